@@ -37,7 +37,7 @@ F32 = DTYPES["f32"]
 _EACH = {"sqrt": "sqrt", "round": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs"}
 
 
-class Source(Protocol):
+class ValueContext(Protocol):
     """What is around the value: memory, registers, conditions and formulas."""
 
     def read(self, read: Read, count: Int | None) -> str:
@@ -64,7 +64,7 @@ class VectorPrinter:
     """`lane` is None inside a formula, where every value is one of each lane; `masks` are the widths of the formula's
     truth values by name, `named` constants that have vectors of their own."""
 
-    source: Source
+    source: ValueContext
     helpers: LaneHelpers
     width: int
     lane: str | None

@@ -16,7 +16,7 @@ from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import SUB_BYTE, element_type
 from autosched.codegen.tree.kernel import Assign
 from autosched.ir.value import Literal, Read, Select, Value, is_plain, map_value, walk
@@ -41,7 +41,7 @@ class Move:
 class AssignPrinter:
     """Prints the assignments of one launch."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: CudaScope) -> None:
         self.scope = scope
 
     def lines(self, stmt: Assign) -> Iterator[str]:
@@ -313,7 +313,7 @@ class AssignPrinter:
         yield "}"
 
 
-def _placed(stmt: Assign, lane: str, element: Int, scope: Scope, own: Int | None = None) -> Assign:
+def _placed(stmt: Assign, lane: str, element: Int, scope: CudaScope, own: Int | None = None) -> Assign:
     """The assignment at lane `element`; registers are subscripted by the thread's own element, `own`."""
     mine = Var(ELEMENT) if own is None else own
 

@@ -8,8 +8,8 @@ from math import prod
 
 from autosched.codegen.cuda.engine import arrivals_of, maps_of
 from autosched.codegen.cuda.fragments.fragments import LANE, THREAD
-from autosched.codegen.cuda.grids import THREADS_OF, WARP, Grid, first, trips
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.grids import THREADS_OF, WARP, CudaGrid, first, trips
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
@@ -22,7 +22,7 @@ NUMBER = ".block"
 """The block's number in the grid, where block loops are taken apart from it."""
 
 
-def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: StatementPrinter) -> Iterator[str]:
+def block_lines(grid: CudaGrid, scope: CudaScope, shared: SharedMemory, printer: StatementPrinter) -> Iterator[str]:
     """All lines of the kernel's body."""
     yield from (INDENT + line for line in _checked(grid, scope))
     ranges = {loop.var: (first(loop), first(loop) + (trips(loop) - 1) * loop.step) for loop in grid.blocks}
@@ -55,14 +55,14 @@ def block_lines(grid: Grid, scope: Scope, shared: SharedMemory, printer: Stateme
         yield INDENT + "meet_cluster();  // nobody leaves while others signal here"
 
 
-def _checked(grid: Grid, scope: Scope) -> Iterator[str]:
+def _checked(grid: CudaGrid, scope: CudaScope) -> Iterator[str]:
     """Which of two ways is taken is known on the device alone: the other one ends at once."""
     if grid.checks:
         fast = " && ".join(f"{scope.names(name)}[0] == 0" for name in grid.checks)
         yield f"if ({fast}) return;" if grid.fallback else f"if (!({fast})) return;"
 
 
-def _shared(scope: Scope, shared: SharedMemory) -> Iterator[str]:
+def _shared(scope: CudaScope, shared: SharedMemory) -> Iterator[str]:
     if not shared.buffers:
         return
     yield f"extern __shared__ __align__({shared.alignment()}) unsigned char shared[];"
@@ -76,7 +76,7 @@ def _shared(scope: Scope, shared: SharedMemory) -> Iterator[str]:
         yield f"Barrier* const {scope.names(name)} = reinterpret_cast<Barrier*>({at});  // [{slots}]"
 
 
-def _blocks(grid: Grid, scope: Scope, total: int, body: str) -> Iterator[str]:
+def _blocks(grid: CudaGrid, scope: CudaScope, total: int, body: str) -> Iterator[str]:
     """Variables of the loops over blocks that the body names."""
     used = [loop for loop in grid.blocks if _names(body, scope.names(loop.var))]
     if not grid.blocks:
@@ -109,14 +109,14 @@ def _blocks(grid: Grid, scope: Scope, total: int, body: str) -> Iterator[str]:
             yield from _named(scope, loop, scope.index.number(place, 5))
 
 
-def _named(scope: Scope, loop: For, number: str) -> Iterator[str]:
+def _named(scope: CudaScope, loop: For, number: str) -> Iterator[str]:
     comment = f"  // {in_comment(loop.note)}" if loop.note else ""
     scaled = number if loop.step == 1 else f"{number} * {loop.step}"
     start = f" + {first(loop)}" if first(loop) else ""
     yield f"const int {scope.names(loop.var)} = {scaled}{start};{comment}"
 
 
-def _threads(grid: Grid, scope: Scope, body: str) -> Iterator[str]:
+def _threads(grid: CudaGrid, scope: CudaScope, body: str) -> Iterator[str]:
     """Which thread, worker and lane this is, as far as the body asks."""
     if grid.rows:
         if _names(body, scope.spell(LANE)):
@@ -145,13 +145,13 @@ def _names(body: str, name: str) -> bool:
     return re.search(rf"^(?:(?!//).)*\b{name}\b", body, re.MULTILINE) is not None
 
 
-def _lanes(grid: Grid) -> int:
+def _lanes(grid: CudaGrid) -> int:
     """Threads of a worker."""
     found = [THREADS_OF[s.kind] for s in statements(grid.body) if isinstance(s, For) and s.kind in THREADS_OF]
     return max(found, default=WARP)
 
 
-def _registers(scope: Scope) -> Iterator[str]:
+def _registers(scope: CudaScope) -> Iterator[str]:
     for name, layout in scope.layouts.items():
         shape = "".join(f"[{n}]" for n in layout.shape())
         together = min(16, layout.buffer.elements_per_thread * layout.dtype.bytes)  # what is read or written at once

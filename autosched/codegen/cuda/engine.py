@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from autosched.codegen.cuda.fragments.fragments import LANE
 from autosched.codegen.cuda.fragments.registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.grids import WARP
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import (
     AsyncCalls,
     AsyncCopies,
@@ -41,7 +41,7 @@ Body = Callable[[tuple[Stmt, ...]], Iterator[str]]
 class EnginePrinter:
     """Prints such statements of a launch's `body`; `threads` are those of its workers, `cluster` blocks share one."""
 
-    def __init__(self, scope: Scope, body: tuple[Stmt, ...], threads: int, cluster: int) -> None:
+    def __init__(self, scope: CudaScope, body: tuple[Stmt, ...], threads: int, cluster: int) -> None:
         self.scope, self.threads, self.cluster = scope, threads, cluster
         groups = [s for s in statements(body) if isinstance(s, AsyncCalls)]
         calls = [s for s in statements(tuple(groups)) if isinstance(s, IntrinsicCall)]

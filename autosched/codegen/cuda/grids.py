@@ -29,7 +29,7 @@ ROW_THREADS = 128
 
 
 @dataclass(frozen=True)
-class Grid:
+class CudaGrid:
     """One launch. `blocks` are the loops over blocks, outermost first; `checks` are buffers of which one, other than 0,
     chooses the `fallback` (this grid is then part of it, or not run). `rows`: blocks are single threads or warps, and
     share blocks of `ROW_THREADS`."""
@@ -105,18 +105,18 @@ class Grid:
         return self._along("x") * self.cluster, self._along("y"), self._along("z")
 
 
-def grids(function: Function) -> tuple[Grid, ...]:
+def grids(function: Function) -> tuple[CudaGrid, ...]:
     """The launches of a function, in order."""
     return tuple(_grids(function.body, (), False))
 
 
-def _grids(body: tuple[Stmt, ...], checks: tuple[str, ...], fallback: bool) -> list[Grid]:
-    found: list[Grid] = []
+def _grids(body: tuple[Stmt, ...], checks: tuple[str, ...], fallback: bool) -> list[CudaGrid]:
+    found: list[CudaGrid] = []
     alone: list[Stmt] = []
 
     def flush() -> None:
         if any(not isinstance(s, Comment | StoreFence) for s in alone):
-            found.append(Grid((), tuple(alone), checks, fallback))
+            found.append(CudaGrid((), tuple(alone), checks, fallback))
         alone.clear()
 
     for stmt in body:
@@ -130,7 +130,7 @@ def _grids(body: tuple[Stmt, ...], checks: tuple[str, ...], fallback: bool) -> l
                 found += _grids(stmt.fallback, stmt.checks, True)
             case For(kind="serial" | "parallel") if (shared := _shared_out(stmt)) is not None:
                 flush()
-                found.append(Grid((shared,), shared.body, checks, fallback))
+                found.append(CudaGrid((shared,), shared.body, checks, fallback))
             case _:
                 alone.append(stmt)
     flush()
@@ -142,13 +142,13 @@ def _shared_out(loop: For) -> For | None:
     return replace(loop, kind="block.x") if loop.kind == "parallel" else None
 
 
-def _grid(loop: For, checks: tuple[str, ...], fallback: bool) -> Grid:
+def _grid(loop: For, checks: tuple[str, ...], fallback: bool) -> CudaGrid:
     blocks = [loop]
     body = loop.body
     while len(body) == 1 and isinstance(body[0], For) and body[0].kind.startswith("block."):
         blocks.append(body[0])
         body = body[0].body
-    return Grid(tuple(blocks), body, checks, fallback, loop.note)
+    return CudaGrid(tuple(blocks), body, checks, fallback, loop.note)
 
 
 def trips(loop: For) -> int:
@@ -164,4 +164,4 @@ def first(loop: For) -> int:
     return loop.lower.value
 
 
-__all__ = ["THREADS_OF", "Grid", "first", "grids", "trips"]
+__all__ = ["THREADS_OF", "CudaGrid", "first", "grids", "trips"]

@@ -16,7 +16,7 @@ from autosched.codegen.cuda.emission import device_function, whole_function
 from autosched.codegen.cuda.engine import EnginePrinter, maps_of
 from autosched.codegen.cuda.export.reserved_names import TAKEN
 from autosched.codegen.cuda.fragments.fragments import layouts
-from autosched.codegen.cuda.grids import Grid, grids
+from autosched.codegen.cuda.grids import CudaGrid, grids
 from autosched.codegen.cuda.headers import defined, needed
 from autosched.codegen.cuda.helpers import CONVERT, converts, helper_texts
 from autosched.codegen.cuda.launch import (
@@ -30,7 +30,7 @@ from autosched.codegen.cuda.launch import (
     Workspace,
     check_launch,
 )
-from autosched.codegen.cuda.scope import Known, Scope, Used
+from autosched.codegen.cuda.scope import CudaScope, Known, Used
 from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, StatementPrinter
 from autosched.codegen.cuda.types import element_type
@@ -78,7 +78,7 @@ def print_cuda(kernel: Kernel, target: Target, loads: Known | None = None) -> Cu
     """CUDA C++17 for the target's architecture. `loads` are intrinsics that may fill registers, by full name (those of
     the catalogue). SpecError for an intrinsic without text; UsageError for what no launch can hold.
     """
-    return _Printer(kernel, target, Loads(target) if loads is None else loads).source()
+    return _Printer(kernel, target, LoadIntrinsics(target) if loads is None else loads).source()
 
 
 class _Printer:
@@ -137,12 +137,12 @@ class _Printer:
 
     # -- one launch ----------------------------------------------------------------------------------------------------
 
-    def _launch(self, function: Function, grid: Grid, name: str) -> tuple[Launch, str]:
+    def _launch(self, function: Function, grid: CudaGrid, name: str) -> tuple[Launch, str]:
         kernel = self.kernel
         found = layouts(kernel, grid.body, grid.row_lanes)
         engine_maps = maps_of(grid.body)
         names = deepcopy(self.names)  # what one launch calls its own, another may too
-        scope = Scope(kernel, names, self.used, found, self.loads, self.formulas.name)
+        scope = CudaScope(kernel, names, self.used, found, self.loads, self.formulas.name)
         shared = SharedMemory.of(kernel, grid.body)
         engine = EnginePrinter(scope, grid.body, grid.worker_threads, grid.cluster)
         printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
@@ -189,7 +189,7 @@ class _Printer:
         shared = f", {launch.shared_bytes:,} bytes of shared memory" if launch.shared_bytes else ""
         yield f"{grid} {'block' if grid == '1' else 'blocks'} of {launch.threads} threads{cluster}{shared}."
 
-    def _arguments(self, function: Function, grid: Grid) -> Iterator[Argument]:
+    def _arguments(self, function: Function, grid: CudaGrid) -> Iterator[Argument]:
         touched = _touched(grid.body) | set(grid.checks)
         written = {s.buffer for s in statements(grid.body) if isinstance(s, Assign)}
         for name in function.buffers:
@@ -259,7 +259,7 @@ def _catalogue() -> Catalogue:
 
 
 @dataclass(frozen=True)
-class Loads:
+class LoadIntrinsics:
     """Copies of the built-in catalogue that a target can issue and that have a text, by full name."""
 
     target: Target
@@ -273,4 +273,4 @@ class Loads:
         return found if usable else None
 
 
-__all__ = ["CudaSource", "Loads", "print_cuda"]
+__all__ = ["CudaSource", "LoadIntrinsics", "print_cuda"]

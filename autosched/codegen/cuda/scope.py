@@ -74,7 +74,7 @@ class Used:
         return issue_name(intrinsic, majors)
 
 
-class Scope:
+class CudaScope:
     """One launch being printed. `ranges` are inclusive bounds of variables where the text stands; `lanes` are threads
     of a worker there (1: none); `running` says whether copies run on."""
 

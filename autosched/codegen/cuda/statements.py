@@ -13,7 +13,7 @@ from autosched.codegen.cuda.fragments.fragments import THREAD
 from autosched.codegen.cuda.fragments.ldmatrix import joined_load
 from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.induction_counters import Ring
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -60,7 +60,7 @@ STEP = ".turn"
 class StatementPrinter:
     """Prints the body of one launch; `barriers` are the phases that a barrier stands before."""
 
-    def __init__(self, scope: Scope, barriers: set[Path], engine: EnginePrinter) -> None:
+    def __init__(self, scope: CudaScope, barriers: set[Path], engine: EnginePrinter) -> None:
         self.scope, self.barriers, self.engine = scope, barriers, engine
         self.assigns = AssignPrinter(scope)
 

@@ -20,7 +20,7 @@ WORD_BYTES = (8, 4)
 
 
 @dataclass(frozen=True)
-class Groups:
+class WordGroups:
     """`size` lanes a word: the subscripts of each word's first element and the formula under which it is wanted (None:
     always), over the words as lanes."""
 
@@ -28,18 +28,18 @@ class Groups:
     index: tuple[Int, ...]
     formula: Bool | None
 
-    def only(self, lane: Lane) -> Groups:
+    def only(self, lane: Lane) -> WordGroups:
         """The first word's alone."""
         at = {lane.var: Const(0)}
         index = tuple(substitute_int(part, at) for part in self.index)
-        return Groups(self.size, index, None if self.formula is None else substitute_bool(self.formula, at))
+        return WordGroups(self.size, index, None if self.formula is None else substitute_bool(self.formula, at))
 
 
 class _ApartError(Exception):
     """Lanes of a word are not known to lie together."""
 
 
-def groups_of(index: tuple[Index, ...], element_bytes: int, lane: Lane, formula: Bool | None) -> Groups | None:
+def groups_of(index: tuple[Index, ...], element_bytes: int, lane: Lane, formula: Bool | None) -> WordGroups | None:
     """The longest words that all lanes are parts of, wherever the access goes; None where no such are found.
 
     >>> l, x = Var("l"), Var("x")
@@ -59,13 +59,13 @@ def groups_of(index: tuple[Index, ...], element_bytes: int, lane: Lane, formula:
     return None
 
 
-def _groups(index: tuple[Int, ...], lane: Lane, size: int, formula: Bool | None) -> Groups:
+def _groups(index: tuple[Int, ...], lane: Lane, size: int, formula: Bool | None) -> WordGroups:
     for e in range(size - 1, -1, -1):
         moved = [_at(part, lane, size, e) for part in index]
         if any(step for _, step in moved[:-1]) or moved[-1][1] != e:
             raise _ApartError
     wanted = None if formula is None else _asked(formula, lane, size)
-    return Groups(size, tuple(base for base, _ in moved), wanted)
+    return WordGroups(size, tuple(base for base, _ in moved), wanted)
 
 
 def _at(node: Int, lane: Lane, size: int, e: int) -> tuple[Int, int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.groups import Groups, groups_of
+from autosched.codegen.llvm.groups import WordGroups, groups_of
 from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.lanes import Lanes
-from autosched.codegen.llvm.masks import Mask, Run, at_lanes, overlapping, periodic, runs, windows
+from autosched.codegen.llvm.masks import Mask, VectorRun, at_lanes, overlapping, periodic, runs, windows
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.pointers import Place, Places
 from autosched.codegen.llvm.types import Val, memory, scalar, splat_text, suffix, typed
@@ -17,7 +17,7 @@ from autosched.ir.value import Index
 from autosched.logic import Bool
 
 
-class Loads:
+class LoadPrinter:
     """Loads at the current place of a function."""
 
     def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops, places: Places) -> None:
@@ -103,7 +103,7 @@ class Loads:
         groups = groups_of(index, buffer.dtype.bytes, lane, formula)
         return None if groups is None else self._load_words(buffer, groups, lane)
 
-    def _load_words(self, buffer: Buffer, groups: Groups, lane: Lane) -> Val:
+    def _load_words(self, buffer: Buffer, groups: WordGroups, lane: Lane) -> Val:
         """Whole words, each wanted or not."""
         dtype, n = buffer.dtype, lane.width // groups.size
         if n == 1:
@@ -122,7 +122,7 @@ class Loads:
             raw = self._gathered(place, dtype, word, n, self.lane_mask(wanted, n))
         return self._from_memory(self.out.let(f"bitcast <{n} x {word}> {raw} to {whole}"), dtype, lane.width)
 
-    def _load_runs(self, place: Place, parts: list[Run], dtype: DType, lane: Lane, mask: Mask | None) -> Val:
+    def _load_runs(self, place: Place, parts: list[VectorRun], dtype: DType, lane: Lane, mask: Mask | None) -> Val:
         """A vector load for each run of neighbours, then shuffles: packing reads rows, not elements."""
         element, n = memory(dtype), lane.width
         length = max(len(r.lanes) for r in parts)

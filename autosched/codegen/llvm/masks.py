@@ -85,7 +85,7 @@ def at_lanes(formula: Bool, lane: Lane, first: int, step: int) -> Bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class VectorRun:
     """Neighbouring elements that one vector load brings: `lanes[p]` takes the element at `offset + p`."""
 
     offset: int
@@ -100,7 +100,7 @@ class Run:
         return (flat[0], steps.pop()) if len(steps) == 1 else None
 
 
-def runs(offsets: tuple[int, ...]) -> list[Run]:
+def runs(offsets: tuple[int, ...]) -> list[VectorRun]:
     """The accessed offsets as maximal runs of neighbours."""
     takers: dict[int, list[int]] = {}
     for e, o in enumerate(offsets):
@@ -111,10 +111,10 @@ def runs(offsets: tuple[int, ...]) -> list[Run]:
             result[-1].append(o)
         else:
             result.append([o])
-    return [Run(r[0], tuple(tuple(takers[o]) for o in r)) for r in result]
+    return [VectorRun(r[0], tuple(tuple(takers[o]) for o in r)) for r in result]
 
 
-def overlapping(run: Run) -> tuple[Run, ...]:
+def overlapping(run: VectorRun) -> tuple[VectorRun, ...]:
     """The run as vectors of a power of two elements: itself, or two that overlap. (Of 34 bytes LLVM makes a load of 32,
     one of 2, and moves between register files.)
 
@@ -126,10 +126,10 @@ def overlapping(run: Run) -> tuple[Run, ...]:
     if n == size:
         return (run,)
     rest = ((),) * (2 * size - n) + run.lanes[size:]
-    return Run(run.offset, run.lanes[:size]), Run(run.offset + n - size, rest)
+    return VectorRun(run.offset, run.lanes[:size]), VectorRun(run.offset + n - size, rest)
 
 
-def windows(offsets: tuple[int, ...]) -> list[Run]:
+def windows(offsets: tuple[int, ...]) -> list[VectorRun]:
     """Whole vectors over the span of strided offsets, the last one ending where the span does; what lies between the
     elements is loaded too, which is safe as both ends are. Empty where the span is no longer than a vector or thinner
     than a quarter.
@@ -145,4 +145,4 @@ def windows(offsets: tuple[int, ...]) -> list[Run]:
     for e, o in enumerate(offsets):
         k = next(k for k, start in enumerate(starts) if start <= o < start + n)
         takers[k][o - starts[k]].append(e)
-    return [Run(s, tuple(tuple(t) for t in lanes)) for s, lanes in zip(starts, takers, strict=True)]
+    return [VectorRun(s, tuple(tuple(t) for t in lanes)) for s, lanes in zip(starts, takers, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autosched.codegen.analysis.matrices import Move, ref_number
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.memory import Memory
+from autosched.codegen.llvm.memory import MemoryPrinter
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import declaration, render
@@ -14,7 +14,7 @@ from autosched.tensorize.spec.matrix_ir import Uses
 class MatrixPrinter:
     """Prints what concerns them in one function."""
 
-    def __init__(self, out: Emitter, memory: Memory, buffers: dict[str, Buffer]) -> None:
+    def __init__(self, out: Emitter, memory: MemoryPrinter, buffers: dict[str, Buffer]) -> None:
         self.out, self.memory, self.buffers = out, memory, buffers
         self.there = any(b.scope == "matrix" for b in buffers.values())
 

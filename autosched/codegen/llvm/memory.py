@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.loads import Loads
+from autosched.codegen.llvm.loads import LoadPrinter
 from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.masks import Mask, only_lane
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.pointers import Place, Places
-from autosched.codegen.llvm.registers import Registers
+from autosched.codegen.llvm.registers import VectorRegisters
 from autosched.codegen.llvm.types import Val, memory, scalar, suffix, typed
 from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.value import Index
@@ -21,16 +21,16 @@ ONE = "!0"
 """The module's metadata of one 1, which marks such stores."""
 
 
-class Memory:
+class MemoryPrinter:
     """Accesses of one function to the kernel's `buffers`."""
 
     def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops, buffers: dict[str, Buffer]) -> None:
         self.out = emitter
         self.ops = ops
         self.buffers = buffers
-        self.registers = Registers(emitter, indexing, ops)
+        self.registers = VectorRegisters(emitter, indexing, ops)
         self.places = Places(emitter, indexing, ops)
-        self.loads = Loads(emitter, indexing, ops, self.places)
+        self.loads = LoadPrinter(emitter, indexing, ops, self.places)
 
     def read(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, mask: Mask | None) -> Val:
         """`buffer[index]`; lanes that `mask` leaves out touch no memory."""

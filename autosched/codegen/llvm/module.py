@@ -5,7 +5,7 @@ from __future__ import annotations
 from autosched.codegen.llvm.fallback_function import Fallback, fallback_of
 from autosched.codegen.llvm.memory import ONE
 from autosched.codegen.llvm.prepared import Prepared
-from autosched.codegen.llvm.print_cache import Texts
+from autosched.codegen.llvm.print_cache import PrintCache
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
 from autosched.codegen.llvm.types import memory, scalar
 from autosched.codegen.tree.kernel import Function, Kernel
@@ -55,7 +55,7 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
     return tuple(parts)
 
 
-_FALLBACKS, _PREPARED = Texts(16), Prepared()  # a search has few plans that check anything
+_FALLBACKS, _PREPARED = PrintCache(16), Prepared()  # a search has few plans that check anything
 
 
 def _module(title: str, shared: Shared, exported: list[str]) -> str:

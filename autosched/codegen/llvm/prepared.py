@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autosched.codegen.llvm.print_cache import Texts
+from autosched.codegen.llvm.print_cache import PrintCache
 from autosched.codegen.tree.kernel import Kernel
 from autosched.codegen.tree.uses import used_buffers
 
@@ -17,7 +17,7 @@ class Prepared:
     """Texts by all that printing reads of a kernel: equal statements on equal buffers are one text."""
 
     def __init__(self) -> None:
-        self.texts = Texts(KEPT)
+        self.texts = PrintCache(KEPT)
 
     def of(self, kernel: Kernel, text: Callable[[], str]) -> str:
         """The text of what the kernel prepares, which `text` prints."""

@@ -1,11 +1,11 @@
-"""`Texts`: what has been printed, where many candidates of a search have a part in common."""
+"""`PrintCache`: what has been printed, where many candidates of a search have a part in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
 
-class Texts:
+class PrintCache:
     """So many texts, those that were printed last."""
 
     def __init__(self, kept: int) -> None:

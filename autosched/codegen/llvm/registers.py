@@ -18,7 +18,7 @@ from autosched.ir.value import Index
 from autosched.logic import Int, Var
 
 
-class Registers:
+class VectorRegisters:
     """The vector registers of one function."""
 
     def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops) -> None:

@@ -19,10 +19,10 @@ from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.machine.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.matrices import MatrixPrinter
-from autosched.codegen.llvm.memory import Memory
+from autosched.codegen.llvm.memory import MemoryPrinter
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, scalar
-from autosched.codegen.llvm.values import Values
+from autosched.codegen.llvm.values import ValuePrinter
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.tree.kernel import (
     Assign,
@@ -83,10 +83,10 @@ class Printer:
         self.out = Emitter(shared.declarations)
         self.indexing = Addresses(self.out)
         self.ops = Ops(self.out)
-        self.memory = Memory(self.out, self.indexing, self.ops, self.buffers)
+        self.memory = MemoryPrinter(self.out, self.indexing, self.ops, self.buffers)
         self.matrices = MatrixPrinter(self.out, self.memory, self.buffers)
         formulas, few = shared.kernel.formulas, scarce(shared.kernel)
-        self.values = Values(self.out, self.indexing, self.ops, self.memory, formulas, few)
+        self.values = ValuePrinter(self.out, self.indexing, self.ops, self.memory, formulas, few)
 
     def body(self, statements: tuple[Stmt, ...]) -> None:
         for stmt in statements:

@@ -13,7 +13,7 @@ from autosched.codegen.llvm.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
-from autosched.codegen.llvm.memory import Memory
+from autosched.codegen.llvm.memory import MemoryPrinter
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.special_functions import Words
 from autosched.codegen.llvm.types import Val, constant, scalar, typed
@@ -46,7 +46,7 @@ _Side = Callable[[Mask | None], Val]
 """One side of a choice, evaluated under a mask."""
 
 
-class Values:
+class ValuePrinter:
     """Evaluation at the current place of a function."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Values:
         emitter: Emitter,
         indexing: Addresses,
         ops: Ops,
-        memory: Memory,
+        memory: MemoryPrinter,
         formulas: Mapping[str, Formula],
         scarce: bool = False,
     ) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from autosched.codegen.cuda.emulation.build import runtime
 from autosched.codegen.cuda.emulation.models import GroupModel
-from autosched.codegen.cuda.emulation.signatures import Issue
+from autosched.codegen.cuda.emulation.signatures import IssueSignature
 from autosched.codegen.cuda.launch import TensorMapEncoding
 
 ALIGNMENT = 256
@@ -80,7 +80,7 @@ def memory(size: int, fill: int) -> npt.NDArray[np.uint8]:
     return raw[start : start + size]
 
 
-class Card:
+class EmulatedCard:
     """One card; its state is the runtime's, so that there is one in a process (`card`)."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Card:
         except BaseException as error:  # ctypes would print it and go on
             self.failure = error
 
-    def intrinsic(self, function: Issue) -> int:
+    def intrinsic(self, function: IssueSignature) -> int:
         """The number by which printed code issues it."""
         intrinsic = function.intrinsic
         key = intrinsic.name, intrinsic.version, intrinsic.numerics, tuple(function.kinds.items()), function.columns
@@ -192,9 +192,9 @@ def encoded(tensor_map: TensorMapEncoding, base: int) -> bytes:
 
 
 @functools.cache
-def card() -> Card:
+def card() -> EmulatedCard:
     """The process's card."""
-    return Card()
+    return EmulatedCard()
 
 
 def load(path: Path) -> ctypes.CDLL:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.cuda.emulation.signatures import REGISTERS, ROWS, TILE, Issue
+from autosched.codegen.cuda.emulation.signatures import REGISTERS, ROWS, TILE, IssueSignature
 from autosched.codegen.cuda.fragments.registers import lanes_of, registers_of
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.numerics.model import Model
@@ -96,7 +96,7 @@ class GroupModel:
     """`GroupModel(issue)(address)` issues the instruction on the operands that lie at the address, one after the other.
     `moved`: of a copy, where each byte of the written registers comes from; empty for what computes."""
 
-    def __init__(self, issue: Issue) -> None:
+    def __init__(self, issue: IssueSignature) -> None:
         intrinsic = issue.intrinsic
         self.lanes = lanes_of(intrinsic)
         kinds, columns = issue.kinds, issue.columns

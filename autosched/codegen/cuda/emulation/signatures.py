@@ -23,7 +23,7 @@ _WHOLE = r"__device__ __forceinline__ void {name}_(?P<verb>load|store)_(?P<opera
 
 
 @dataclass(frozen=True)
-class Issue:
+class IssueSignature:
     """A function that issues the intrinsic. `kinds` are those of its operands, by name; `across` are the operands that
     do not run along the reduction in shared memory; `columns` those that were loaded by columns."""
 
@@ -74,7 +74,7 @@ class Whole:
         return _filled(self.text, f"emulate_{self.verb}_whole((void*){self.operand}, {memory}, {numbers});")
 
 
-def printed(intrinsic: Intrinsic, text: str) -> Iterator[Issue | Whole]:
+def printed(intrinsic: Intrinsic, text: str) -> Iterator[IssueSignature | Whole]:
     """Where the text defines functions of the intrinsic in assembly: one for each way that its operands lie."""
     name = re.escape(identifier(intrinsic))
     for m in re.finditer(_WHOLE.replace("{name}", name), text, re.S):
@@ -89,7 +89,7 @@ def printed(intrinsic: Intrinsic, text: str) -> Iterator[Issue | Whole]:
         across = frozenset(o for o, major in lying.items() if major == ACROSS)
         columns = frozenset(o for o, major in lying.items() if major == COLUMN)
         assert all(kinds[o] == REGISTERS for o, major in lying.items() if major == HELD)
-        yield Issue(intrinsic, m.group(0), kinds, across, columns)
+        yield IssueSignature(intrinsic, m.group(0), kinds, across, columns)
 
 
 def _kinds(parameters: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from autosched.codegen.cuda.emulation.signatures import Issue, Whole, printed
+from autosched.codegen.cuda.emulation.signatures import IssueSignature, Whole, printed
 from autosched.codegen.cuda.helpers import helper_texts
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -22,7 +22,7 @@ def includes(text: str) -> tuple[str, ...]:
 
 
 def host_text(
-    text: str, intrinsics: tuple[Intrinsic, ...], number: Callable[[Issue], int]
+    text: str, intrinsics: tuple[Intrinsic, ...], number: Callable[[IssueSignature], int]
 ) -> tuple[str, str]:  # fmt: skip
     """What has to stand before the text, and the text with the same line numbers: without includes and C linkage, and
     with bodies of our own for instructions, of which `number` says what the emulator calls them."""
@@ -33,9 +33,9 @@ def host_text(
             match function:
                 case Whole():
                     made = function.body()
-                case Issue() if alone:
+                case IssueSignature() if alone:
                     made = function.plain(use)
-                case Issue():
+                case IssueSignature():
                     made = function.body(number(function))
             text = text.replace(function.text, made)
     text = _INCLUDE.sub("", text)

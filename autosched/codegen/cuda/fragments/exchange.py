@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.cuda.fragments.fragments import Layout
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign
 from autosched.errors import UsageError
 from autosched.ir.value import Read, Value, map_value, walk
@@ -23,13 +23,13 @@ from autosched.logic import Const, Int, Var, evaluate, free_vars
 Numbers = npt.NDArray[np.int64]
 
 
-def spread(scope: Scope, name: str) -> Layout | None:
+def spread(scope: CudaScope, name: str) -> Layout | None:
     """The layout of a register that lanes hold in turn; None for everything else."""
     layout = scope.layouts.get(name)
     return layout if layout is not None and layout.buffer.elements_per_thread and layout.lanes > 1 else None
 
 
-def shuffled(scope: Scope, stmt: Assign) -> str | None:
+def shuffled(scope: CudaScope, stmt: Assign) -> str | None:
     """The statement as a shuffle; None where it is none."""
     value = stmt.value
     if not isinstance(value, Read) or stmt.buffer not in scope.layouts:
@@ -60,7 +60,7 @@ def shuffled(scope: Scope, stmt: Assign) -> str | None:
     return f"{scope.register(target, stmt.index, final)} = {text};"
 
 
-def settled(scope: Scope, stmt: Assign) -> Assign:
+def settled(scope: CudaScope, stmt: Assign) -> Assign:
     """The statement with each lane's own elements by number. UsageError for an element of another lane."""
     if not any(spread(scope, r.tensor) for r in _reads(stmt.value)):
         return stmt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Buffer
 from autosched.ir.value import Value, map_value
 from autosched.logic import TRUE, Int, Var
@@ -16,7 +16,7 @@ WORD_BITS = 32
 
 
 def gathered(
-    scope: Scope, value: Value, lane: str, piece: Buffer, layout: Layout, warp: Int, by_columns: bool
+    scope: CudaScope, value: Value, lane: str, piece: Buffer, layout: Layout, warp: Int, by_columns: bool
 ) -> Iterator[str]:
     """Lines that fill a warp's piece of shared memory with a fragment: each lane makes a word at a time. `value` is the
     element whose row-major number is the variable `lane`; the first lies in the lowest bits."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from autosched.codegen.analysis.access import flat_offset, plain
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.tree.kernel import Assign, For
 from autosched.ir.value import Read, is_plain
@@ -25,13 +25,13 @@ WORD_BITS = 32
 MOST_MATRICES = 4  # of one instruction
 
 
-def matrix_load(scope: Scope, stmt: Assign, layout: Layout | None, read: Read) -> str | None:
+def matrix_load(scope: CudaScope, stmt: Assign, layout: Layout | None, read: Read) -> str | None:
     """The call that fills the registers from shared memory; None where the instruction cannot."""
     found = _rows(scope, stmt, layout, read)
     return None if found is None else found.call(1)
 
 
-def joined_load(scope: Scope, loop: For, trips: int) -> tuple[str, int] | None:
+def joined_load(scope: CudaScope, loop: For, trips: int) -> tuple[str, int] | None:
     """One call for several trips of a loop that fills a fragment a trip, and how many; None where there is none."""
     found: _Rows | None = None
     match loop.body:
@@ -48,7 +48,7 @@ def joined_load(scope: Scope, loop: For, trips: int) -> tuple[str, int] | None:
     return None
 
 
-def _rows(scope: Scope, stmt: Assign, layout: Layout | None, read: Read) -> _Rows | None:
+def _rows(scope: CudaScope, stmt: Assign, layout: Layout | None, read: Read) -> _Rows | None:
     """A fragment that may be rows of memory; None where it is not from shared memory, or is not packed."""
     if layout is None or layout.operand is None or stmt.lane is None or stmt.buffer not in scope.layouts:
         return None
@@ -66,7 +66,7 @@ def _rows(scope: Scope, stmt: Assign, layout: Layout | None, read: Read) -> _Row
 class _Rows:
     """The rows of one fragment in memory."""
 
-    def __init__(self, scope: Scope, stmt: Assign, layout: Layout, read: Read) -> None:
+    def __init__(self, scope: CudaScope, stmt: Assign, layout: Layout, read: Read) -> None:
         assert stmt.lane is not None
         self.scope, self.layout, self.read, self.lane = scope, layout, read, stmt.lane.var
         self.each = WORD_BITS // layout.dtype.bits  # elements of a word

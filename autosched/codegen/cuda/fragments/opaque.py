@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.analysis.access import flat_offset
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.gathered import WORD_BITS, gathered
-from autosched.codegen.cuda.scope import Scope
+from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.tree.kernel import Assign, Buffer
 from autosched.ir.dtypes import DTYPES
@@ -34,7 +34,7 @@ Places = dict[tuple[str, object], Buffer]
 
 
 @dataclass(frozen=True)
-class Tile:
+class OpaqueTile:
     """Where a fragment lies in memory: its first element, elements from line to line, which lines (`row`, `col`), and
     whether in shared memory."""
 
@@ -47,7 +47,7 @@ class Tile:
 class OpaquePrinter:
     """Prints assignments with opaque fragments; `shared_out` prints one of memory that a warp's lanes share."""
 
-    def __init__(self, scope: Scope, shared_out: Callable[[Assign], Iterator[str]]) -> None:
+    def __init__(self, scope: CudaScope, shared_out: Callable[[Assign], Iterator[str]]) -> None:
         self.scope, self.shared_out = scope, shared_out
 
     def lines(self, stmt: Assign) -> Iterator[str]:
@@ -81,7 +81,7 @@ class OpaquePrinter:
         assert layout.operand is not None
         return self.scope.used.whole(layout.intrinsic, layout.operand.name, verb, major, shared)
 
-    def _load(self, layout: Layout, name: str, tile: Tile) -> str:
+    def _load(self, layout: Layout, name: str, tile: OpaqueTile) -> str:
         return f"{self._call(layout, 'load', tile.major, tile.shared)}({name}, {tile.address}, {tile.stride});"
 
     def _major(self, layout: Layout, wanted: str) -> str:
@@ -156,7 +156,7 @@ class OpaquePrinter:
             fill = replace(stmt, buffer=piece.name, index=there, value=value, valid=TRUE)
             yield from self.shared_out(self._renamed(fill, places))
         yield "__syncwarp();"
-        tile = Tile(self._address(piece), rows if major == COLUMN else columns, major, True)
+        tile = OpaqueTile(self._address(piece), rows if major == COLUMN else columns, major, True)
         yield self._load(layout, name, tile)
         yield "__syncwarp();"
 
@@ -206,7 +206,7 @@ class OpaquePrinter:
 
     # -- straight from memory ------------------------------------------------------------------------------------------
 
-    def _tile(self, name: str, index: tuple[Index, ...], valid: Bool, lane: str, layout: Layout) -> Tile | None:
+    def _tile(self, name: str, index: tuple[Index, ...], valid: Bool, lane: str, layout: Layout) -> OpaqueTile | None:
         """The fragment's elements as lines of memory; None where they are no lines; no address where they are badly
         aligned, or where some are not there."""
         scope, buffer = self.scope, self.scope.buffer(name)
@@ -229,8 +229,8 @@ class OpaquePrinter:
         line = (columns if major == ROW else rows) * size
         aligned = scope.simplifier.multiple(flat_offset(buffer, start)) * size % min(line, POINTER_BYTES) == 0
         if stride * size % LINE_BYTES or not aligned or stride <= 0 or not there:
-            return Tile("", stride, major, shared)
-        return Tile(scope.address(name, start), stride, major, shared)
+            return OpaqueTile("", stride, major, shared)
+        return OpaqueTile(scope.address(name, start), stride, major, shared)
 
 
 def _only_major(layout: Layout) -> str | None:

@@ -22,7 +22,7 @@ class Along:
 
 
 @dataclass(frozen=True)
-class Part:
+class CopiedPart:
     """`along`: by dimension of the tensor, what of it the copy holds; all of any other. `owner`: a thread and how many
     there are, each with a copy of its own."""
 
@@ -53,17 +53,17 @@ class Part:
         return found
 
 
-ALL = Part()
+ALL = CopiedPart()
 
 
-def part_of(nest: Nest, operand: str, names: StepNames, values: Mapping[str, int], threads: int) -> Part:
+def part_of(nest: Nest, operand: str, names: StepNames, values: Mapping[str, int], threads: int) -> CopiedPart:
     """What a copy of the operand's tensor holds at a time under the schedule."""
     if values.get(names.copy(operand)) != EACH_PART:
         return ALL
     tiled = tiled_axes(nest)
     sizes = {a.name: values[names.register(a)] if a in tiled else 1 for a in nest.spatial}
     along = {d: Along(a.name, sizes[a.name], a in tiled) for d, a in part_axes(nest, operand).items()}
-    return Part(along, (Var("thread"), threads) if threads > 1 else None)
+    return CopiedPart(along, (Var("thread"), threads) if threads > 1 else None)
 
 
-__all__ = ["ALL", "Along", "Part", "part_of"]
+__all__ = ["ALL", "Along", "CopiedPart", "part_of"]

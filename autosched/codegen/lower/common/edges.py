@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import Loads, Position, Source
+from autosched.codegen.lower.common.operands import MemorySource, OperandSource, Position
 from autosched.logic import TRUE, Bool, Const, Int, all_of
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.nest import Nest, NestAxis
@@ -14,15 +14,15 @@ from autosched.tiling.steps import DIRECT, conditions, inside
 
 
 def without_guards(
-    nest: Nest, sources: Mapping[str, Loads], at: Mapping[str, Position], counts: Mapping[str, int]
-) -> tuple[dict[str, Loads], Bool]:
+    nest: Nest, sources: Mapping[str, OperandSource], at: Mapping[str, Position], counts: Mapping[str, int]
+) -> tuple[dict[str, OperandSource], Bool]:
     """The sources as they are where every guard of a direct one holds for all of a tile at `at` (its units along each
     axis in `counts`) and the whole reduction; and that condition (TRUE where nothing is guarded)."""
-    free: dict[str, Loads] = dict(sources)
+    free: dict[str, OperandSource] = dict(sources)
     needed: list[Bool] = []
     ends = {a.name: _ends(a, at[a.name].unit, counts.get(a.name, 1)) for a in nest.axes}
     for operand, source in sources.items():
-        if isinstance(source, Source) and source.kind == DIRECT and nest.guarded[operand] != TRUE:
+        if isinstance(source, MemorySource) and source.kind == DIRECT and nest.guarded[operand] != TRUE:
             forms = conditions(nest, operand)
             assert forms is not None
             needed.append(inside(forms, ends))

@@ -13,11 +13,11 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
 from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, stepped
-from autosched.codegen.lower.common.operands import LANE, Loads, Position, Source, elements
+from autosched.codegen.lower.common.operands import LANE, MemorySource, OperandSource, Position, elements
 from autosched.codegen.lower.common.prefetches import ahead, next_block
 from autosched.codegen.lower.common.sums import Sums
 from autosched.codegen.lower.common.transposed_stores import turning
-from autosched.codegen.lower.common.window_loads import Registers, shared_step
+from autosched.codegen.lower.common.window_loads import WindowRegisters, shared_step
 from autosched.codegen.passes.simplify import bind, decides
 from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
 from autosched.codegen.tree.rename import place, place_index
@@ -64,7 +64,7 @@ class Micro:
     def __init__(
         self,
         part: TensorPart,
-        sources: Mapping[str, Loads],
+        sources: Mapping[str, OperandSource],
         ctx: Context,
         tiled: tuple[NestAxis, ...] | None = None,
         owner: tuple[Int, int] | None = None,
@@ -301,14 +301,14 @@ class Micro:
         free = {
             name: replace(source, inside=True)
             for name, source in self.sources.items()
-            if isinstance(source, Source)
+            if isinstance(source, MemorySource)
             and source.kind == DIRECT
             and not self.owner
             and settled(self.nest, name, single, rows, over)
         }
         return self.loading({**self.sources, **free}) if free else self
 
-    def loading(self, sources: Mapping[str, Loads]) -> Micro:
+    def loading(self, sources: Mapping[str, OperandSource]) -> Micro:
         """This tile with its operands from `sources`."""
         tile = copy(self)
         tile.sources = sources
@@ -420,7 +420,7 @@ class Micro:
 
     def whole(self, at: Places, counts: dict[str, int], window: Window) -> tuple[Stmt, ...]:
         """All calls of the innermost reduction loops, each register loaded once."""
-        registers = Registers(self.registers, self.acc, self.acc_index())
+        registers = WindowRegisters(self.registers, self.acc, self.acc_index())
         tile = [(a, counts[a.name]) for a in self.tiled]
         return shared_step(window, self.intrinsic, self.sources, registers, at, tile)
 
@@ -439,7 +439,7 @@ class Micro:
     def far(self, operand: str, distance: int) -> int:
         """Depth units ahead."""
         o, source = self.intrinsic.operands[operand], self.sources[operand]
-        if distance != FAR or not isinstance(source, Source) or source.kind not in (PANEL, COLUMNS):
+        if distance != FAR or not isinstance(source, MemorySource) or source.kind not in (PANEL, COLUMNS):
             return distance
         registers = prod(self.ctx.values[self.names.register(a)] for a in self.own(operand))
         return max(distance, -(-FAR_BYTES // (registers * o.elements * o.dtype.bytes)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.copied_part import ALL, Part
+from autosched.codegen.lower.common.copied_part import ALL, CopiedPart
 from autosched.codegen.lower.common.padded_copy import Copy, Cut, copy_shape
 from autosched.codegen.lower.common.panels import WHOLE, Piece, Span, lanes_index, or_zero, panel, panel_index
 from autosched.codegen.lower.common.positions import LANE, Position, elements
@@ -36,7 +36,7 @@ from autosched.tiling.steps import (
 )
 
 
-class Loads(Protocol):
+class OperandSource(Protocol):
     """Where an operand's registers are filled from."""
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
@@ -45,7 +45,7 @@ class Loads(Protocol):
 
 
 @dataclass(frozen=True)
-class Source:
+class MemorySource:
     """One operand's memory. `kind` is one of the step `pack`; a PADDED or INTERLEAVED copy starts at `lows` of the
     tensor, `how` says what was interleaved, `part` which part of the tensor it holds at a time; `piece` is what a BLOCK
     panel holds; `inside`: the guard is known to hold; `whole`: axes whose last register is read whole from the tensor
@@ -59,9 +59,9 @@ class Source:
     how: Interleave | None = None
     piece: Piece = WHOLE
     inside: bool = False
-    part: Part = ALL
+    part: CopiedPart = ALL
     whole: frozenset[str] = frozenset()
-    ends: Mapping[str, Source] = field(default_factory=dict)
+    ends: Mapping[str, MemorySource] = field(default_factory=dict)
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
@@ -96,8 +96,8 @@ class Source:
 
 
 def source(
-    part: TensorPart, operand: str, ctx: Context, piece: Piece = WHOLE, copied_part: Part = ALL
-) -> tuple[Source, tuple[Stmt, ...]]:
+    part: TensorPart, operand: str, ctx: Context, piece: Piece = WHOLE, copied_part: CopiedPart = ALL
+) -> tuple[MemorySource, tuple[Stmt, ...]]:
     """The operand's source under the schedule, and the statements of the timed call that fill it: before the nest, or
     where a block of `piece` or a `copied_part` begins. A `const` operand is filled by a `prepare` function instead,
     outside that call."""
@@ -108,7 +108,7 @@ def source(
     if kind == DIRECT:
         ends, fills = _ends(part, operand, tensor, ctx)
         whole = frozenset(a.name for a in runs_on(nest, operand))
-        return Source(nest, operand, DIRECT, tensor, whole=whole, ends=ends), fills
+        return MemorySource(nest, operand, DIRECT, tensor, whole=whole, ends=ends), fills
     how = interleave(nest, operand) if kind == INTERLEAVED else None
     lows: tuple[int, ...] = ()
     piece = replace(piece, columns=kind == COLUMNS)
@@ -123,25 +123,27 @@ def source(
         ctx.buffers[buffer.name] = Buffer(buffer.name, buffer.dtype, buffer.shape, "packed", tensor.name)
         ctx.prepare.append(Function(f"prepare_{buffer.name}", (tensor.name, buffer.name), body))
         body = ()
-    return Source(nest, operand, kind, ctx.buffers[buffer.name], lows, how, piece, part=copied_part), body
+    return MemorySource(nest, operand, kind, ctx.buffers[buffer.name], lows, how, piece, part=copied_part), body
 
 
-def _ends(part: TensorPart, operand: str, tensor: Buffer, ctx: Context) -> tuple[dict[str, Source], tuple[Stmt, ...]]:
+def _ends(
+    part: TensorPart, operand: str, tensor: Buffer, ctx: Context
+) -> tuple[dict[str, MemorySource], tuple[Stmt, ...]]:
     """Panels of the last register tile (or the last unit of the depth) along each axis whose end cuts a register that
     holds a matrix, and what fills them: such registers are not loaded lane by lane."""
     nest, names = part.nest, part.names
     register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
-    ends, fills = dict[str, Source](), list[Stmt]()
+    ends, fills = dict[str, MemorySource](), list[Stmt]()
     for axis, size, full in last_tiles(nest, names, operand, ctx.values):
         piece = Piece(spans={axis.name: Span(Const(full), Const(-(-axis.units // size)), 1)})
         buffer, body = panel(nest, operand, register, tensor, ctx, piece)
-        ends[axis.name] = Source(nest, operand, PANEL, buffer, piece=piece)
+        ends[axis.name] = MemorySource(nest, operand, PANEL, buffer, piece=piece)
         fills += body
     return ends, tuple(fills)
 
 
 def copied(
-    nest: Nest, operand: str, how: Interleave | None, tensor: Buffer, ctx: Context, part: Part = ALL
+    nest: Nest, operand: str, how: Interleave | None, tensor: Buffer, ctx: Context, part: CopiedPart = ALL
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     """A copy in the tensor's own order of dimensions: the border that the guard leaves out holds zeros, and what `how`
     names is interleaved."""
@@ -156,4 +158,4 @@ def copied(
     return buffer, Copy(buffer, tensor, tuple(cuts), how, part.begins(), part.owners).statements()
 
 
-__all__ = ["LANE", "Loads", "Position", "Source", "elements", "or_zero", "source"]
+__all__ = ["LANE", "MemorySource", "OperandSource", "Position", "elements", "or_zero", "source"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import LANE, Loads, Position
+from autosched.codegen.lower.common.operands import LANE, OperandSource, Position
 from autosched.codegen.tree.kernel import Prefetch
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, Var
@@ -19,7 +19,7 @@ from autosched.tiling.steps.cpu.prefetch import NEXT, passed_over
 Places = dict[str, Position]
 
 
-def ahead(nest: Nest, operand: str, source: Loads, at: Places, units: int) -> Prefetch:
+def ahead(nest: Nest, operand: str, source: OperandSource, at: Places, units: int) -> Prefetch:
     """Ask for the register that the tile reads `units` depth units later."""
     assert nest.depth is not None
     later = Position(None, at[nest.depth.name].unit + units)
@@ -41,7 +41,7 @@ class NextBlock:
     passes: int
     along_depth: bool
 
-    def ask(self, source: Loads, at: Places, counts: Mapping[str, int], start: Int) -> tuple[Prefetch, ...]:
+    def ask(self, source: OperandSource, at: Places, counts: Mapping[str, int], start: Int) -> tuple[Prefetch, ...]:
         """The prefetches of the trip at which `at` stands, in a block that starts at unit `start`."""
         depth = self.nest.depth
         assert depth is not None
@@ -79,7 +79,7 @@ def next_block(nest: Nest, names: StepNames, values: Mapping[str, int]) -> NextB
     return NextBlock(nest, operand, lanes, rows, min(block, depth.units), unroll, passes, along_depth)
 
 
-def _ask(source: Loads, at: Places, elements: int, zero: Mapping[str, Int], offset: Int = Const(0)) -> Prefetch:
+def _ask(source: OperandSource, at: Places, elements: int, zero: Mapping[str, Int], offset: Int = Const(0)) -> Prefetch:
     """Ask for the line `offset` elements behind the register at this place."""
     value, _ = source.load(at, Var(LANE) if elements > 1 else Const(0))
     assert isinstance(value, Read)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, product
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import LANE, Loads, Position
+from autosched.codegen.lower.common.operands import LANE, OperandSource, Position
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, Lane, RegisterRef, Stmt
 from autosched.codegen.tree.rename import place
 from autosched.ir.value import Read, Value
@@ -23,7 +23,7 @@ Key = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Registers:
+class WindowRegisters:
     """A register buffer of (registers, elements) for each input, and of (…, elements) for the accumulator."""
 
     inputs: Mapping[str, str]
@@ -49,8 +49,8 @@ class Load:
 def shared_step(
     window: Window,
     intrinsic: Intrinsic,
-    sources: Mapping[str, Loads],
-    registers: Registers,
+    sources: Mapping[str, OperandSource],
+    registers: WindowRegisters,
     at: Mapping[str, Position],
     tile: Sequence[tuple[NestAxis, int]],
 ) -> tuple[Stmt, ...]:
@@ -82,7 +82,7 @@ def shared_step(
 
 
 def _group(
-    points: list[Point], window: Window, intrinsic: Intrinsic, loads: Mapping[str, Load], registers: Registers
+    points: list[Point], window: Window, intrinsic: Intrinsic, loads: Mapping[str, Load], registers: WindowRegisters
 ) -> list[Stmt]:
     """The calls of one position of the outer axes."""
     stmts: list[Stmt] = []
@@ -126,7 +126,7 @@ def _unit(axis: NestAxis) -> str:
     return f"{identifier(axis.name)}u"
 
 
-def _load(source: Loads, at: Mapping[str, Position], elements: int, moving: frozenset[str]) -> Load:
+def _load(source: OperandSource, at: Mapping[str, Position], elements: int, moving: frozenset[str]) -> Load:
     """The operand's load at a place, where the variables `moving` are those of points."""
     value, valid = source.load(dict(at), Var(LANE) if elements > 1 else Const(0))
     if not isinstance(value, Read):
@@ -155,4 +155,4 @@ def _moves(node: Int, moving: frozenset[str]) -> Affine | None:
             return None
 
 
-__all__ = ["Registers", "shared_step"]
+__all__ = ["WindowRegisters", "shared_step"]

@@ -15,7 +15,7 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.copied_part import ALL, part_of
 from autosched.codegen.lower.common.matrix_rows import ROW
 from autosched.codegen.lower.common.microkernel import DepthRange, Micro
-from autosched.codegen.lower.common.operands import Position, Source, source
+from autosched.codegen.lower.common.operands import MemorySource, Position, source
 from autosched.codegen.lower.common.panel_scope import Around
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.cpu.matrix_tile import MatrixMicro, configured
@@ -34,7 +34,7 @@ Body = Callable[[Places, dict[str, int]], tuple[Stmt, ...]]
 
 
 @dataclass(frozen=True)
-class Range:
+class AxisRange:
     """What a loop over an axis covers: tiles (or units, where the axis is not tiled) from `lower` to `upper`."""
 
     lower: Int
@@ -44,7 +44,7 @@ class Range:
 def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
     """The statements of the timed call for one tensor part, filling of its panels included."""
     threads = ctx.values[part.names("threads")]
-    sources: dict[str, Source] = {}
+    sources: dict[str, MemorySource] = {}
     fills: list[Stmt] = []
     ranges = thread_ranges(part, ctx, threads)
     around = Around(part.nest, part.names, ctx.values, {n: (r.lower, r.upper) for n, r in ranges.items()})
@@ -69,17 +69,17 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
     return (*fills, *nest.threads(threads))
 
 
-def thread_ranges(part: TensorPart, ctx: Context, threads: int) -> dict[str, Range]:
+def thread_ranges(part: TensorPart, ctx: Context, threads: int) -> dict[str, AxisRange]:
     """What a thread does of each spatial axis: all, but for the one that threads share."""
     nest, names = part.nest, part.names
-    ranges: dict[str, Range] = {}
+    ranges: dict[str, AxisRange] = {}
     for axis in nest.spatial:
         register = ctx.values[names.register(axis)] if axis in tiled_axes(nest) else 1
-        ranges[axis.name] = Range(Const(0), Const(-(-axis.units // register)))
+        ranges[axis.name] = AxisRange(Const(0), Const(-(-axis.units // register)))
     if threads > 1:
         axis = split_axes(nest)[ctx.values[names("split")]]
         n, t = ranges[axis.name].upper, Var("thread")
-        ranges[axis.name] = Range(t * n // threads, (t + 1) * n // threads)
+        ranges[axis.name] = AxisRange(t * n // threads, (t + 1) * n // threads)
     return ranges
 
 
@@ -98,7 +98,7 @@ class NestLowering:
         part: TensorPart,
         ctx: Context,
         micro: Micro,
-        ranges: dict[str, Range],
+        ranges: dict[str, AxisRange],
         inside: Mapping[str, tuple[Stmt, ...]],
     ) -> None:
         """`inside` holds what runs first in each iteration of an axis's loop around the tiles."""
@@ -157,7 +157,7 @@ class NestLowering:
         present = [axis for axis in (axes[k] for k in order) if axis is not None]
         ranges = {a.name: self.ranges[a.name] for a in (self.lanes, self.rows) if a}
 
-        def loop(k: int, ranges: dict[str, Range], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        def loop(k: int, ranges: dict[str, AxisRange], depth: DepthRange | None) -> tuple[Stmt, ...]:
             if k == len(present):
                 return self.tiles(ranges, depth, at, counts)
             axis = present[k]
@@ -174,14 +174,14 @@ class NestLowering:
             if block == 0 or block >= total:
                 return loop(k + 1, ranges, depth)
             r = ranges[axis.name]
-            here = Range(Var(var), minimum(Var(var) + block, r.upper))
+            here = AxisRange(Var(var), minimum(Var(var) + block, r.upper))
             inner = loop(k + 1, ranges | {axis.name: here}, depth)
             return _loop(var, r.lower, r.upper, self.begun(axis, inner), block, f"cache block of {axis.name}")
 
         return loop(0, ranges, None)
 
     def tiles(
-        self, ranges: dict[str, Range], depth: DepthRange | None, at: Places, counts: dict[str, int]
+        self, ranges: dict[str, AxisRange], depth: DepthRange | None, at: Places, counts: dict[str, int]
     ) -> tuple[Stmt, ...]:
         """The tile loops of the two blocked axes, behind those of lines within a block, then the register tile."""
         pair = [self.lanes, self.rows] if self.values[self.names("inner")] == 0 else [self.rows, self.lanes]
@@ -195,7 +195,9 @@ class NestLowering:
 
         return loop(0, at, counts)
 
-    def tile_loop(self, axis: NestAxis, r: Range, at: Places, counts: dict[str, int], body: Body) -> tuple[Stmt, ...]:
+    def tile_loop(
+        self, axis: NestAxis, r: AxisRange, at: Places, counts: dict[str, int], body: Body
+    ) -> tuple[Stmt, ...]:
         """Whole tiles in a loop, then the variant for what is left of the axis."""
         size = self.register[axis.name]
         full = axis.full_units // size

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.lower.gpu.grid import Work
+from autosched.codegen.lower.gpu.grid import BlockWork
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
@@ -61,7 +61,7 @@ class FragmentPipeline:
             shape = (*owners, HALVES, *own, o.elements)
             self.registers[o.name] = ctx.declare(f"{o.name}_reg", o.dtype, shape, "register").name
 
-    def loop(self, work: Work, local: dict[str, Int], workers: Workers, without_barriers: Workers) -> Phase:
+    def loop(self, work: BlockWork, local: dict[str, Int], workers: Workers, without_barriers: Workers) -> Phase:
         """All slices of the work; `workers` puts a loop over workers around a phase, `without_barriers` takes away the
         barrier in front of such loops."""
         schedule, unit, most = self.schedule, Var(f"{identifier(self.depth.name)}u"), self.size - 1
@@ -81,7 +81,7 @@ class FragmentPipeline:
         inner = without_barriers(workers((*asked, *steps, *landed)))
         return (*begin, *head, *schedule.loop(work, (*inner, *self.awaited(work, following), *workers(last))))
 
-    def beside(self, work: Work, local: dict[str, Int], workers: Workers, without_barriers: Workers) -> Phase:
+    def beside(self, work: BlockWork, local: dict[str, Int], workers: Workers, without_barriers: Workers) -> Phase:
         """The same beside a producer, who is told that a stage is empty once all of its units have been read."""
         schedule, unit, most = self.schedule, Var(f"{identifier(self.depth.name)}u"), self.size - 1
 
@@ -118,7 +118,7 @@ class FragmentPipeline:
         """Groups of copies of a slice, each with a part of every operand's that has so many."""
         return max(self.parts)
 
-    def whole(self, work: Work, number: Int) -> Phase:
+    def whole(self, work: BlockWork, number: Int) -> Phase:
         """A worker starts its share of a whole slice's copies."""
         schedule = self.schedule
         if schedule.kind == BULK:
@@ -130,7 +130,7 @@ class FragmentPipeline:
             return bind(body, {str(part): Const(0)})
         return (For(str(part), Const(0), Const(self.groups), body, "unrolled"),)
 
-    def part(self, work: Work, number: Int, part: Int) -> Phase:
+    def part(self, work: BlockWork, number: Int, part: Int) -> Phase:
         """A worker starts one part of them, if there is one of that number: a group of its own."""
         fills: list[Stmt] = []
         for fill, count in zip(self.schedule.fills(work, number), self.parts, strict=True):
@@ -142,10 +142,10 @@ class FragmentPipeline:
         group = AsyncCopies(self.schedule.if_in_range(work, number, tuple(fills)), "", Const(0))
         return (group,) if self.groups == self.size - 1 else (If(part < self.groups, (group,)),)
 
-    def awaited(self, work: Work, number: Int) -> Phase:
+    def awaited(self, work: BlockWork, number: Int) -> Phase:
         return (self.schedule.wait_full(work, number),) if self.schedule.kind == BULK else ()
 
-    def slot(self, work: Work, number: Int) -> Int:
+    def slot(self, work: BlockWork, number: Int) -> Int:
         return self.schedule.slot(work, number)
 
     # -- fragments -----------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.microkernel import DepthRange
-from autosched.codegen.lower.common.operands import Loads, Position, Source
-from autosched.codegen.lower.gpu.grid import BLOCK, RANK, Grid, Work
-from autosched.codegen.lower.gpu.results import Out, worker_kind, worker_of
+from autosched.codegen.lower.common.operands import MemorySource, OperandSource, Position
+from autosched.codegen.lower.gpu.grid import BLOCK, RANK, BlockWork, TileGrid
+from autosched.codegen.lower.gpu.results import TileResults, worker_kind, worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
 from autosched.codegen.lower.gpu.slice_pipeline import SlicePipeline, without_barriers
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
@@ -40,7 +40,7 @@ class GpuNest:
     def __init__(self, part: TensorPart, ctx: Context, cores: int) -> None:
         self.part, self.nest, self.names, self.ctx = part, part.nest, part.names, ctx
         self.pair = gpu_pair(self.nest)
-        self.grid = Grid(self.nest, self.pair, self.names, ctx, cores)
+        self.grid = TileGrid(self.nest, self.pair, self.names, ctx, cores)
         self.worker, self.count = worker_of(self.grid, self.nest)
         kinds = {o.name: ctx.values.get(stage_name(self.names, o.name), GLOBAL) for o in self.nest.intrinsic.inputs}
         if self.nest.depth is None:
@@ -49,7 +49,7 @@ class GpuNest:
         self.slices = {o: SharedSlices.declare(self.nest, o, self.grid, ctx) for o, k in kinds.items() if k != GLOBAL}
 
     def emit(self) -> tuple[Stmt, ...]:
-        micro, out = self.micro(), Out(self.part, self.grid, self.ctx)
+        micro, out = self.micro(), TileResults(self.part, self.grid, self.ctx)
         if self.grid.split == 1 or self.grid.gathered:
             return self.limited(self.grid.loops(self.block(micro, out, None)))
         shares = out.shares()
@@ -65,10 +65,10 @@ class GpuNest:
         owners: list[tuple[Int, int]] = [(self.worker, self.count)] if self.slices or self.phases > 1 else []
         if owners and self.grid.cluster > 1:
             owners = [(RANK, self.grid.cluster), *owners]
-        sources: dict[str, Loads] = {}
+        sources: dict[str, OperandSource] = {}
         for o in self.nest.intrinsic.inputs:
             tensor = self.ctx.tensor(self.nest.mapping.operands[o.name].tensor)
-            sources[o.name] = Source(self.nest, o.name, DIRECT, tensor)
+            sources[o.name] = MemorySource(self.nest, o.name, DIRECT, tensor)
         return GpuMicro(self.part, sources, self.ctx, self.pair, tuple(owners), self.direct)
 
     @property
@@ -76,20 +76,20 @@ class GpuNest:
         """Loops over workers that a tile's accumulators live through."""
         return 1 if self.ctx.values.get(self.names("epilogue"), 0) == 0 else 2
 
-    def block(self, micro: GpuMicro, out: Out, shares: Buffer | None) -> tuple[Stmt, ...]:
+    def block(self, micro: GpuMicro, out: TileResults, shares: Buffer | None) -> tuple[Stmt, ...]:
         """What a block does."""
         init = self.nest.stage.init
         zero = shares is not None or (isinstance(init, Literal) and init.value == 0)
         pipeline = SlicePipeline(self.nest, self.grid, self.slices, micro, self.ctx, zero) if self.slices else None
 
-        def start(work: Work) -> tuple[Stmt, ...]:
+        def start(work: BlockWork) -> tuple[Stmt, ...]:
             if pipeline is not None and pipeline.from_zero:
                 return ()
             at = self.positions(work)
             zero = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
             return micro.cleared(self.grid.register) if shares else micro.start(zero, self.grid.register, TRUE)
 
-        def finish(work: Work) -> tuple[tuple[Stmt, ...], ...]:
+        def finish(work: BlockWork) -> tuple[tuple[Stmt, ...], ...]:
             if self.grid.gathered:
                 return out.gather(micro, self.positions(work), work, self.local())
             if shares:
@@ -103,7 +103,7 @@ class GpuNest:
         return pipeline.emit(self.positions, self.local(), start, finish, self.workers, after, apart)
 
     def alone(
-        self, work: Work, micro: GpuMicro, start: tuple[Stmt, ...], finish: tuple[tuple[Stmt, ...], ...]
+        self, work: BlockWork, micro: GpuMicro, start: tuple[Stmt, ...], finish: tuple[tuple[Stmt, ...], ...]
     ) -> tuple[Stmt, ...]:
         """A tile whose operands come straight from memory."""
         depth = self.nest.depth
@@ -113,10 +113,10 @@ class GpuNest:
         body = (*start, *micro.reduce(at, self.grid.register, whole), *first)
         return tuple(stmt for phase in (body, *rest) for stmt in self.workers(phase))
 
-    def fixup(self, out: Out, shares: Buffer) -> tuple[Stmt, ...]:
+    def fixup(self, out: TileResults, shares: Buffer) -> tuple[Stmt, ...]:
         """A second grid: the shares of each tile are added to what the output starts with."""
-        plain = Grid(self.nest, self.pair, self.names, self.ctx, 1)
-        work = Work(BLOCK, Const(0), Const(0), Const(0), Const(0))
+        plain = TileGrid(self.nest, self.pair, self.names, self.ctx, 1)
+        work = BlockWork(BLOCK, Const(0), Const(0), Const(0), Const(0))
         micro = self.micro()
         at = self.positions(work)
         zero = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
@@ -148,7 +148,7 @@ class GpuNest:
                 found[axis.name] = mine * count + own
         return found
 
-    def positions(self, work: Work) -> dict[str, Position]:
+    def positions(self, work: BlockWork) -> dict[str, Position]:
         """Every spatial axis, in terms of the block's work, the worker and the register tile's own loops."""
         local = self.local()
         at = self.grid.outside_places(work)

@@ -22,7 +22,7 @@ BLOCK, ITEM, RANK, TURN = Var("block"), Var("tile"), Var("cluster"), Var("turn")
 
 
 @dataclass(frozen=True)
-class Work:
+class BlockWork:
     """What a block is doing: `tile` is the number of its (cluster's) tile, None where block loops number the axes
     themselves; `count` slices of the reduction from `first` on; `passed`: slices that the block has passed before;
     `share`: which of the tile's shares this is."""
@@ -49,7 +49,7 @@ class Receivers:
         return self.first + number * self.apart
 
 
-class Grid:
+class TileGrid:
     """The grid of one nest under one row."""
 
     def __init__(self, nest: Nest, pair: tuple[NestAxis, ...], names: StepNames, ctx: Context, cores: int) -> None:
@@ -82,7 +82,7 @@ class Grid:
 
     # -- tiles ----------------------------------------------------------------------------------------------------
 
-    def first(self, axis: NestAxis, work: Work) -> Int:
+    def first(self, axis: NestAxis, work: BlockWork) -> Int:
         """The first intrinsic tile of the block along an axis of the pair."""
         if work.tile is None:
             return Var(f"{identifier(axis.name)}b") * self.tile[axis.name]
@@ -109,7 +109,7 @@ class Grid:
             return Receivers(self.shape[other.name], number, first, apart)
         return Receivers(self.cluster, RANK, Const(0), 1) if others else Receivers(1, Const(0), RANK, 1)
 
-    def outside_places(self, work: Work) -> dict[str, Position]:
+    def outside_places(self, work: BlockWork) -> dict[str, Position]:
         """Spatial axes outside the pair."""
         number: Int = Var("z") if work.tile is None else work.tile // self._per_outside()
         at: dict[str, Position] = {}
@@ -144,15 +144,15 @@ class Grid:
 
     # -- loops ----------------------------------------------------------------------------------------------------
 
-    def launch(self, role: Callable[[Work], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+    def launch(self, role: Callable[[BlockWork], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         """What one role of a block does, over all its work."""
         if not self.numbered:
-            return role(Work(None, Const(0), Const(self.slices), Const(0), Const(0)))
+            return role(BlockWork(None, Const(0), Const(self.slices), Const(0), Const(0)))
         if self.split == STREAM:
             return self._stream(role)
         share = -(-self.slices // self.split)
         if self.gathered:  # a cluster is a tile, and its blocks are the shares
-            return role(Work(BLOCK, RANK * share, Const(share), Const(0), RANK))
+            return role(BlockWork(BLOCK, RANK * share, Const(share), Const(0), RANK))
         work = self.tiles * self.split
         item: Int = BLOCK + TURN * self.blocks if self.persistent else BLOCK
         part = item % self.split if self.split > 1 else Const(0)
@@ -160,7 +160,7 @@ class Grid:
         count = minimum(self.slices - first, share) if self.slices % self.split else Const(share)
         turn: Int = TURN if self.persistent else Const(0)
         tile = item // self.split if self.split > 1 else item
-        body = role(Work(tile, first, count, turn * share, part))
+        body = role(BlockWork(tile, first, count, turn * share, part))
         if not self.persistent:
             return body
         if work % self.blocks:
@@ -189,11 +189,11 @@ class Grid:
     def stream_share(self) -> int:
         return -(-self.tiles * self.slices // self.resident)
 
-    def _stream(self, role: Callable[[Work], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+    def _stream(self, role: Callable[[BlockWork], tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         share, slices = self.stream_share, self.slices
         start = ITEM * slices - BLOCK * share  # of the tile, counted from the block's first slice
         first, last = maximum(0 - start, 0), minimum(share - start, slices)
-        body = role(Work(ITEM, first, last - first, maximum(start, 0), BLOCK - ITEM * slices // share))
+        body = role(BlockWork(ITEM, first, last - first, maximum(start, 0), BLOCK - ITEM * slices // share))
         lower = BLOCK * share // slices
         upper = minimum((BLOCK * share + (share + slices - 1)) // slices, self.tiles)
         return (For("tile", lower, upper, body, "serial", 1, "tiles that the block has slices of"),)

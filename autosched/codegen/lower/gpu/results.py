@@ -12,7 +12,7 @@ from math import prod
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.positions import LANE, Position
-from autosched.codegen.lower.gpu.grid import RANK, Grid, Work
+from autosched.codegen.lower.gpu.grid import RANK, BlockWork, TileGrid
 from autosched.codegen.lower.gpu.worker_tile import GpuMicro
 from autosched.codegen.tree.kernel import (
     Assign,
@@ -47,10 +47,10 @@ MOST_WHOLE = 96
 """Registers of a thread for a share beside as many sums, of some 255 (a thread of `wgmma` n=256 has 128 sums)."""
 
 
-class Out:
+class TileResults:
     """The stores of one part under one row."""
 
-    def __init__(self, part: TensorPart, grid: Grid, ctx: Context) -> None:
+    def __init__(self, part: TensorPart, grid: TileGrid, ctx: Context) -> None:
         self.part, self.nest, self.grid, self.ctx = part, part.nest, grid, ctx
         self.kind = ctx.values.get(grid.names("epilogue"), DIRECT)
         self.output = written(part)[-1]
@@ -76,7 +76,7 @@ class Out:
     # -- of a whole sum -----------------------------------------------------------------------------------------------
 
     def leave(
-        self, micro: GpuMicro, at: dict[str, Position], work: Work, local: dict[str, Int]
+        self, micro: GpuMicro, at: dict[str, Position], work: BlockWork, local: dict[str, Int]
     ) -> tuple[tuple[Stmt, ...], ...]:
         """Phases of the block's workers (with a barrier between them) that finish a tile."""
         counts = self.grid.register
@@ -143,7 +143,7 @@ class Out:
         whose: list[Int] = [RANK] if self.grid.cluster > 1 else []
         return [*whose, worker_of(self.grid, self.nest)[0]] if self.apart else whose
 
-    def _rows_of_tile(self, work: Work) -> tuple[Stmt, ...]:
+    def _rows_of_tile(self, work: BlockWork) -> tuple[Stmt, ...]:
         """All workers store the tile's rows, in chunks where these are whole."""
         assert self.tile is not None
         worker, workers = worker_of(self.grid, self.nest)
@@ -153,7 +153,7 @@ class Out:
         first = {a.name: self.grid.first(a, work) for a in self.grid.pair}
         return (self._rows(work, first, wide if whole else 1, worker, workers),)
 
-    def _rows(self, work: Work, first: dict[str, Int], wide: int, start: Int, step: int) -> For:
+    def _rows(self, work: BlockWork, first: dict[str, Int], wide: int, start: Int, step: int) -> For:
         """Stores of pieces of `wide` elements of the tile, whose first intrinsic tile is `first` along each axis."""
         assert self.tile is not None
         extents = self.layout.extents
@@ -180,7 +180,7 @@ class Out:
         count = Const(pieces * (extents[0] if len(extents) > 1 else 1))
         return For(piece.name, start, count, (store,), "serial", step, f"rows of {self.tensor}")
 
-    def _box(self, work: Work, local: dict[str, Int]) -> AsyncCopies:
+    def _box(self, work: BlockWork, local: dict[str, Int]) -> AsyncCopies:
         """A worker has the copy engine store its tile, a box for each span of its rows."""
         assert self.tile is not None
         none: dict[str, Int] = {f"{identifier(a.name)}r": Const(0) for a in self.grid.pair}
@@ -213,7 +213,7 @@ class Out:
     # -- of shares that a cluster's blocks add up --------------------------------------------------------------------
 
     def gather(
-        self, micro: GpuMicro, at: dict[str, Position], work: Work, local: dict[str, Int]
+        self, micro: GpuMicro, at: dict[str, Position], work: BlockWork, local: dict[str, Int]
     ) -> tuple[tuple[Stmt, ...], ...]:
         """Workers of one number in all blocks of a cluster have shares of one tile. One of them adds up what the others
         leave in their shared memory, and finishes the tile; tiles are shared out among blocks."""
@@ -250,7 +250,7 @@ class Out:
         shape = (grid.most_shares, grid.tiles, grid.cluster, workers, *grid.register.values(), acc.elements)
         return self.ctx.declare(f"{self.nest.stage.assign.tensor}_shares", acc.dtype, shape, "workspace")
 
-    def leave_share(self, micro: GpuMicro, work: Work, shares: Buffer) -> tuple[Stmt, ...]:
+    def leave_share(self, micro: GpuMicro, work: BlockWork, shares: Buffer) -> tuple[Stmt, ...]:
         """A worker's sums of its share of the reduction, to memory."""
         assert work.tile is not None
         store = Assign(shares.name, self._share(micro, work.share, work.tile), micro.acc_read(), self._lane(micro))
@@ -287,7 +287,7 @@ def tile_swizzle(row: int, dtype: DType) -> int:
     return max(s for s in SWIZZLES if s == 0 or row * dtype.bits % (s * 8) == 0)
 
 
-def worker_of(grid: Grid, nest: Nest) -> tuple[Int, int]:
+def worker_of(grid: TileGrid, nest: Nest) -> tuple[Int, int]:
     """The worker's number in its block, and how many there are."""
     count = 1
     for n in grid.along.values():
@@ -300,4 +300,4 @@ def worker_kind(nest: Nest) -> str:
     return nest.intrinsic.scope if nest.intrinsic.scope in ("warp", "warpgroup") else "thread"
 
 
-__all__ = ["Out", "worker_kind", "worker_of"]
+__all__ = ["TileResults", "worker_kind", "worker_of"]

@@ -9,7 +9,7 @@ from math import prod
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
-from autosched.codegen.lower.gpu.grid import RANK, Grid, Receivers, Work
+from autosched.codegen.lower.gpu.grid import RANK, BlockWork, Receivers, TileGrid
 from autosched.codegen.lower.gpu.im2col_map import corner, walk_of, walked
 from autosched.codegen.tree.kernel import (
     Assign,
@@ -42,7 +42,7 @@ class SharedSlices:
 
     nest: Nest
     operand: str
-    grid: Grid
+    grid: TileGrid
     layout: SharedLayout
     buffer: Buffer
     size: int  # depth units of a slice
@@ -50,7 +50,7 @@ class SharedSlices:
     receivers: Receivers
 
     @staticmethod
-    def declare(nest: Nest, operand: str, grid: Grid, ctx: Context) -> SharedSlices:
+    def declare(nest: Nest, operand: str, grid: TileGrid, ctx: Context) -> SharedSlices:
         """The buffer, as the row says."""
         spec, names, depth = nest.intrinsic.operands[operand], grid.names, nest.depth
         assert depth is not None
@@ -77,7 +77,9 @@ class SharedSlices:
 
     # -- filling ----------------------------------------------------------------------------------------------------
 
-    def fill(self, work: Work, reduction: dict[str, Int], slot: Int, vector: int, worker: Int, workers: int) -> Stmt:
+    def fill(
+        self, work: BlockWork, reduction: dict[str, Int], slot: Int, vector: int, worker: Int, workers: int
+    ) -> Stmt:
         """One worker's share of copying the slice at `reduction` (units along each reduction axis); zeros where the
         program has no element. Blocks of a cluster that need the same slice share the work, and write it for all."""
         nest, layout = self.nest, self.layout
@@ -110,7 +112,7 @@ class SharedSlices:
         tensor = nest.mapping.operands[self.operand].tensor
         return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"copy a slice of {tensor}")
 
-    def boxes(self, work: Work, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
+    def boxes(self, work: BlockWork, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
         """The same by the copy engine: a box for each span of the rows. A block of a cluster fetches its part of a
         common slice for all: its spans or its rows; the first fetches everything where neither comes out even."""
         layout, blocks, number = self.layout, self.receivers.count, self.receivers.number
@@ -186,7 +188,7 @@ class SharedSlices:
             extents, strides, coordinates = [*extents, 1], [layout.chunk], [*coordinates, Const(0)]
         return tuple(extents), tuple(strides), tuple(coordinates), kept
 
-    def positions(self, work: Work, reduction: dict[str, Int]) -> dict[str, Int]:
+    def positions(self, work: BlockWork, reduction: dict[str, Int]) -> dict[str, Int]:
         """Where a slice begins along every axis, in elements."""
         nest, grid = self.nest, self.grid
         positions: dict[str, Int] = {a.name: Const(0) for a in nest.axes}
@@ -196,7 +198,7 @@ class SharedSlices:
             positions[axis.name] = grid.first(axis, work) * axis.unit
         return positions
 
-    def element(self, work: Work, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Read, Bool]:
+    def element(self, work: BlockWork, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Read, Bool]:
         """The tensor's element at a place of the slice, and where there is one."""
         nest = self.nest
         positions = self.positions(work, reduction)
@@ -281,7 +283,7 @@ class SharedSource:
         return RegisterRef(self.slices.buffer.name, index, Lane(LANE, spec.elements), found)
 
 
-def vector_bytes(ctx: Context, grid: Grid) -> int:
+def vector_bytes(ctx: Context, grid: TileGrid) -> int:
     """Bytes of one piece of a copy: the copy engine moves chunks."""
     return 16 if ctx.values.get(grid.names("copy"), 0) == BULK else ctx.values.get(grid.names("vector"), 0)
 

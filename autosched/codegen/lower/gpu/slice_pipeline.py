@@ -22,7 +22,7 @@ from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.microkernel import DepthRange
 from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.gpu.fragment_pipeline import FragmentPipeline
-from autosched.codegen.lower.gpu.grid import RANK, Grid, Work
+from autosched.codegen.lower.gpu.grid import RANK, BlockWork, TileGrid
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
 from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
@@ -50,7 +50,7 @@ from autosched.tiling.steps.gpu.thread_registers import PRODUCER_REGISTERS, hand
 from autosched.tiling.steps.gpu.warp_roles import PRODUCER
 
 WARP = 32  # threads that take registers together
-Places = Callable[[Work], dict[str, Position]]
+Places = Callable[[BlockWork], dict[str, Position]]
 
 
 class SlicePipeline:
@@ -59,7 +59,7 @@ class SlicePipeline:
     def __init__(
         self,
         nest: Nest,
-        grid: Grid,
+        grid: TileGrid,
         slices: dict[str, SharedSlices],
         micro: GpuMicro,
         ctx: Context,
@@ -83,8 +83,8 @@ class SlicePipeline:
         self,
         places: Places,
         local: dict[str, Int],
-        start: Callable[[Work], Phase],
-        finish: Callable[[Work], tuple[Phase, ...]],
+        start: Callable[[BlockWork], Phase],
+        finish: Callable[[BlockWork], tuple[Phase, ...]],
         workers: Callable[[Phase], Phase],
         after: Phase,
         apart: bool,
@@ -92,7 +92,7 @@ class SlicePipeline:
         """A block: `start` and `finish` are phases of its workers, which `workers` puts a loop around; `after` comes
         once all its work is done. `apart`: workers finish without waiting for each other."""
 
-        def ended(work: Work, first: Phase = ()) -> Phase:
+        def ended(work: BlockWork, first: Phase = ()) -> Phase:
             head, *rest = finish(work)
             if self.sums:
                 wait = BarrierWait(self.sums, Const(0), Const(1), Const(0), everywhere=True)
@@ -101,13 +101,13 @@ class SlicePipeline:
             loops = tuple(stmt for phase in ((*first, *head), *rest) for stmt in workers(phase))
             return without_barriers(loops) if apart else loops
 
-        def together(work: Work) -> Phase:
+        def together(work: BlockWork) -> Phase:
             inside = self._together(work, places, local, workers)
             last: Phase = (WaitCopies(0),) if self.schedule.kind == ASYNC else ()
             begun = start(work)
             return (*(workers(begun) if begun else ()), *inside, *ended(work, last))
 
-        def consume(work: Work) -> Phase:
+        def consume(work: BlockWork) -> Phase:
             begun = start(work)
             begun = without_barriers(workers(begun)) if begun else ()
             if self.ahead is not None:
@@ -125,7 +125,7 @@ class SlicePipeline:
             slices = self.schedule.loop(work, (self.schedule.wait_full(work), *computed, *used, *added))
             return (*begun, *slices, *last, *ended(work))
 
-        def produce(work: Work) -> Phase:
+        def produce(work: BlockWork) -> Phase:
             empty = self.schedule.wait_empty(work, SLICE)
             return self.schedule.loop(work, (empty, *self.ranks((self.schedule.tma_copies(work, SLICE),))))
 
@@ -141,12 +141,14 @@ class SlicePipeline:
         passed = self.grid.passed
         if self.grid.cluster == 1 or self.sums or passed is None:
             return ()
-        work = Work(None, Const(0), Const(self.schedule.stages), passed, Const(0))
+        work = BlockWork(None, Const(0), Const(self.schedule.stages), passed, Const(0))
         empty = self.schedule.wait_empty(work, SLICE)
         stages, note = Const(self.schedule.stages), "stages that others signal"
         return (For(str(SLICE), Const(0), stages, (empty,), "serial", 1, note),)
 
-    def _together(self, work: Work, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]) -> Phase:
+    def _together(
+        self, work: BlockWork, places: Places, local: dict[str, Int], workers: Callable[[Phase], Phase]
+    ) -> Phase:
         if self.ahead is not None:
             return self.ahead.loop(work, local, workers, without_barriers)
         calls, sums = self.compute(work, places, local)
@@ -196,7 +198,7 @@ class SlicePipeline:
             return body
         return (For(str(RANK), Const(0), Const(self.grid.cluster), body, "cluster", no_barrier=True),)
 
-    def compute(self, work: Work, places: Places, local: dict[str, Int]) -> tuple[Phase, Phase]:
+    def compute(self, work: BlockWork, places: Places, local: dict[str, Int]) -> tuple[Phase, Phase]:
         """A worker's instructions on the current slice, and what it does with their sums, which needs no slice."""
         depth = self.nest.depth
         assert depth is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.gpu.grid import Grid, Work
+from autosched.codegen.lower.gpu.grid import BlockWork, TileGrid
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices, vector_bytes
 from autosched.codegen.tree.kernel import AsyncCopies, BarrierArrive, BarrierWait, For, If, Stmt
@@ -27,7 +27,7 @@ class SliceSchedule:
     `full` and `empty` name the barriers ("" where there is none)."""
 
     nest: Nest
-    grid: Grid
+    grid: TileGrid
     slices: dict[str, SharedSlices]
     kind: int
     stages: int
@@ -37,7 +37,7 @@ class SliceSchedule:
     empty: str
 
     @staticmethod
-    def of(nest: Nest, grid: Grid, slices: dict[str, SharedSlices], ctx: Context, producer: bool) -> SliceSchedule:
+    def of(nest: Nest, grid: TileGrid, slices: dict[str, SharedSlices], ctx: Context, producer: bool) -> SliceSchedule:
         """As the row says; declares the barriers. `producer`: somebody waits for stages to be empty."""
         names = grid.names
         kind, stages = ctx.values.get(names("copy"), SYNC), ctx.values.get(names("stages"), 1)
@@ -53,33 +53,33 @@ class SliceSchedule:
         assert self.nest.depth is not None
         return -(-self.nest.depth.units // self.size)
 
-    def wait_full(self, work: Work, number: Int = SLICE) -> BarrierWait:
+    def wait_full(self, work: BlockWork, number: Int = SLICE) -> BarrierWait:
         """The engine has fetched the slice of that number."""
         turn = self.turn(work, number)
         return BarrierWait(self.full, self.slot(work, number), turn * self.arrivals + self.arrivals, turn)
 
-    def arrive_empty(self, work: Work, number: Int) -> BarrierArrive:
+    def arrive_empty(self, work: BlockWork, number: Int) -> BarrierArrive:
         """A slice's stage may be filled anew: by all blocks of a cluster that fetch parts of it."""
         alone = all(s.receivers.count == 1 for s in self.slices.values())
         return BarrierArrive(self.empty, self.slot(work, number), own=alone)
 
-    def wait_empty(self, work: Work, number: Int) -> BarrierWait:
+    def wait_empty(self, work: BlockWork, number: Int) -> BarrierWait:
         """All that used the stage of the slice of that number before are done with it."""
         turn = self.turn(work, number)
         return BarrierWait(self.empty, self.slot(work, number), turn, turn - 1)
 
-    def loop(self, work: Work, body: Phase) -> Phase:
+    def loop(self, work: BlockWork, body: Phase) -> Phase:
         """`body` for each slice of the work, which are numbered from 0."""
         return (For(str(SLICE), Const(0), work.count, body, "serial", 1, f"slices of {self.nest.stage.name}"),)
 
-    def count(self, work: Work, number: Int) -> Int:
+    def count(self, work: BlockWork, number: Int) -> Int:
         """How many slices the block has passed before this one: barriers count on through all its work."""
         return number + work.passed if self.kind == BULK else number
 
-    def slot(self, work: Work, number: Int) -> Int:
+    def slot(self, work: BlockWork, number: Int) -> Int:
         return self.count(work, number) % self.stages if self.stages > 1 else Const(0)
 
-    def turn(self, work: Work, number: Int) -> Int:
+    def turn(self, work: BlockWork, number: Int) -> Int:
         """How often the slice's stage was used before."""
         return self.count(work, number) // self.stages
 
@@ -88,11 +88,11 @@ class SliceSchedule:
         """Signals of a full stage: each block of a cluster fetches a part."""
         return self.grid.cluster
 
-    def if_in_range(self, work: Work, number: Int, body: Phase) -> Phase:
+    def if_in_range(self, work: BlockWork, number: Int, body: Phase) -> Phase:
         there = number < work.count
         return body if there == TRUE else (If(there, body),)
 
-    def reduction(self, work: Work, number: Int) -> dict[str, Int]:
+    def reduction(self, work: BlockWork, number: Int) -> dict[str, Int]:
         """Units along each reduction axis where a slice begins."""
         depth, number = self.nest.depth, work.first + number
         assert depth is not None
@@ -106,7 +106,7 @@ class SliceSchedule:
             outer = outer // axis.units
         return found
 
-    def fills(self, work: Work, number: Int) -> Phase:
+    def fills(self, work: BlockWork, number: Int) -> Phase:
         """A worker's share of copying all operands' slices."""
         worker, count = worker_of(self.grid, self.nest)
         slot = self.slot(work, number)
@@ -114,7 +114,7 @@ class SliceSchedule:
             s.fill(work, self.reduction(work, number), slot, self.vector, worker, count) for s in self.slices.values()
         )
 
-    def tma_copies(self, work: Work, number: Int) -> AsyncCopies:
+    def tma_copies(self, work: BlockWork, number: Int) -> AsyncCopies:
         """The copy engine fetches all operands' slices, then signals their stage."""
         slot = self.slot(work, number)
         place = self.reduction(work, number)

@@ -7,7 +7,7 @@ from copy import copy
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.microkernel import Micro, Places
-from autosched.codegen.lower.common.operands import Loads
+from autosched.codegen.lower.common.operands import OperandSource
 from autosched.codegen.lower.gpu.shared_slices import SharedSource
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
 from autosched.ir.value import Arith, Literal, Value
@@ -26,7 +26,7 @@ class GpuMicro(Micro):
     def __init__(
         self,
         part: TensorPart,
-        sources: Mapping[str, Loads],
+        sources: Mapping[str, OperandSource],
         ctx: Context,
         tiled: tuple[NestAxis, ...],
         owners: tuple[tuple[Int, int], ...],
@@ -41,7 +41,7 @@ class GpuMicro(Micro):
         self.owner = tuple(worker for worker, _ in owners)
         self.acc = ctx.declare("acc", held.dtype, (*(n for _, n in owners), *held.shape), "register").name
 
-    def on_slices(self, sources: Mapping[str, Loads], first: First, acc: str | None = None) -> GpuMicro:
+    def on_slices(self, sources: Mapping[str, OperandSource], first: First, acc: str | None = None) -> GpuMicro:
         """This tile with some operands from `sources`; sums, in `acc` if given, start from zero at `first`."""
         tile = copy(self)
         tile.sources = {**self.sources, **sources}

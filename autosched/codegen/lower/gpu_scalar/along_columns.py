@@ -21,8 +21,8 @@ from autosched.codegen.lower.gpu_scalar.team import (
     CHUNK,
     SHARE,
     WARP,
-    Registers,
     Team,
+    TeamRegisters,
     all_reads,
     blocks,
     chosen,
@@ -84,7 +84,7 @@ class Columns:
 
     def __init__(self, part: TeamPart, ctx: Context, team: Team) -> None:
         self.part, self.ctx, self.team = part, ctx, team
-        self.registers = Registers(ctx, team.warps * team.rows, team)
+        self.registers = TeamRegisters(ctx, team.warps * team.rows, team)
         self.extent = lane_elements(part)
         for member in part.members:
             for read in (member.target, *all_reads(member)):

@@ -22,8 +22,8 @@ from autosched.codegen.lower.gpu_scalar.team import (
     SHARE,
     SLOT,
     WARP,
-    Registers,
     Team,
+    TeamRegisters,
     all_reads,
     blocks,
     chosen,
@@ -92,7 +92,7 @@ class RowTeam:
     ) -> None:
         self.part, self.ctx, self.team, self.partial, self.common = part, ctx, team, partial, common
         self.workers = team.rows * team.warps
-        self.registers = Registers(ctx, self.workers, team)
+        self.registers = TeamRegisters(ctx, self.workers, team)
         self.axes = row_axes(part, part.members[0])
         self.total, self.extent = team_rows(part), lane_elements(part)
         row: Int = WARP // team.warps if team.warps > 1 else WARP

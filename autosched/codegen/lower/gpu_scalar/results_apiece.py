@@ -19,8 +19,8 @@ from autosched.codegen.lower.common.operands import LANE
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     WARP,
-    Registers,
     Team,
+    TeamRegisters,
     all_reads,
     blocks,
     chosen,
@@ -60,7 +60,7 @@ class _Apiece:
     held: dict[tuple[Read, Bool], Read] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.registers = Registers(self.ctx, self.team.rows, self.team)
+        self.registers = TeamRegisters(self.ctx, self.team.rows, self.team)
         self.places: list[Place] = list(product(*(range(count) for _, count in self.team.each)))
         self.extent = lane_elements(self.part) // prod(count for _, count in self.team.each)
         for member in self.part.members:

@@ -16,8 +16,8 @@ from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     CHUNK,
     WARP,
-    Registers,
     Team,
+    TeamRegisters,
     all_reads,
     blocks,
     guard,
@@ -47,7 +47,7 @@ class _Tiles:
     def __init__(self, part: TeamPart, ctx: Context, team: Team, tile: int, found: Turned) -> None:
         self.part, self.ctx, self.team, self.tile, self.found = part, ctx, team, tile, found
         self.lines = tile // team.warps  # of a tile, that one warp takes
-        self.registers = Registers(ctx, team.warps, team)
+        self.registers = TeamRegisters(ctx, team.warps, team)
         self.line = CHUNK * team.warps + WARP if team.warps > 1 else CHUNK
         for member in part.members:
             for read in (member.target, *all_reads(member)):

@@ -97,7 +97,7 @@ def flattened(axes: Sequence[Axis]) -> Int:
     return number
 
 
-class Registers:
+class TeamRegisters:
     """The registers of one team: declarations, and what is known to be in them. `known` maps an element of memory (at
     `CHUNK`, of a lane) to the register that holds it."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.microkernel import Micro
-from autosched.codegen.lower.common.operands import LANE, Loads, Position, Source, or_zero
+from autosched.codegen.lower.common.operands import LANE, MemorySource, OperandSource, Position, or_zero
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
 from autosched.ir.value import Read, Value
@@ -62,7 +62,7 @@ class SpatialNest:
 
     def emit(self) -> tuple[Stmt, ...]:
         buffers = {o.name: self.scratch(o.name) for o in self.nest.intrinsic.inputs}
-        sources: dict[str, Loads] = {n: Resident(b, self.place(n)) for n, b in buffers.items()}
+        sources: dict[str, OperandSource] = {n: Resident(b, self.place(n)) for n, b in buffers.items()}
         owner = self.accumulator(), self.slots(self.nest.intrinsic.accumulator.name) * self.kept_count()
         micro = Micro(self.part, sources, self.ctx, tiled=self.pair, owner=owner, scope="accumulator")
         ones = {a.name: 1 for a in self.pair}
@@ -198,7 +198,7 @@ class SpatialNest:
         lane = Lane(LANE, spec.elements) if spec.elements > 1 else None
 
         def stored(at: Places) -> tuple[Stmt, ...]:
-            value, valid = Source(self.nest, operand, DIRECT, tensor).load(at, element)
+            value, valid = MemorySource(self.nest, operand, DIRECT, tensor).load(at, element)
             assert isinstance(value, Read)
             return (Assign(buffer.name, (*self.place(operand), element), or_zero(value, valid), lane),)
 
