@@ -1,23 +1,18 @@
-"""The build process: LLVM text to object code. LLVM ends the process for some texts (an instruction that the CPU named
-does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the candidate."""
+"""The parent's side of the build process, which makes object code from LLVM text. LLVM ends its process for some texts
+(an instruction that the CPU named does not have: `LLVM ERROR: Cannot select`), and that must cost no more than the
+candidate."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Sequence
-from functools import cached_property
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import Any
 
-from autosched.codegen.llvm.machine.compile import assembly, compile_object
-from autosched.device.cpu.compiled import Compiled
+from autosched.device.cpu.remote_build import BuildRequest, BuildResult
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
-from autosched.device.processes.serve import connect
 from autosched.errors import AutoschedError
-
-if TYPE_CHECKING:
-    from autosched.device.cpu.remote_build import Filled, Order, Orders
 
 BUILD_LIMIT_S = 60.0
 
@@ -31,7 +26,7 @@ class Builder:
 
     def __init__(self, deadline_s: float = BUILD_LIMIT_S) -> None:
         self.deadline_s = deadline_s
-        self.process = WorkerProcess("autosched.device.cpu.builder")
+        self.process = WorkerProcess("autosched.device.cpu.build_worker")
         self._begun: tuple[Any, ...] | None = None
         self._loaded = False
         self._one = Lock()  # a search compiles in a thread beside the one that may ask for a kernel meanwhile
@@ -48,11 +43,11 @@ class Builder:
         with self._one:
             return tuple(self._ask("objects", texts, cpu, features))
 
-    def fill(self, order: Order) -> Filled | None:
-        """`Orders.fill` in the builder's process. BuildError as from `compile`."""
+    def build(self, request: BuildRequest) -> BuildResult | None:
+        """`BuildServer.build` in the build process. BuildError as from `compile`."""
         with self._one:
-            filled: Filled | None = self._ask("order", order)
-            return filled
+            built: BuildResult | None = self._ask("build", request)
+            return built
 
     def keep_to(self, cpus: Sequence[int]) -> None:
         """Have it work on these CPUs only, from now on: all of its threads, one of which may still be loading."""
@@ -63,13 +58,13 @@ class Builder:
                     os.sched_setaffinity(int(thread), cpus)
 
     def ready(self) -> bool:
-        """Have a process, and have it load what orders need, which takes a third of a second; whether it has."""
+        """Have a process, and have it load what build requests need (about a second); whether it has."""
         if not self._loaded:
             with self._one:
                 try:
                     self._loaded = bool(self._ask("ready"))
                 except BuildError:
-                    self._loaded = True  # or it would be asked for ever; whoever orders is told
+                    self._loaded = True  # or it would be asked for ever; whoever builds is told
         return self._loaded
 
     def begin(self, texts: tuple[str, ...], cpu: str | None = None, features: str | None = None) -> None:
@@ -121,57 +116,6 @@ class Builder:
 
     def close(self) -> None:
         self.process.close()
-
-
-def main(connection_fd: int, life_fd: int) -> None:
-    """Serve until the parent closes the connection."""
-    connection = connect(connection_fd, life_fd)
-    connection.send(("done", None))
-    answers = _Answers()
-    while True:
-        try:
-            what, *request = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            connection.send(("done", answers.of(what, request)))
-        except AutoschedError as error:
-            connection.send(("failed", error.message))
-        except Exception as error:
-            connection.send(("failed", f"{type(error).__name__}: {error}"))
-
-
-class _Answers:
-    """What the process answers. Lowering is loaded once somebody wants it, beside compiling: most only compile."""
-
-    def __init__(self) -> None:
-        self.compiled = Compiled()
-        self._loading: Thread | None = None
-
-    def ready(self) -> bool:
-        """Begin to load what orders need; whether that is over (what went wrong is raised where it is used)."""
-        if self._loading is None:
-            self._loading = Thread(target=lambda: self.orders, daemon=True)
-            self._loading.start()
-        return not self._loading.is_alive()
-
-    @cached_property
-    def orders(self) -> Orders:
-        from autosched.device.cpu.remote_build import Orders
-
-        return Orders(self.compiled)
-
-    def of(self, what: str, request: list[Any]) -> Any:
-        match what:
-            case "order":
-                return self.orders.fill(*request)
-            case "ready":
-                return self.ready()
-            case "objects":
-                return self.compiled.objects(*request)
-        text, cpu, features, triple = request
-        make = assembly if what == "assembly" else compile_object
-        return make(text, cpu, features, triple=triple)
 
 
 def _last_words(death: WorkerDiedError) -> str:

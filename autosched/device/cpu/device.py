@@ -134,20 +134,20 @@ class CpuDevice:
         """What lowers and prints it here, ahead, or else in the builder's process, which compiles it while those before
         it are measured."""
         from autosched.device.cpu.build import compile_draft, draft
-        from autosched.device.cpu.remote_build import Order
+        from autosched.device.cpu.remote_build import BuildRequest
 
         _, scalars, violations = wanted = self._wanted(candidate)
         compiler = self.target.compiler
         plan = self._pickled.of(candidate.plan)  # by the thread that proposes: others must not look at it meanwhile
-        order = Order(plan, candidate.row, scalars, violations, compiler.get("cpu"), compiler.get("features"))
+        request = BuildRequest(plan, candidate.row, scalars, violations, compiler.get("cpu"), compiler.get("features"))
 
         def there() -> Build:
             clock = time.perf_counter()
             try:
-                filled = self.builder.fill(order)
+                built = self.builder.build(request)
             except BuildError as error:  # LLVM ended the process
                 return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
-            return filled.build(candidate) if filled else compile_draft(draft(*wanted), self.target, self.builder)
+            return built.build(candidate) if built else compile_draft(draft(*wanted), self.target, self.builder)
 
         def compiled(made: Printed) -> Build:
             return compile_draft(made, self.target, self.builder)

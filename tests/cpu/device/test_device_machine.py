@@ -14,7 +14,7 @@ from autosched.device.cpu.build import build
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.device import CpuDevice
 from autosched.device.cpu.native_target import native_target
-from autosched.device.cpu.remote_build import Order
+from autosched.device.cpu.remote_build import BuildRequest
 from autosched.device.cuda.device import CudaDevice
 from autosched.device.doctor import diagnose
 from autosched.errors import MissingError, UnknownNameError, UsageError
@@ -185,10 +185,10 @@ def test_an_order_is_filled_as_a_draft_is_built(builder):
     (plan, *_) = make_plans(program, target, {})
     row = int(plan.space.sample(1, np.random.default_rng(5))[0])
     compiler = target.compiler
-    order = Order(pickle.dumps(plan), row, {}, (), compiler.get("cpu"), compiler.get("features"))
+    order = BuildRequest(pickle.dumps(plan), row, {}, (), compiler.get("cpu"), compiler.get("features"))
     candidate = Candidate(plan, row)
-    filled, own = builder.fill(order).build(candidate), build(candidate, target, builder, {})
+    filled, own = builder.build(order).build(candidate), build(candidate, target, builder, {})
     assert filled.error is None
     assert (filled.payload, filled.kernel_sha) == (own.payload, own.kernel_sha)
     os.kill(builder.process.pid, signal.SIGKILL)
-    assert builder.fill(order).kernel_sha == own.kernel_sha  # the next process is told everything again
+    assert builder.build(order).kernel_sha == own.kernel_sha  # the next process is told everything again

@@ -14,7 +14,7 @@ def loaded_by(module, also="pass"):
     return set(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split())
 
 
-@pytest.mark.parametrize("module", ["autosched.device.cpu.worker", "autosched.device.cpu.builder"])
+@pytest.mark.parametrize("module", ["autosched.device.cpu.worker", "autosched.device.cpu.build_worker"])
 def test_a_child_loads_little(module):
     loaded = loaded_by(module)
     assert "llvmlite" in loaded
@@ -23,7 +23,7 @@ def test_a_child_loads_little(module):
 
 @pytest.mark.slow
 def test_what_prints_for_a_cpu_loads_nothing_for_gpus():
-    loaded = loaded_by("autosched.device.cpu.builder", "import autosched.device.cpu.remote_build")
+    loaded = loaded_by("autosched.device.cpu.build_worker", "import autosched.device.cpu.build_server")
     assert not {m for m in loaded if m.startswith(("autosched.codegen.lower.gpu", "autosched.codegen.cuda"))}
     assert not {"z3", "scipy", "sklearn", "typer"} & loaded
 

@@ -13,8 +13,9 @@ from support.cards.gpu_plans import plans
 
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.device.cpu import remote_build as orders
+from autosched.device.cpu import build_server
 from autosched.device.cpu.compiled import Compiled
+from autosched.device.cpu.remote_build import BuildRequest
 from autosched.device.processes.claimable_build import EitherDraft, Pickled
 from autosched.device.protocol import Build
 from autosched.errors import MissingError
@@ -125,5 +126,6 @@ def test_what_the_other_process_lacks_it_leaves_to_who_asked(monkeypatch: pytest
     def lacks(*_: object) -> None:
         raise MissingError("no such package here")
 
-    monkeypatch.setattr(orders, "draft", lacks)
-    assert orders.Orders(Compiled()).fill(orders.Order(pickle.dumps(None), 0, {}, (), None, None)) is None
+    monkeypatch.setattr(build_server, "draft", lacks)
+    request = BuildRequest(pickle.dumps(None), 0, {}, (), None, None)
+    assert build_server.BuildServer(Compiled()).build(request) is None
