@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autosched.codegen.llvm.indexing import COMPARES, Indexing, Linear, fixed
+from autosched.codegen.llvm.accesses.indexing import COMPARES, Indexing, Linear, fixed
 from autosched.codegen.llvm.types import splat_text, vector_text
 from autosched.codegen.tree.kernel import Lane
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Where, affine, evaluate, free_vars

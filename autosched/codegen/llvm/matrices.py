@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from autosched.codegen.analysis.matrices import Move, ref_number
+from autosched.codegen.llvm.accesses.memory import MemoryPrinter
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.memory import MemoryPrinter
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import declaration, render

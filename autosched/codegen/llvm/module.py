@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from autosched.codegen.llvm.accesses.memory import ONE
 from autosched.codegen.llvm.fallback_function import Fallback, fallback_of
-from autosched.codegen.llvm.memory import ONE
 from autosched.codegen.llvm.prepared import Prepared
 from autosched.codegen.llvm.print_cache import PrintCache
 from autosched.codegen.llvm.statements import Printer, Shared, quoted

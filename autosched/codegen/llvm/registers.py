@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.codegen.analysis.access import classify
-from autosched.codegen.llvm.addresses import Addresses
+from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.ops import Ops

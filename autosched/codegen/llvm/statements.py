@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from autosched.codegen.analysis.matrices import move_of
-from autosched.codegen.llvm.addresses import Addresses
+from autosched.codegen.llvm.accesses.addresses import Addresses
+from autosched.codegen.llvm.accesses.indexing import Linear, Range, fixed
+from autosched.codegen.llvm.accesses.memory import MemoryPrinter
 from autosched.codegen.llvm.emitter import Declarations, Emitter
 from autosched.codegen.llvm.fallback_function import Fallback
-from autosched.codegen.llvm.indexing import Linear, Range, fixed
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.machine.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.matrices import MatrixPrinter
-from autosched.codegen.llvm.memory import MemoryPrinter
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, scalar
 from autosched.codegen.llvm.values import ValuePrinter

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from autosched.codegen.llvm.addresses import Addresses
+from autosched.codegen.llvm.accesses.addresses import Addresses
+from autosched.codegen.llvm.accesses.memory import MemoryPrinter
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
-from autosched.codegen.llvm.memory import MemoryPrinter
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.special_functions import Words
 from autosched.codegen.llvm.types import Val, constant, scalar, typed

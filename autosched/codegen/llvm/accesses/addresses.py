@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from autosched.codegen.analysis.access import offset_multiple, strides
+from autosched.codegen.llvm.accesses.indexing import Linear
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.lanes import LaneIndexing
 from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.value import Index

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from autosched.codegen.llvm.addresses import Addresses
+from autosched.codegen.llvm.accesses.addresses import Addresses
+from autosched.codegen.llvm.accesses.loads import LoadPrinter
+from autosched.codegen.llvm.accesses.pointers import Place, Places
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.loads import LoadPrinter
 from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.masks import Mask, only_lane
 from autosched.codegen.llvm.ops import Ops
-from autosched.codegen.llvm.pointers import Place, Places
 from autosched.codegen.llvm.registers import VectorRegisters
 from autosched.codegen.llvm.types import Val, memory, scalar, suffix, typed
 from autosched.codegen.tree.kernel import Buffer, Lane

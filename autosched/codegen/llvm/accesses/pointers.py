@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from autosched.codegen.analysis.access import Access, classify
-from autosched.codegen.llvm.addresses import Addresses
+from autosched.codegen.llvm.accesses.addresses import Addresses
+from autosched.codegen.llvm.accesses.indexing import Linear
 from autosched.codegen.llvm.emitter import Emitter
-from autosched.codegen.llvm.indexing import Linear
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, splat_text, vector_text
