@@ -17,13 +17,17 @@ from support.studies import SPACE
 
 from autosched.device.processes.cancellable import Cancellable, Cancelled, settled
 from autosched.device.protocol import Build
+from autosched.device.simulator.device import SimulatorDevice
+from autosched.device.simulator.verify import verify
 from autosched.errors import NoScheduleError, UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.search import Result, Stopwatch, Study, open_study, run
 from autosched.search.defer_sigint import unbroken
 from autosched.search.request import TuneRequest
+from autosched.search.space.space import SearchSpace
 from autosched.search.tuning import baseline
+from autosched.search.tuning import tune as tuning_of
 from autosched.search.tuning.deadline import Deadline, briefly
 from autosched.search.tuning.tune import tune
 from autosched.store import Measurement, SqliteStore
@@ -127,17 +131,17 @@ def request(trials: int = 4) -> TuneRequest:
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("owner", "name", "said"),
     [
-        ("autosched.search.tuning.tune.match", "while matching"),
-        ("autosched.search.tuning.tune.space_of", "laying out"),
-        ("autosched.search.space.space.SearchSpace.near", "choosing the first candidate"),
-        ("autosched.device.simulator.verify.verify.compute", "expected outputs"),
+        (tuning_of, "match", "while matching"),
+        (tuning_of, "space_of", "laying out"),
+        (SearchSpace, "near", "choosing the first candidate"),
+        (verify, "compute", "expected outputs"),
     ],
 )
-def test_before_the_first_trial(monkeypatch: pytest.MonkeyPatch, place: str, said: str) -> None:
+def test_before_the_first_trial(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, said: str) -> None:
     deadline = Deadline(LONG_S)
-    monkeypatch.setattr(place, lambda *_, **__: hang(deadline))
+    monkeypatch.setattr(owner, name, lambda *_, **__: hang(deadline))
     with pytest.raises(NoScheduleError, match=said) as told, deadline:
         tune(request(), deadline=deadline)
     assert told.value.hint == f"pass --timeout {4 * LONG_S:g}s, or smaller sizes"
@@ -153,16 +157,15 @@ def test_what_the_first_proposals_do_not_wait_for_costs_no_trial(monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    "place",
-    ["autosched.search.tuning.tune.measure_baseline", "autosched.device.simulator.device.SimulatorDevice.close"],
+    ("owner", "name"), [(tuning_of, "measure_baseline"), (SimulatorDevice, "close")]
 )
-def test_after_the_last_trial_the_result_stands(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_after_the_last_trial_the_result_stands(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
     with Deadline(LONG_S) as deadline:
-        monkeypatch.setattr(place, lambda *_: time.sleep(LONG_S) if "close" in place else hang(deadline))
+        monkeypatch.setattr(owner, name, lambda *_: time.sleep(LONG_S) if name == "close" else hang(deadline))
         tuning, result = tune(request(), deadline=deadline)
     assert result.best is not None
     assert result.done == 4
-    assert tuning.baseline is None or "close" in place
+    assert tuning.baseline is None or name == "close"
 
 
 def test_a_baseline_is_built_for_no_longer_than_a_candidate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ from support.cards.gpu_plans import H200, plans
 from support.plans import plans_of
 
 import autosched
-import autosched.device.cpu.device as cpu
-import autosched.device.registry as registry
-import autosched.device.simulator as package
 from autosched.codegen.lower import lower
+from autosched.device import registry
+from autosched.device import simulator as package
+from autosched.device.cpu import device as cpu
 from autosched.device.protocol import Device
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.verify import verify
