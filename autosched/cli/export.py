@@ -125,7 +125,7 @@ def _c(
 
 def _cuda(output: Path, record: StudyRecord, trial: Trial, self_test: bool, torch: bool) -> list[Path]:
     """Write a kernel for a GPU; the files written."""
-    if record.settings.get("target") is not None and target_of(record).isa != "cuda":
+    if record.settings.get("target") is not None and target_of(record).backend.printer != "cuda":
         raise UsageError(f"{record.name!r} is for {record.target}, no NVIDIA GPU", hint=f"-o {output.stem}.c")
     kernel = replace(kernel_of(record, trial), name=_function(output))
     refuse_wrong_cuda(kernel, target_of(record), record.device == "cuda")

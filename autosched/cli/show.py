@@ -96,7 +96,7 @@ def show(
                 "units": units_of(chosen.measurement.extra),
                 "loops": print_kernel(kernel),
                 "c": _code(kernel),
-                "cuda": _cuda(kernel, target_of(record)) if target_of(record).isa == "cuda" else None,
+                "cuda": _cuda(kernel, target_of(record)) if target_of(record).backend.printer == "cuda" else None,
             }
         )
         return
@@ -119,7 +119,7 @@ def show(
         parts.append(print_c(kernel).source.rstrip())
     elif view == "all" and (code := _code(kernel)) is not None:
         parts.append(code.rstrip())
-    if view == "cuda" or (view == "all" and target_of(record).isa == "cuda"):
+    if view == "cuda" or (view == "all" and target_of(record).backend.printer == "cuda"):
         parts.append(_cuda(kernel, target_of(record)).rstrip())
     if view == "llvm":
         parts.append(print_llvm(kernel).rstrip())
@@ -147,7 +147,7 @@ def _clock(terms: dict[str, float]) -> str:
 
 def _shared(record: StudyRecord, trial: Trial) -> list[Proof]:
     """What is proved of a GPU kernel's shared memory: of its space in all cases, and of where this kernel has it."""
-    if target_of(record).isa != "cuda":
+    if target_of(record).backend.printer != "cuda":
         return []
     return prove_schedule(plan_of(record, trial), trial.row, all_cases=True)
 
@@ -176,7 +176,7 @@ def _code(kernel: Kernel) -> str | None:
 
 def _cuda(kernel: Kernel, target: Target) -> str:
     """The kernel's CUDA C++."""
-    if target.isa != "cuda":
+    if target.backend.printer != "cuda":
         raise UsageError(f"{target.name} is no CUDA target", hint="--as c shows the kernel's C")
     return print_cuda(kernel, target).text
 

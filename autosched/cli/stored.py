@@ -97,5 +97,5 @@ def request_of(record: StudyRecord) -> TuneRequest:
 def not_of_a_gpu(target: Target, instead: str) -> None:
     """Refuse to print a GPU's kernel as C or LLVM IR; `instead` is what there is of an NVIDIA GPU's."""
     if scheme_of(target) == "gpu":
-        hint = instead if target.isa == "cuda" else "`autosched show STUDY --as loops`"
+        hint = instead if target.backend.printer == "cuda" else "`autosched show STUDY --as loops`"
         raise UsageError(f"{target.name} is a GPU, whose kernels are no code for a CPU", hint=hint)

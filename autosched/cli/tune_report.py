@@ -148,7 +148,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
         study, where = short_name(tuning.study.record), _kept(request.store)
         lines += ["", f"see it   autosched show {study}{where}"]
-        code = {"cpu": "c"}.get(tuning.study.record.device) or {"cuda": "cu"}.get(request.target.isa)
+        code = {"cpu": "c"}.get(tuning.study.record.device) or {"cuda": "cu"}.get(request.target.backend.printer or "")
         kind = code or "json"  # the schedule, where there is no text of the kernel
         lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}{where}"]
     if form_commands and any(gain is None or gain.ratio > 1 for gain in gained):

@@ -13,7 +13,7 @@ from autosched.tiling.steps.gpu.shared_proofs import Proof, prove_shared
 def prove_schedule(plan: Plan, row: int, *, all_cases: bool = False) -> list[Proof]:
     """Nothing for other targets than CUDA's; `all_cases` takes the layouts of every legal row of the plan instead,
     which z3 may be some seconds at."""
-    if plan.target.isa != "cuda":
+    if plan.target.backend.printer != "cuda":
         return []
     found = [p for part in plan.tensor_parts for p in prove_shared(part, plan.space, None if all_cases else row)]
     kernel = lower(plan, plan.space.schedule(row))

@@ -73,8 +73,9 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
 def _best_for(target: Target | None, options: Mapping[str, Any]) -> str:
     if target is None or runs_here(target):
         return "cpu"
-    asked = all(_takes("cuda", option) for option in options)
-    return "cuda" if target.isa == "cuda" and asked and card_runs(target) else "simulator"
+    if target.backend.device == "cuda" and all(_takes("cuda", option) for option in options) and card_runs(target):
+        return "cuda"
+    return "simulator"
 
 
 def card_runs(target: Target) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from autosched.machine.backend import Backend, backend_of
+
 if TYPE_CHECKING:
     from autosched.tensorize.intrinsic import Intrinsic
 
@@ -57,6 +59,11 @@ class Target:
     energy: dict[str, float] = field(default_factory=dict)
     static_watts: float | None = None
     start_s: float | None = None
+
+    @property
+    def backend(self) -> Backend:
+        """What makes and runs code for it."""
+        return backend_of(self.isa)
 
     def memory(self, name: str) -> Memory:
         """The level called `name` (KeyError where there is none)."""

@@ -142,7 +142,7 @@ def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str
     UsageError where the target has none of those asked for."""
     isas = target.isa, "portable"
     chosen = catalogue.select(only) if only else catalogue.of_isa(*isas, features=target.features, kind="compute")
-    emits = device not in ("auto", "cpu") or target.isa not in ("x86", "arm", "portable")
+    emits = device not in ("auto", "cpu") or target.backend.printer != "llvm"
     found = [i for i in offered(chosen, target) if i.kind == "compute" and (emits or "llvm" in i.emit)]
     if only and not found:
         raise refuse_absent(chosen, target)

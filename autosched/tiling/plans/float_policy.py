@@ -26,5 +26,5 @@ class Leeway:
 
 
 def fuses(target: Target) -> bool:
-    """Whether the target multiplies and adds in one instruction, as all GPUs do."""
-    return bool(FUSING & target.features) or target.isa == "cuda"
+    """Whether the target multiplies and adds in one instruction."""
+    return bool(FUSING & target.features) or target.backend.fuses

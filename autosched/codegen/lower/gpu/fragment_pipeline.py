@@ -39,8 +39,6 @@ from autosched.codegen.tree.kernel import (
 from autosched.logic import Const, Int, Var, minimum
 from autosched.tiling.steps.gpu.slice_copies import BULK
 
-THREADS = {"warp": 32}
-"""Threads of a worker that share its copies."""
 HALVES = 2
 Workers = Callable[[Phase], Phase]
 
@@ -50,6 +48,7 @@ class FragmentPipeline:
 
     def __init__(self, schedule: SliceSchedule, micro: GpuMicro, ctx: Context) -> None:
         self.schedule, self.micro, self.nest = schedule, micro, schedule.nest
+        self.lanes = ctx.lanes
         assert self.nest.depth is not None
         self.depth, self.size = self.nest.depth, schedule.size
         counts = schedule.grid.register
@@ -107,7 +106,7 @@ class FragmentPipeline:
     def parts(self) -> list[int]:
         """In how many parts each operand's slice is copied: all threads have as much to do in each."""
         schedule, scope = self.schedule, self.nest.intrinsic.scope
-        threads = worker_of(schedule.grid, self.nest)[1] * THREADS.get(scope, 1)
+        threads = worker_of(schedule.grid, self.nest)[1] * (self.lanes if scope == "warp" else 1)
         bits = {o.name: o.dtype.bits for o in self.nest.intrinsic.inputs}
         wide = {o: max(1, schedule.vector * 8 // n) for o, n in bits.items()}
         pieces = [s.layout.rows * -(-s.layout.extents[-1] // wide[s.operand]) for s in schedule.slices.values()]

@@ -42,7 +42,6 @@ from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, output_
 from autosched.tiling.steps.gpu.shared_layout import SWIZZLES, SharedLayout, chunk_elements
 from autosched.tiling.steps.gpu.split_k import share_columns
 
-WARP = 32
 MOST_WHOLE = 96
 """Registers of a thread for a share beside as many sums, of some 255 (a thread of `wgmma` n=256 has 128 sums)."""
 
@@ -261,7 +260,7 @@ class TileResults:
         a thread has room for it beside its sums."""
         read = Read(shares.name, self._share(micro, Var("from"), tile), shares.dtype)
         lanes, counts = micro.accumulator.elements, self.grid.register
-        threads = WARP * SCOPE_WARPS.get(self.nest.intrinsic.scope, 0) or 1
+        threads = self.ctx.lanes * SCOPE_WARPS.get(self.nest.intrinsic.scope, 0) or 1
         load: tuple[Stmt, ...] = ()
         if lanes * prod(counts.values()) * shares.dtype.bits <= 32 * MOST_WHOLE * threads:
             shape, at = (*counts.values(), lanes), (*micro.register_index(micro.tiled), micro.element(lanes))

@@ -49,7 +49,6 @@ from autosched.tiling.steps.gpu.slice_copies import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu.thread_registers import PRODUCER_REGISTERS, hands_over, worker_registers
 from autosched.tiling.steps.gpu.warp_roles import PRODUCER
 
-WARP = 32  # threads that take registers together
 Places = Callable[[BlockWork], dict[str, Position]]
 
 
@@ -187,7 +186,7 @@ class SlicePipeline:
         """Registers of a thread of the producer and of the consumers, where a launch cannot give all as many as one may
         have: it gives each thread the same, and the producer returns what it does not need."""
         _, count = worker_of(self.grid, self.nest)
-        warps, per_lane = Const(count * SCOPE_WARPS[self.nest.intrinsic.scope]), self.ctx.registers // WARP
+        warps, per_lane = Const(count * SCOPE_WARPS[self.nest.intrinsic.scope]), self.ctx.registers // self.ctx.lanes
         if not evaluate(hands_over(per_lane, warps), {}):
             return ()
         return PRODUCER_REGISTERS, int(evaluate(worker_registers(per_lane, warps), {}))

@@ -25,7 +25,6 @@ WARP_MMA = 0.62  # of the tensor peak for mma and wmma on Hopper: measured betwe
 GROUP_MMA = 0.96  # for wgmma of 128 columns and more (arXiv 2402.13499)
 PORT = 64.0  # bytes a cycle between a core and L2 (DeepGEMM's performance model)
 L2_KEEPS = 0.75  # of L2 that holds what was read before
-WARP = 32
 ALU_LATENCY = 4.5  # of plain arithmetic (arXiv 2402.13499)
 LIBRARY = 16.0  # instructions of exp, tanh …
 ADDRESS = 4.0  # instructions that find where one access of a copy by threads goes
@@ -128,7 +127,7 @@ class Costs:
             if touch.engine:
                 cost.shared += touch.runs * lines(touch) if touch.scope == "shared" else 0.0
                 continue
-            times = touch.runs * accesses(touch, self.per_issue) / spread
+            times = touch.runs * accesses(touch, self.per_issue, self.lanes) / spread
             if touch.scope == "shared":
                 cost.shared_read |= not touch.write
             elif touch.write:
@@ -167,9 +166,9 @@ class Costs:
         return Cost(boxes=fetch.runs, engine=cycles, fetched=size)
 
 
-def accesses(touch: Touch, per_issue: int) -> float:
+def accesses(touch: Touch, per_issue: int, lanes: int) -> float:
     """Instructions of a warp for one execution: by a warp (`per_issue` lanes move up to 16 bytes each, or an element
-    where they take `single` ones), or as one of a warp's threads."""
+    where they take `single` ones), or as one of its `lanes` threads."""
     width = touch.lane.width if touch.lane else 1
     if per_issue > 1 and touch.single:
         return float(ceil(width / per_issue))
@@ -177,7 +176,7 @@ def accesses(touch: Touch, per_issue: int) -> float:
     each = 16 / touch.bytes if together else 1.0  # elements that one thread moves with one instruction
     if per_issue > 1:
         return float(ceil(width / (per_issue * each)))
-    return ceil(width / each) / WARP
+    return ceil(width / each) / lanes
 
 
 def lines(touch: Touch) -> float:

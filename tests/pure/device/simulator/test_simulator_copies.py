@@ -127,7 +127,7 @@ def test_few_loads_on_their_way_make_a_sum_of_shares_late(plan: Plan, monkeypatc
     (shares,) = [t for t in second.touches if t.buffer == "S_shares"]
     assert shares.single
     assert shares.lane is not None
-    assert accesses(shares, 32) == shares.lane.width / 32
+    assert accesses(shares, 32, 32) == shares.lane.width / 32
     before = play(made, second, H200).outcome.end
     monkeypatch.setattr(gpu_code, "IN_FLIGHT", 2 * gpu_code.IN_FLIGHT)
     assert play(made, second, H200).outcome.end < 0.7 * before

@@ -243,7 +243,7 @@ def test_workers_share_what_they_read_side_by_side() -> None:
 def test_one_warp_reads_a_fragment_with_wide_loads() -> None:
     _, found = gpu(stage_a="shared", block_p=1)
     staged = next(t for t in found.touches if t.buffer == "A_shared" and not t.write)
-    assert accesses(staged, 32) == 1.0  # 256 halves: sixteen bytes for each of 32 lanes
+    assert accesses(staged, 32, 32) == 1.0  # 256 halves: sixteen bytes for each of 32 lanes
 
 
 def seconds(device: SimulatorDevice, candidate: Candidate) -> float:
