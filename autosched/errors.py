@@ -117,6 +117,20 @@ class UnknownNameError(UsageError):
         super().__init__(f"unknown {kind} {name!r}", hint=hint, location=location)
 
 
+def check_name(kind: str, name: object) -> None:
+    """UsageError where something else than a name is given, such as a class.
+
+    >>> check_name("device", dict)
+    Traceback (most recent call last):
+    autosched.errors.UsageError: the device is given by name, and dict is no text
+    help: a class of your own gets a name from an entry point: see docs/python.md
+    """
+    if not isinstance(name, str):
+        shown = name.__qualname__ if isinstance(name, type) else f"a value of type {type(name).__qualname__}"
+        said = f"the {kind} is given by name, and {shown} is no text"
+        raise UsageError(said, hint="a class of your own gets a name from an entry point: see docs/python.md")
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like `name`, or None when nothing comes close.
 

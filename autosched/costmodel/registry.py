@@ -16,7 +16,7 @@ from autosched.costmodel.learned.random_model import RandomModel
 from autosched.costmodel.learned.ranking import RankingModel
 from autosched.costmodel.learned.throughput import ThroughputModel
 from autosched.costmodel.protocol import CostModel
-from autosched.errors import AutoschedError, PluginError, UnknownNameError
+from autosched.errors import AutoschedError, PluginError, UnknownNameError, check_name
 
 GROUP = "autosched.cost_models"
 Factory = Callable[[int, int], CostModel]
@@ -60,6 +60,7 @@ def cost_model(name: str, seed: int = 0, threads: int = 2) -> CostModel:
     """A new model. A plug-in is an entry point in `autosched.cost_models`, called with (seed, threads).
 
     Raises UnknownNameError, and PluginError for an entry point that is none."""
+    check_name("cost model", name)
     if name in _BUILT_IN:
         return _BUILT_IN[name](seed, threads)
     for point in entry_points(group=GROUP):

@@ -12,7 +12,7 @@ from typing import Any
 
 from autosched.costmodel.learned.learner import accompanied
 from autosched.device.protocol import Device
-from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError
+from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError, check_name
 from autosched.ir.program import Program
 from autosched.machine.detect import ISAS
 from autosched.machine.host import host_features
@@ -54,6 +54,7 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
     `simulator` for others, and where it is asked for what only the simulator does. UnknownNameError for a name that
     nothing provides, MissingError where this machine lacks what it needs, UsageError for options it does not take.
     """
+    check_name("device", name)
     if name == "auto":
         name = _best_for(target, options)
     name, own = named(name)

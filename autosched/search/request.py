@@ -8,7 +8,7 @@ from autosched.costmodel.learned.pretrained import Earlier
 from autosched.costmodel.objective import OBJECTIVES
 from autosched.costmodel.registry import cost_models
 from autosched.device.registry import device_names, named
-from autosched.errors import UnknownNameError, UsageError
+from autosched.errors import UnknownNameError, UsageError, check_name
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.registry import strategies
@@ -64,6 +64,7 @@ class TuneRequest:
         if self.threads < 1:
             raise UsageError(f"threads is {self.threads}, and must be at least 1")
         conditional.check_mode(self.conditions)
+        check_name("device", self.device)
         for kind, name, known in (
             ("strategy", self.strategy, strategies(extras=True)),
             ("cost model", self.cost_model, cost_models()),
@@ -71,6 +72,7 @@ class TuneRequest:
             ("device", named(self.device)[0], ["auto", *device_names()]),
             ("level of numerics", self.numerics, NUMERICS_LEVELS),
         ):
+            check_name(kind, name)
             if name not in known:
                 raise UnknownNameError(kind, name, known)
         if self.program.symbolic:

@@ -184,8 +184,12 @@ class WorkerProcess:
         except (EOFError, OSError):
             ready = False
         if not ready:
-            said = self._stderr_tail()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # its connection ends a little before it does
+                self._process.wait(AGAIN_S)
+            code, said = self._process.poll(), self._stderr_tail()
             self.close()
+            if code is not None and -code in _OUTSIDE:
+                raise MissingError(f"{self.module} was ended by {signal.Signals(-code).name} while it started")
             raise MissingError(f"{self.module} did not start", hint=said or "run: autosched doctor")
 
     def _stderr_tail(self) -> str:
