@@ -1,6 +1,6 @@
 """Lowering: a plan and a row become a `Kernel`.
 
-Read `cpu.tensor_nest` (loops), then `common.microkernel` (one register tile).
+Read `cpu.tensor_nest` (loops), then `common.register_tile` (one register tile).
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
 """What lowerings share: the context, operands, panels and copies of them, and the register tile. Read `context`,
-then `microkernel`.
+then `register_tile`.
 """

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from autosched.codegen.analysis.access import classify
 from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.invariant import Split, split
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.scalar.invariant import Split, split
 from autosched.codegen.tree.kernel import Assign, If, Lane, Stmt
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import DType
@@ -28,13 +28,13 @@ from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, chunks, turning_row
 
 
-def turning(nest: Nest, ctx: Context) -> Turning | None:
+def store_transposer(nest: Nest, ctx: Context) -> StoreTransposer | None:
     """What turns the stores of a nest; None where there is nothing to turn."""
     row = turning_row(nest)
-    return None if row is None else Turning(ctx, row, nest.intrinsic.accumulator.elements)
+    return None if row is None else StoreTransposer(ctx, row, nest.intrinsic.accumulator.elements)
 
 
-class Turning:
+class StoreTransposer:
     """Turns the stores of one part; `row` is the axis whose rows are neighbours in memory, `lanes` the elements of a
     register."""
 
@@ -160,4 +160,4 @@ def _element(register: Read, element: Int) -> Read:
     return replace(register, index=(*register.index[:-1], element))
 
 
-__all__ = ["Turning", "turning"]
+__all__ = ["StoreTransposer", "store_transposer"]

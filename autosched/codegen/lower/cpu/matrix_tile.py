@@ -13,8 +13,8 @@ from dataclasses import replace
 from autosched.codegen.analysis.matrices import apart_in_memory, held_in, rows_by_number, touches
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
-from autosched.codegen.lower.common.microkernel import Micro, Places
 from autosched.codegen.lower.common.operands import LANE, OperandSource, elements
+from autosched.codegen.lower.common.register_tile import Places, RegisterTile
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
@@ -28,7 +28,7 @@ from autosched.tiling.steps import tiled_axes
 from autosched.tiling.steps.common.layout import filled, rows_held
 
 
-class MatrixMicro(Micro):
+class MatrixTile(RegisterTile):
     """Emits register tiles of one part on an instruction with registers of its own. `threads` is how many share it."""
 
     def __init__(self, part: TensorPart, sources: Mapping[str, OperandSource], ctx: Context, threads: int) -> None:

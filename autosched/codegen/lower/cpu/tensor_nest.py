@@ -1,7 +1,7 @@
 """Lowering of a tensor part: loops around a register tile, in the order that the schedule asks for.
 
 From outside in: the thread loop; rows that are not tiled; tiles of the outer tiled row; block loops in the decided
-order; the two tile loops; then one register tile (`microkernel`). The last tile of an axis that does not divide is a
+order; the two tile loops; then one register tile (`register_tile`). The last tile of an axis that does not divide is a
 variant of its own, so that whole tiles carry no checks.
 """
 
@@ -14,11 +14,11 @@ from itertools import groupby
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.copied_part import ALL, part_of
 from autosched.codegen.lower.common.matrix_rows import ROW
-from autosched.codegen.lower.common.microkernel import DepthRange, Micro
 from autosched.codegen.lower.common.operands import MemorySource, Position, source
 from autosched.codegen.lower.common.panel_scope import Around
+from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
 from autosched.codegen.lower.common.sums import sums
-from autosched.codegen.lower.cpu.matrix_tile import MatrixMicro, configured
+from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
@@ -62,9 +62,9 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
             else:
                 inside[held.place] = (*inside.get(held.place, ()), *fill)
     if part.nest.intrinsic.matrices is None:
-        micro = Micro(part, sources, ctx, sums=sums(part, ctx, threads))
+        micro = RegisterTile(part, sources, ctx, sums=sums(part, ctx, threads))
     else:
-        micro = MatrixMicro(part, sources, ctx, threads)
+        micro = MatrixTile(part, sources, ctx, threads)
     nest = NestLowering(part, ctx, micro, ranges, inside)
     return (*fills, *nest.threads(threads))
 
@@ -97,7 +97,7 @@ class NestLowering:
         self,
         part: TensorPart,
         ctx: Context,
-        micro: Micro,
+        micro: RegisterTile,
         ranges: dict[str, AxisRange],
         inside: Mapping[str, tuple[Stmt, ...]],
     ) -> None:

@@ -22,7 +22,7 @@ from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.gpu.grid import BlockWork
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
-from autosched.codegen.lower.gpu.worker_tile import GpuMicro
+from autosched.codegen.lower.gpu.worker_tile import WorkerTile
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import (
     Assign,
@@ -46,7 +46,7 @@ Workers = Callable[[Phase], Phase]
 class FragmentPipeline:
     """The slices of one nest whose fragments are loaded ahead. Declares the registers of both halves."""
 
-    def __init__(self, schedule: SliceSchedule, micro: GpuMicro, ctx: Context) -> None:
+    def __init__(self, schedule: SliceSchedule, micro: WorkerTile, ctx: Context) -> None:
         self.schedule, self.micro, self.nest = schedule, micro, schedule.nest
         self.lanes = ctx.lanes
         assert self.nest.depth is not None

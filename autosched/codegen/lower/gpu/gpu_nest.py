@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.microkernel import DepthRange
 from autosched.codegen.lower.common.operands import MemorySource, OperandSource, Position
+from autosched.codegen.lower.common.register_tile import DepthRange
 from autosched.codegen.lower.gpu.grid import BLOCK, RANK, BlockWork, TileGrid
 from autosched.codegen.lower.gpu.results import TileResults, worker_kind, worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
 from autosched.codegen.lower.gpu.slice_pipeline import SlicePipeline, without_barriers
-from autosched.codegen.lower.gpu.worker_tile import GpuMicro
+from autosched.codegen.lower.gpu.worker_tile import WorkerTile
 from autosched.codegen.tree.kernel import Buffer, For, Stmt
 from autosched.ir.value import Literal
 from autosched.logic import TRUE, Const, Int, Var
@@ -61,7 +61,7 @@ class GpuNest:
         registers = self.ctx.limits.get(self.names("register_limit"), 0)
         return tuple(replace(s, registers=registers) if isinstance(s, For) else s for s in grid)
 
-    def micro(self) -> GpuMicro:
+    def micro(self) -> WorkerTile:
         owners: list[tuple[Int, int]] = [(self.worker, self.count)] if self.slices or self.phases > 1 else []
         if owners and self.grid.cluster > 1:
             owners = [(RANK, self.grid.cluster), *owners]
@@ -69,14 +69,14 @@ class GpuNest:
         for o in self.nest.intrinsic.inputs:
             tensor = self.ctx.tensor(self.nest.mapping.operands[o.name].tensor)
             sources[o.name] = MemorySource(self.nest, o.name, DIRECT, tensor)
-        return GpuMicro(self.part, sources, self.ctx, self.pair, tuple(owners), self.direct)
+        return WorkerTile(self.part, sources, self.ctx, self.pair, tuple(owners), self.direct)
 
     @property
     def phases(self) -> int:
         """Loops over workers that a tile's accumulators live through."""
         return 1 if self.ctx.values.get(self.names("epilogue"), 0) == 0 else 2
 
-    def block(self, micro: GpuMicro, out: TileResults, shares: Buffer | None) -> tuple[Stmt, ...]:
+    def block(self, micro: WorkerTile, out: TileResults, shares: Buffer | None) -> tuple[Stmt, ...]:
         """What a block does."""
         init = self.nest.stage.init
         zero = shares is not None or (isinstance(init, Literal) and init.value == 0)
@@ -103,7 +103,7 @@ class GpuNest:
         return pipeline.emit(self.positions, self.local(), start, finish, self.workers, after, apart)
 
     def alone(
-        self, work: BlockWork, micro: GpuMicro, start: tuple[Stmt, ...], finish: tuple[tuple[Stmt, ...], ...]
+        self, work: BlockWork, micro: WorkerTile, start: tuple[Stmt, ...], finish: tuple[tuple[Stmt, ...], ...]
     ) -> tuple[Stmt, ...]:
         """A tile whose operands come straight from memory."""
         depth = self.nest.depth

@@ -13,7 +13,7 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.gpu.grid import RANK, BlockWork, TileGrid
-from autosched.codegen.lower.gpu.worker_tile import GpuMicro
+from autosched.codegen.lower.gpu.worker_tile import WorkerTile
 from autosched.codegen.tree.kernel import (
     Assign,
     AsyncCopies,
@@ -75,7 +75,7 @@ class TileResults:
     # -- of a whole sum -----------------------------------------------------------------------------------------------
 
     def leave(
-        self, micro: GpuMicro, at: dict[str, Position], work: BlockWork, local: dict[str, Int]
+        self, micro: WorkerTile, at: dict[str, Position], work: BlockWork, local: dict[str, Int]
     ) -> tuple[tuple[Stmt, ...], ...]:
         """Phases of the block's workers (with a barrier between them) that finish a tile."""
         counts = self.grid.register
@@ -92,7 +92,7 @@ class TileResults:
         """A worker goes on once the copy engine has read its tile."""
         return (WaitCopies(0, engine=True),) if self.apart else ()
 
-    def _into_tile(self, micro: GpuMicro, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
+    def _into_tile(self, micro: WorkerTile, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
         """What finishes a register tile, but stores to the tensor go to its tile instead. The tile holds elements
         outside of the tensor too, which do not leave it: a store that only reads registers needs no guard."""
         assert self.tile is not None
@@ -212,7 +212,7 @@ class TileResults:
     # -- of shares that a cluster's blocks add up --------------------------------------------------------------------
 
     def gather(
-        self, micro: GpuMicro, at: dict[str, Position], work: BlockWork, local: dict[str, Int]
+        self, micro: WorkerTile, at: dict[str, Position], work: BlockWork, local: dict[str, Int]
     ) -> tuple[tuple[Stmt, ...], ...]:
         """Workers of one number in all blocks of a cluster have shares of one tile. One of them adds up what the others
         leave in their shared memory, and finishes the tile; tiles are shared out among blocks."""
@@ -249,13 +249,13 @@ class TileResults:
         shape = (grid.most_shares, grid.tiles, grid.cluster, workers, *grid.register.values(), acc.elements)
         return self.ctx.declare(f"{self.nest.stage.assign.tensor}_shares", acc.dtype, shape, "workspace")
 
-    def leave_share(self, micro: GpuMicro, work: BlockWork, shares: Buffer) -> tuple[Stmt, ...]:
+    def leave_share(self, micro: WorkerTile, work: BlockWork, shares: Buffer) -> tuple[Stmt, ...]:
         """A worker's sums of its share of the reduction, to memory."""
         assert work.tile is not None
         store = Assign(shares.name, self._share(micro, work.share, work.tile), micro.acc_read(), self._lane(micro))
         return micro.over(micro.tiled, self.grid.register, (store,))
 
-    def add_shares(self, micro: GpuMicro, tile: Int, shares: Buffer) -> tuple[Stmt, ...]:
+    def add_shares(self, micro: WorkerTile, tile: Int, shares: Buffer) -> tuple[Stmt, ...]:
         """All shares of a tile, added to a worker's accumulators: each is loaded whole, and not number by number, where
         a thread has room for it beside its sums."""
         read = Read(shares.name, self._share(micro, Var("from"), tile), shares.dtype)
@@ -270,14 +270,14 @@ class TileResults:
         add = (*load, *micro.add(read, counts))
         return (For("from", Const(0), self.grid.shares(tile), add, note="shares of the reduction"),)
 
-    def _share(self, micro: GpuMicro, share: Int, tile: Int) -> tuple[Int, ...]:
+    def _share(self, micro: WorkerTile, share: Int, tile: Int) -> tuple[Int, ...]:
         worker, _ = worker_of(self.grid, self.nest)
         rank: Int = RANK if self.grid.cluster > 1 else Const(0)
         registers = micro.register_index(micro.tiled)
         return (share, tile, rank, worker, *registers, micro.element(micro.accumulator.elements))
 
     @staticmethod
-    def _lane(micro: GpuMicro) -> Lane | None:
+    def _lane(micro: WorkerTile) -> Lane | None:
         return micro.lane(micro.accumulator.elements)
 
 

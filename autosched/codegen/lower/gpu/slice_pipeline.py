@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.microkernel import DepthRange
 from autosched.codegen.lower.common.positions import Position
+from autosched.codegen.lower.common.register_tile import DepthRange
 from autosched.codegen.lower.gpu.fragment_pipeline import FragmentPipeline
 from autosched.codegen.lower.gpu.grid import RANK, BlockWork, TileGrid
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
 from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
-from autosched.codegen.lower.gpu.worker_tile import NOWHERE, GpuMicro
+from autosched.codegen.lower.gpu.worker_tile import NOWHERE, WorkerTile
 from autosched.codegen.tree.kernel import (
     AsyncCalls,
     AsyncCopies,
@@ -60,7 +60,7 @@ class SlicePipeline:
         nest: Nest,
         grid: TileGrid,
         slices: dict[str, SharedSlices],
-        micro: GpuMicro,
+        micro: WorkerTile,
         ctx: Context,
         zero_sums: bool,
     ) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from copy import copy
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.microkernel import Micro, Places
 from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.register_tile import Places, RegisterTile
 from autosched.codegen.lower.gpu.shared_slices import SharedSource
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
 from autosched.ir.value import Arith, Literal, Value
@@ -20,7 +20,7 @@ First = tuple[Bool, Int]
 NOWHERE: First = (FALSE, Const(0))
 
 
-class GpuMicro(Micro):
+class WorkerTile(RegisterTile):
     """`direct` are the operands that stay in shared memory."""
 
     def __init__(
@@ -33,7 +33,7 @@ class GpuMicro(Micro):
         direct: frozenset[str],
     ) -> None:
         super().__init__(part, sources, ctx, tiled)
-        self.turning = None  # which lane holds what is the instruction's affair here
+        self.transposer = None  # which lane holds what is the instruction's affair here
         self.direct = direct
         self.first = NOWHERE
         # Accumulators outlive a loop over workers: each worker has its own.
@@ -41,7 +41,7 @@ class GpuMicro(Micro):
         self.owner = tuple(worker for worker, _ in owners)
         self.acc = ctx.declare("acc", held.dtype, (*(n for _, n in owners), *held.shape), "register").name
 
-    def on_slices(self, sources: Mapping[str, OperandSource], first: First, acc: str | None = None) -> GpuMicro:
+    def on_slices(self, sources: Mapping[str, OperandSource], first: First, acc: str | None = None) -> WorkerTile:
         """This tile with some operands from `sources`; sums, in `acc` if given, start from zero at `first`."""
         tile = copy(self)
         tile.sources = {**self.sources, **sources}

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands import LANE
-from autosched.codegen.lower.gpu_scalar.results_apiece import lower_apiece
-from autosched.codegen.lower.gpu_scalar.smem_transpose import lower_turned
+from autosched.codegen.lower.gpu_scalar.per_thread_results import lower_per_thread
+from autosched.codegen.lower.gpu_scalar.smem_transpose import lower_transposed
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     CHUNK,
@@ -58,13 +58,13 @@ def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, .
     """One grid; two where blocks share the sums."""
     tile = ctx.values.get(part.names("tile"), 0)
     if tile and (found := turned(part)) is not None:
-        return lower_turned(part, ctx, team, tile, found)
+        return lower_transposed(part, ctx, team, tile, found)
     part = with_formulas(part)
     stage = part.members[0]
     if not stage.reduction:
         return (Columns(part, ctx, team).filled(),)
     if team.each:
-        return (lower_apiece(part, ctx, team),)
+        return (lower_per_thread(part, ctx, team),)
     if team.split == 1:
         return (Columns(part, ctx, team).summed(),)
     dtype = stage.assign.value.dtype

@@ -37,7 +37,7 @@ from autosched.tiling.plans.teams import elements
 from autosched.tiling.steps.scalar.team_transpose import Turned
 
 
-def lower_turned(part: TeamPart, ctx: Context, team: Team, tile: int, found: Turned) -> tuple[Stmt, ...]:
+def lower_transposed(part: TeamPart, ctx: Context, team: Team, tile: int, found: Turned) -> tuple[Stmt, ...]:
     """One grid of tiles."""
     shape = Team(team.lanes, tile // team.lanes, 1, min(team.warps, tile))
     return (_Tiles(with_formulas(part), ctx, shape, tile, found).emit(),)

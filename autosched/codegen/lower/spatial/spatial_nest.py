@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.microkernel import Micro
 from autosched.codegen.lower.common.operands import LANE, MemorySource, OperandSource, Position, or_zero
+from autosched.codegen.lower.common.register_tile import RegisterTile
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
 from autosched.ir.value import Read, Value
@@ -64,7 +64,7 @@ class SpatialNest:
         buffers = {o.name: self.scratch(o.name) for o in self.nest.intrinsic.inputs}
         sources: dict[str, OperandSource] = {n: Resident(b, self.place(n)) for n, b in buffers.items()}
         owner = self.accumulator(), self.slots(self.nest.intrinsic.accumulator.name) * self.kept_count()
-        micro = Micro(self.part, sources, self.ctx, tiled=self.pair, owner=owner, scope="accumulator")
+        micro = RegisterTile(self.part, sources, self.ctx, tiled=self.pair, owner=owner, scope="accumulator")
         ones = {a.name: 1 for a in self.pair}
         zero = {a.name: Position(None, Const(0)) for a in self.nest.reduction}
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.lower.scalar.invariant import split_invariant
+from autosched.codegen.lower.common.invariant import split_invariant
 from autosched.ir.formula import Formula, Formulas
 from autosched.ir.nodes import Axis
 from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk

@@ -45,7 +45,7 @@ from autosched.tiling.plans.teams import lane_elements, lies_inside
 Place = tuple[int, ...]
 
 
-def lower_apiece(part: TeamPart, ctx: Context, team: Team) -> Stmt:
+def lower_per_thread(part: TeamPart, ctx: Context, team: Team) -> Stmt:
     """One grid; all terms of a sum are written out."""
     return _Apiece(with_formulas(part), ctx, team).summed()
 

@@ -16,7 +16,7 @@ from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, st
 from autosched.codegen.lower.common.operands import LANE, MemorySource, OperandSource, Position, elements
 from autosched.codegen.lower.common.prefetches import ahead, next_block
 from autosched.codegen.lower.common.sums import Sums
-from autosched.codegen.lower.common.transposed_stores import turning
+from autosched.codegen.lower.common.transposed_stores import store_transposer
 from autosched.codegen.lower.common.window_loads import WindowRegisters, shared_step
 from autosched.codegen.passes.simplify import bind, decides
 from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
@@ -53,7 +53,7 @@ class DepthRange:
         return self.first is True and self.last is True
 
 
-class Micro:
+class RegisterTile:
     """Emits register tiles of one part; its registers are declared once and shared by all variants.
 
     `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where
@@ -94,7 +94,7 @@ class Micro:
         self.unroll = ctx.values.get(self.names("unroll"), 1)
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
         self.alike: Places = {}
-        self.turning = None if self.owner else turning(self.nest, ctx)
+        self.transposer = None if self.owner else store_transposer(self.nest, ctx)
         self.cut = self.nest.cut if part.scheme == "cpu" else self.nest.depth
         self.next = next_block(self.nest, self.names, ctx.values)
 
@@ -267,7 +267,7 @@ class Micro:
 
         return loop(0, at, {})
 
-    def standing(self, alike: Places) -> Micro:
+    def standing(self, alike: Places) -> RegisterTile:
         """This tile where a loop runs over units of the window for which the same rows are kept: `alike` has one of
         them for each such axis."""
         if not alike:
@@ -293,7 +293,7 @@ class Micro:
         first = substitute_int(at[row.name].unit, {f"{identifier(row.name)}r": Const(0)})
         return {row.name: visited(self.nest, row, window, first, counts[row.name])}
 
-    def unguarded(self, at: Places, counts: dict[str, int], loops: list[NestAxis]) -> Micro:
+    def unguarded(self, at: Places, counts: dict[str, int], loops: list[NestAxis]) -> RegisterTile:
         """This tile with direct reads free of guards that its loops already see to."""
         single = frozenset(self.single(at, counts, []))
         rows = frozenset({self.skips.name} if self.skips and counts[self.skips.name] > 1 else ())
@@ -308,7 +308,7 @@ class Micro:
         }
         return self.loading({**self.sources, **free}) if free else self
 
-    def loading(self, sources: Mapping[str, OperandSource]) -> Micro:
+    def loading(self, sources: Mapping[str, OperandSource]) -> RegisterTile:
         """This tile with its operands from `sources`."""
         tile = copy(self)
         tile.sources = sources
@@ -362,7 +362,7 @@ class Micro:
         begins = low if begin is None else maximum(low, whole(begin, 1))
         stops = high if end is None else maximum(begins, minimum(high, whole(end, 0)))
 
-        def loop(tile: Micro, start: Int, stop: Int) -> tuple[Stmt, ...]:
+        def loop(tile: RegisterTile, start: Int, stop: Int) -> tuple[Stmt, ...]:
             body = tile.unrolled_steps(at, counts, axis, var, lower)
             return (For(var, start, stop, body, "serial", trip),)
 
@@ -372,7 +372,7 @@ class Micro:
             *(() if end is None else loop(self, stops, high)),
         )
 
-    def leaving(self, parts: Parts) -> Micro:
+    def leaving(self, parts: Parts) -> RegisterTile:
         """This tile where only these guards leave steps out."""
         plain = copy(self)
         plain.left = parts
@@ -456,7 +456,7 @@ class Micro:
         inside = [stage.stage.assign.tensor == target.tensor for stage in self.part.epilogue]
         for k, stage in enumerate(self.part.epilogue):
             behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
-            if self.turning and self.part.keep and inside[k] and k == len(inside) - 1:
+            if self.transposer and self.part.keep and inside[k] and k == len(inside) - 1:
                 final = self.stores(counts, (replace(store, value=behind[0].value),))  # as one, so that its reads turn
             else:
                 fused += self.stores(counts, behind)
@@ -475,8 +475,8 @@ class Micro:
         """The tile's stores to memory, turned where that leaves fewer of them."""
         found: list[Stmt] = []
         for store in stores:
-            turned = self.turning.stores(store, counts) if self.turning else ()
-            row = self.turning.row if self.turning and turned else None
+            turned = self.transposer.stores(store, counts) if self.transposer else ()
+            row = self.transposer.row if self.transposer and turned else None
             found += self.over(tuple(a for a in self.tiled if a is not row), counts, turned or (store,))
         return tuple(found)
 
