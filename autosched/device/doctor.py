@@ -24,7 +24,7 @@ from autosched.errors import AutoschedError
 from autosched.machine import native
 from autosched.machine.detect import ISAS, caches, cpu_model, usable_cpus
 from autosched.machine.host import host_features
-from autosched.machine.loaded import Loaded
+from autosched.machine.object_loader import Loaded
 
 COMPILERS = ("cc", "gcc", "clang")
 VECTOR_FEATURES = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8")

@@ -13,7 +13,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from autosched.machine.loaded import Loaded
+from autosched.machine.object_loader import Loaded
 
 
 def start() -> None:

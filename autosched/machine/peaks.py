@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from autosched.machine import native
 from autosched.machine.detect import usable_cpus
-from autosched.machine.loaded import Loaded
+from autosched.machine.object_loader import Loaded
 from autosched.machine.probes import MOST_ACCUMULATORS, clock_loop, issue_loop, load_loop, register_pitch
 from autosched.machine.target import Memory, Target
 from autosched.tensorize.intrinsic import Intrinsic

@@ -12,7 +12,7 @@ from autosched.codegen.llvm.machine.jit import load
 from autosched.device.correctness.compare import Difference
 from autosched.device.cpu.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
 from autosched.device.cpu.data import Data, Wrong, address_of, copy_of
-from autosched.device.cpu.drift_correction import Pace
+from autosched.device.cpu.drift_correction import DriftCorrection
 from autosched.device.cpu.timing import Sampler, batch, sample
 from autosched.device.job import Effort, Entry, Job, Outcome
 from autosched.machine.native import Calls
@@ -53,7 +53,7 @@ class Bench:
         self.special: str | None = None
         """The folder below the data's with NaN and infinities, on which every candidate is checked too."""
         self._violations: dict[str, Data] = {}
-        self._pace = Pace()
+        self._pace = DriftCorrection()
 
     def measure(self, job: Job, effort: Effort, report: Report) -> Outcome:
         """Check and time one candidate."""

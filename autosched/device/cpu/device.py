@@ -25,11 +25,11 @@ from autosched.device.correctness.violations import violations
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.rounds import Rounds
 from autosched.device.job import Effort, Job, Outcome, Tensor
-from autosched.device.processes.async_measure import Lane
-from autosched.device.processes.background_build import Beside
-from autosched.device.processes.claimable_build import EitherDraft, Pickled
+from autosched.device.processes.async_measure import MeasureThread
+from autosched.device.processes.background_build import BackgroundBuilds
+from autosched.device.processes.claimable_build import ClaimableBuild, PickledPlans
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
-from autosched.device.processes.worker_request import asked
+from autosched.device.processes.worker_request import ask_worker
 from autosched.device.protocol import Build, Draft
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
@@ -89,8 +89,8 @@ class CpuDevice:
         self._own = cpus[-threads:]  # the last ones: the first serve most interrupts
         self.worker = WorkerProcess("autosched.device.cpu.worker", self._own)
         self.builder = Builder()
-        self._pickled = Pickled()
-        self._lane, self._beside = Lane(cpus[:-threads], cpus), Beside()
+        self._pickled = PickledPlans()
+        self._measuring, self._background = MeasureThread(cpus[:-threads], cpus), BackgroundBuilds()
         self._lock = threading.RLock()  # on what building and measuring both ask for: the program's data
         self._warming: Future[None] | None = None
         self._foreseen: Future[None] | None = None
@@ -152,7 +152,7 @@ class CpuDevice:
         def compiled(made: Printed) -> Build:
             return compile_draft(made, self.target, self.builder)
 
-        return self._beside.add(EitherDraft(lambda: draft(*wanted), compiled, there, self.builder.ready))
+        return self._background.add(ClaimableBuild(lambda: draft(*wanted), compiled, there, self.builder.ready))
 
     def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
         """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
@@ -163,12 +163,12 @@ class CpuDevice:
     @property
     def aside(self) -> bool:
         """Whether there are more CPUs than a kernel has threads."""
-        return bool(self._lane.spare)
+        return bool(self._measuring.spare)
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
         """Run `work`, which builds and measures with this device, in a thread of its own, behind what was begun before.
         The calling thread keeps to other CPUs than the kernels' meanwhile."""
-        return self._lane.begin(work)
+        return self._measuring.begin(work)
 
     def warm(self) -> None:
         """Start the processes and work out the program's data, aside and side by side: a first measurement then need
@@ -185,7 +185,7 @@ class CpuDevice:
                     self._provide(self.program)
 
         if self.aside:
-            self._warming = self._lane.begin(start, apart=False)
+            self._warming = self._measuring.begin(start, apart=False)
 
     def foresee(self, plan: Plan) -> None:
         """Work out what candidates of the plan are checked on, beside other work; what it assumes decides that."""
@@ -196,7 +196,7 @@ class CpuDevice:
                     self._find_special(self.program, self._finite | assumed_finite(plan))
 
         if self.aside:
-            self._foreseen = self._lane.begin(look, apart=False)
+            self._foreseen = self._measuring.begin(look, apart=False)
 
     def _warmed(self) -> None:
         """Wait until the processes have started: each of them answers one thread at a time."""
@@ -205,11 +205,11 @@ class CpuDevice:
 
     def give_up(self) -> None:
         """End what is under way aside and forget what was begun."""
-        self._lane.cancel()
+        self._measuring.cancel()
         self._given_up = True
         self.worker.kill()
-        self._beside.give_up(self.builder.kill)
-        self._lane.settle()
+        self._background.give_up(self.builder.kill)
+        self._measuring.settle()
         self._given_up = False
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
@@ -240,8 +240,8 @@ class CpuDevice:
     def close(self) -> None:
         """End the worker and the builder, and remove their data."""
         self.give_up()
-        self._lane.close()
-        self._beside.close(self.builder.kill)
+        self._measuring.close()
+        self._background.close(self.builder.kill)
         self.worker.close()
         self.builder.close()
         self._folder.close()
@@ -262,7 +262,7 @@ class CpuDevice:
         """Builds are made on other CPUs than the kernels' meanwhile; between two measurements, when the next one may be
         waiting for its build, on the kernels' own."""
         if self.aside:
-            self.builder.keep_to(self._lane.spare)
+            self.builder.keep_to(self._measuring.spare)
         try:
             yield
         finally:
@@ -286,11 +286,11 @@ class CpuDevice:
                 self._write_violations(program, build)
             return True
 
-        answer = asked(self.worker, (what, *message), deadline_s, ready, _why)
+        answer = ask_worker(self.worker, (what, *message), deadline_s, ready, _why)
         for _ in range(STRAYS):
             if (at := _stray(answer)) is None or not self._look_at(*at):
                 break
-            answer = asked(self.worker, (what, *message), deadline_s, ready, _why)
+            answer = ask_worker(self.worker, (what, *message), deadline_s, ready, _why)
         return answer
 
     def _look_at(self, output: str, index: tuple[int, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""`Pace`: whether a trial is slow, or the machine just then, by a kernel from before that is timed once more.
+"""`DriftCorrection`: tells a slow trial from a slow machine by timing a known kernel once more.
 
 Neighbours and clocks change a machine for stretches of many trials: on a shared server seven trials of a row took twice
 as long, among them all that were tried of the best tile, and of another study the first 24. A trial that meets such a
@@ -37,7 +37,7 @@ class _Known:
 
 
 @dataclass
-class Pace:
+class DriftCorrection:
     """Levels are how much slower the machine is than when it was first looked at; `last` is the last trial's."""
 
     last: float = 1.0

@@ -11,7 +11,7 @@ from autosched.device.cuda.driver import CardFacts
 from autosched.device.cuda.job import CudaJob, Sample
 from autosched.device.job import Outcome, Tensor
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
-from autosched.device.processes.worker_request import asked
+from autosched.device.processes.worker_request import ask_worker
 from autosched.errors import AutoschedError, MissingError
 
 DATA_LIMIT_S = 300.0
@@ -71,7 +71,7 @@ class Client:
             provide()
             return True
 
-        answer = asked(self.worker, message, deadline_s, ready, _why)
+        answer = ask_worker(self.worker, message, deadline_s, ready, _why)
         if isinstance(answer, Outcome) and answer.status == "crash":
             self.worker.close()  # its context is lost
         return answer

@@ -15,10 +15,10 @@ from autosched.device.processes.cancellable import Cancellable, settled
 
 T = TypeVar("T")
 PATIENCE_S, LIMIT_S = 0.2, 5.0
-"""Seconds that started work may go on by itself, and then while it is cancelled; after both the lane leaves it."""
+"""Seconds that started work may go on by itself, and then while it is cancelled; then the thread is given up."""
 
 
-class Lane:
+class MeasureThread:
     """Runs what it is given in order, in a thread of its own. The thread that gave it runs on `spare` CPUs only while
     something is timed; afterwards it may use `everywhere` again."""
 

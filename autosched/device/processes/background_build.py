@@ -1,5 +1,5 @@
-"""`Beside`: builds that are made while others are measured, by a thread of its own, which waits for the builder's
-process most of the time."""
+"""`BackgroundBuilds`: makes builds in a thread of its own while others are measured. Most of the time that thread waits
+for the build process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ AHEAD = 2
 """Builds that are begun before anybody wants them, at most: what is measured next is there then, and whoever proposes
 keeps most of the processors that are not timing."""
 PATIENCE_S, LIMIT_S = 0.5, 5.0
-"""As `Lane`'s."""
+"""As `MeasureThread`'s."""
 
 
-class Beside:
+class BackgroundBuilds:
     """Makes builds in the order of their drafts, which is the order in which they are taken."""
 
     def __init__(self) -> None:
@@ -81,12 +81,12 @@ class _Begun:
 
     draft: Draft
     build: Future[Build]
-    beside: Beside
+    background: BackgroundBuilds
     number: int
 
     def ahead(self) -> None:
         self.draft.ahead()
 
     def __call__(self) -> Build:
-        self.beside.want(self.number)
+        self.background.want(self.number)
         return self.build.result()

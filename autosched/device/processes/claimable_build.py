@@ -1,5 +1,5 @@
-"""`EitherDraft`: a build that two may begin. Whoever is free first prints the candidate: the caller, ahead of need, or
-the builder's process, when its turn comes and it has loaded what that takes."""
+"""`ClaimableBuild`: a build claimed by whichever process is free first: the caller, which prints the candidate ahead of
+need, or the build process, when the build's turn comes and it has loaded what that takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK_S = 5e-3
 """Between two questions whether the builder's process can print."""
 
 
-class EitherDraft(Generic[T]):
+class ClaimableBuild(Generic[T]):
     """`here` prints in this process, and `compiled` builds what it answered; `there` does both elsewhere, once `ready`
     says that it can."""
 
@@ -55,7 +55,7 @@ class EitherDraft(Generic[T]):
             return not begun
 
 
-class Pickled:
+class PickledPlans:
     """Plans as bytes, each pickled once."""
 
     def __init__(self) -> None:

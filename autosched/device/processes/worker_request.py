@@ -9,7 +9,7 @@ from autosched.device.job import Outcome
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 
 
-def asked(
+def ask_worker(
     worker: WorkerProcess,
     message: tuple[Any, ...],
     deadline_s: float,

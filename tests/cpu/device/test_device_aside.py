@@ -8,7 +8,7 @@ import pytest
 from support.compiled import device_kernels as kernels
 
 from autosched.device.cpu.device import CpuDevice
-from autosched.device.processes.async_measure import Lane
+from autosched.device.processes.async_measure import MeasureThread
 from autosched.machine.detect import usable_cpus
 
 pytestmark = [
@@ -85,7 +85,7 @@ def test_a_warm_device_holds_the_data_already(device):
 
 def test_others_keep_off_while_anything_is_measured():
     cpus = usable_cpus()
-    lane, seen, gate = Lane(cpus[:1], cpus), [], threading.Event()
+    lane, seen, gate = MeasureThread(cpus[:1], cpus), [], threading.Event()
     waited = lane.begin(lambda: gate.wait(20))
     seen.append(usable_cpus())
     behind = lane.begin(lambda: None)

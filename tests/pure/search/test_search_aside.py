@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from conformance.synthetic import SyntheticDevice, clock, make_plan, record
 
-from autosched.device.processes.claimable_build import EitherDraft
+from autosched.device.processes.claimable_build import ClaimableBuild
 from autosched.device.protocol import Build
 from autosched.search import Result, SearchSpace, Stopwatch, Study, open_study, run
 from autosched.store import Measurement, SqliteStore
@@ -52,7 +52,7 @@ class Beside(SyntheticDevice):
         self.begun.append(found)
         return found
 
-    def draft(self, candidate: Candidate) -> EitherDraft[Candidate]:
+    def draft(self, candidate: Candidate) -> ClaimableBuild[Candidate]:
         self.told.append(len(self.study.searched))
         if len(self.told) == self.broken:
             raise ValueError("a mistake")
@@ -63,7 +63,7 @@ class Beside(SyntheticDevice):
             self.printed.append(candidate.key)
             return candidate
 
-        return EitherDraft(here, self.build, lambda: self.build(candidate))
+        return ClaimableBuild(here, self.build, lambda: self.build(candidate))
 
     def build(self, candidate: Candidate) -> Build:
         time.sleep(self.build_s)

@@ -9,7 +9,7 @@ from typing import Any
 from autosched.codegen.llvm.machine.compile import initialise
 from autosched.codegen.llvm.machine.errors import CompileError
 from autosched.escape import llvm_text
-from autosched.machine.loaded import Loaded
+from autosched.machine.object_loader import Loaded
 
 _PROVIDED: dict[str, int] = {}
 

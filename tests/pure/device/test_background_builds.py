@@ -11,7 +11,7 @@ import pytest
 from conformance.synthetic import make_plan
 
 from autosched.device.cpu.builder import Builder, BuildError
-from autosched.device.processes.background_build import AHEAD, Beside
+from autosched.device.processes.background_build import AHEAD, BackgroundBuilds
 from autosched.device.protocol import Build, Draft
 from autosched.tiling.schedule import Candidate
 
@@ -36,8 +36,8 @@ class Drafted:
 
 
 @pytest.fixture
-def beside() -> Iterator[Beside]:
-    found = Beside()
+def beside() -> Iterator[BackgroundBuilds]:
+    found = BackgroundBuilds()
     yield found
     found.close()
 
@@ -55,7 +55,7 @@ def row_of(draft: Draft) -> int:
     return draft().candidate.row
 
 
-def test_a_few_builds_are_made_before_their_turn(beside: Beside) -> None:
+def test_a_few_builds_are_made_before_their_turn(beside: BackgroundBuilds) -> None:
     built: list[int] = []
     drafts = [beside.add(Drafted(row, built)) for row in range(1, 8)]
     assert settles(built, list(range(1, AHEAD + 1)))
@@ -66,13 +66,13 @@ def test_a_few_builds_are_made_before_their_turn(beside: Beside) -> None:
     assert built == [*range(1, 8), -1]
 
 
-def test_a_build_that_nobody_takes_holds_nobody_up(beside: Beside) -> None:
+def test_a_build_that_nobody_takes_holds_nobody_up(beside: BackgroundBuilds) -> None:
     built: list[int] = []
     drafts = [beside.add(Drafted(row, built)) for row in range(AHEAD + 3)]
     assert row_of(drafts[-1]) == AHEAD + 2
 
 
-def test_a_mistake_is_told_to_who_takes_it(beside: Beside) -> None:
+def test_a_mistake_is_told_to_who_takes_it(beside: BackgroundBuilds) -> None:
     built: list[int] = []
     broken, fine = beside.add(Drafted(1, built, error="a mistake")), beside.add(Drafted(2, built))
     with pytest.raises(ValueError, match="a mistake"):
@@ -89,7 +89,7 @@ def test_a_process_that_dies_while_it_loads_is_not_waited_for(monkeypatch: pytes
     assert builder.ready()
 
 
-def test_what_has_not_begun_is_let_go(beside: Beside) -> None:
+def test_what_has_not_begun_is_let_go(beside: BackgroundBuilds) -> None:
     built, gate = list[int](), threading.Event()
     drafts = [beside.add(Drafted(row, built, gate)) for row in range(1, 7)]
     assert settles(built, [1])

@@ -16,7 +16,7 @@ from autosched.codegen.lower import lower
 from autosched.device.cpu import build_server
 from autosched.device.cpu.compiled import Compiled
 from autosched.device.cpu.remote_build import BuildRequest
-from autosched.device.processes.claimable_build import EitherDraft, Pickled
+from autosched.device.processes.claimable_build import ClaimableBuild, PickledPlans
 from autosched.device.protocol import Build
 from autosched.errors import MissingError
 from autosched.machine.catalogue import load_target
@@ -26,11 +26,11 @@ from autosched.tiling.schedule import Candidate
 NOWHERE = Candidate(make_plan("nowhere"), 0)
 
 
-def drafted(here: Any = lambda: "text") -> EitherDraft[str]:
+def drafted(here: Any = lambda: "text") -> ClaimableBuild[str]:
     def built(how: str) -> Build:
         return Build(NOWHERE, how)
 
-    return EitherDraft(here, lambda text: built(f"compiled {text}"), lambda: built("there"))
+    return ClaimableBuild(here, lambda text: built(f"compiled {text}"), lambda: built("there"))
 
 
 def test_the_first_one_prints_it() -> None:
@@ -70,7 +70,8 @@ def test_what_cannot_print_yet_is_waited_for_like_who_can() -> None:
             asked.set()
             return able.is_set()
 
-        draft = EitherDraft(lambda: "text", lambda text: Build(NOWHERE, text), lambda: Build(NOWHERE, "there"), ready)
+        there = Build(NOWHERE, "there")
+        draft = ClaimableBuild(lambda: "text", lambda text: Build(NOWHERE, text), lambda there=there: there, ready)
         building = threading.Thread(target=lambda found=found, draft=draft: found.append(draft().payload))
         building.start()
         assert asked.wait(20)
@@ -114,7 +115,7 @@ def plans_of(name: str, **sizes: Any) -> list[Plan]:
     ("name", "sizes"), [("matmul", {"m": 40, "n": 48, "k": 24}), ("conv2d", {"h": 9, "w": 9, "ci": 8, "co": 16})]
 )
 def test_a_pickled_plan_prints_the_same_kernels(name: str, sizes: dict[str, int]) -> None:
-    pickled = Pickled()
+    pickled = PickledPlans()
     for plan in plans_of(name, **sizes, t="f32"):
         kept = pickled.of(plan)
         assert pickled.of(plan) is kept

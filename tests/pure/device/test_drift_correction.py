@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autosched.device.cpu.drift_correction import CLOSE, Pace
+from autosched.device.cpu.drift_correction import CLOSE, DriftCorrection
 from autosched.device.cpu.timing import Sampler, sample
 from autosched.device.job import Effort
 
@@ -32,7 +32,7 @@ class Machine:
 
 def times(kernels: Sequence[float], level_at: Callable[[int], float]) -> tuple[list[float], list[float], Machine]:
     """What is kept of each trial, and the levels told."""
-    machine, pace = Machine(), Pace()
+    machine, pace = Machine(), DriftCorrection()
     kept, levels = [], []
     for number, call_s in enumerate(kernels):
         machine.level = level_at(number)
@@ -103,7 +103,7 @@ def test_kept_times_rank_as_the_kernels_do(trials: list[tuple[float, float]]) ->
 
 
 def test_samples_that_a_change_divides_are_taken_again() -> None:
-    machine, pace = Machine(), Pace()
+    machine, pace = Machine(), DriftCorrection()
     known, trial = machine.kernel(1e-3), machine.kernel(1.01e-3)
     pace.paced(known, lambda: sample(known, EFFORT, 1e-3), EFFORT)
     taken: list[list[float]] = []
@@ -133,7 +133,7 @@ def test_slices_of_time_that_others_have_are_no_level_of_the_machine() -> None:
 
         return run
 
-    pace = Pace()
+    pace = DriftCorrection()
     for number in range(200):
         call_s = (1.2 + 0.1 * (number * 7 % 10)) * 1e-3
         run = kernel(call_s)
