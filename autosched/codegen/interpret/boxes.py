@@ -96,8 +96,8 @@ class BoxMover:
 def swizzled(flat: Any, swizzle: int, bits: int) -> Any:
     """Where element number `flat` of a buffer (`bits` an element) lies once the address is turned."""
     address, mask = flat * bits // 8, (1 << SWIZZLED_BITS[swizzle]) - 1
-    turned = address ^ (((address >> 7) & mask) << 4)
-    return turned * 8 // bits + flat * bits % 8 // bits
+    swizzled = address ^ (((address >> 7) & mask) << 4)
+    return swizzled * 8 // bits + flat * bits % 8 // bits
 
 
 __all__ = ["BoxMover", "swizzled"]

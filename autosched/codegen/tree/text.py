@@ -155,7 +155,7 @@ def _block(body: tuple[Stmt, ...], depth: int) -> Iterator[str]:
 def _box(stmt: TileCopy) -> str:
     seen = stmt.map
     box = " x ".join(str(n) for n in reversed(seen.box))
-    turned = f", swizzled by {seen.swizzle} B" if seen.swizzle else ""
+    swizzled = f", swizzled by {seen.swizzle} B" if seen.swizzle else ""
     there = f"{seen.buffer} at ({', '.join(str(c) for c in reversed(stmt.coordinates))})"
     if seen.walk:
         there += f" + ({', '.join(str(c) for c in reversed(stmt.inside))})"
@@ -164,7 +164,7 @@ def _box(stmt: TileCopy) -> str:
     here += f" of {stmt.blocks} blocks{others}" if stmt.blocks > 1 else ""
     source, target = (here, there) if stmt.store else (there, here)
     what = "pixels" if seen.walk else "box"
-    return f"{what} of {box} from {source} to {target}{turned}"
+    return f"{what} of {box} from {source} to {target}{swizzled}"
 
 
 def _assign(stmt: Assign) -> str:

@@ -66,10 +66,10 @@ class Whole:
         o = self.intrinsic.operands[self.operand]
         rows, columns = o.shape
         lines, each = (rows, columns) if self.major == ROW else (columns, rows)
-        turned = o.written and self.major == COLUMN
+        transposed = o.written and self.major == COLUMN
         size = o.dtype.bits // 8 if o.dtype.bits >= 8 else 1
         bits = o.dtype.bits
-        numbers = f"stride * {bits} / 8, {lines}, {each * bits // 8}, {size}, {'true' if turned else 'false'}"
+        numbers = f"stride * {bits} / 8, {lines}, {each * bits // 8}, {size}, {'true' if transposed else 'false'}"
         memory = "from" if self.verb == "load" else "to"
         return _filled(self.text, f"emulate_{self.verb}_whole((void*){self.operand}, {memory}, {numbers});")
 

@@ -81,12 +81,12 @@ class _Rows:
         assert layout.operand is not None
         for name in layout.operand.load:
             whole = name.replace(f".x{self.registers}", f".x{self.registers * many}")
-            intrinsic, turned = scope.loads.get(f"{isa}/{whole}"), scope.loads.get(f"{isa}/{whole}.trans")
+            intrinsic, transposed = scope.loads.get(f"{isa}/{whole}"), scope.loads.get(f"{isa}/{whole}.trans")
             address = None
             if intrinsic is not None and (address := self.plain(many)) is None:
                 intrinsic = None
-            if intrinsic is None and turned is not None and layout.dtype.bits == WORD_BITS // 2:
-                intrinsic, address = turned, self.turned(many)
+            if intrinsic is None and transposed is not None and layout.dtype.bits == WORD_BITS // 2:
+                intrinsic, address = transposed, self.transposed(many)
             if intrinsic is not None and address is not None:
                 array = scope.array(layout, self.stmt.index)
                 if many > 1:
@@ -132,7 +132,7 @@ class _Rows:
                     return None
         return self.address(lambda matrix, row: (row * QUAD, matrix * self.each), many)
 
-    def turned(self, many: int) -> str | None:
+    def transposed(self, many: int) -> str | None:
         word = Var(WORD)
         with self.scope.ranged({WORD: (0, QUAD - 1)}):
             for r in range(self.registers):

@@ -475,9 +475,9 @@ class RegisterTile:
         """The tile's stores to memory, turned where that leaves fewer of them."""
         found: list[Stmt] = []
         for store in stores:
-            turned = self.transposer.stores(store, counts) if self.transposer else ()
-            row = self.transposer.row if self.transposer and turned else None
-            found += self.over(tuple(a for a in self.tiled if a is not row), counts, turned or (store,))
+            transposed = self.transposer.stores(store, counts) if self.transposer else ()
+            row = self.transposer.row if self.transposer and transposed else None
+            found += self.over(tuple(a for a in self.tiled if a is not row), counts, transposed or (store,))
         return tuple(found)
 
 

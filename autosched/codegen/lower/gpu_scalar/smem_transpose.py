@@ -53,7 +53,7 @@ class _Tiles:
             for read in (member.target, *all_reads(member)):
                 ctx.tensor(read.tensor)
         sizes = [-(-a.extent // tile) if n in self.pair else a.extent for n, a in enumerate(part.members[0].spatial)]
-        self.turned: list[tuple[Read, Read]] = []  # registers, and what of a tile each lane finds there
+        self.transposed: list[tuple[Read, Read]] = []  # registers, and what of a tile each lane finds there
         self.grid = [Axis(f".{n}", Const(0), Const(size)) for n, size in enumerate(sizes)]
 
     @property
@@ -64,7 +64,8 @@ class _Tiles:
         members = {m.name: m for m in self.part.members}
         pairs = [self.brought(members[name], read) for name, read in self.found.reads]
         loads, fills = [load for load, _ in pairs], [fill for _, fill in pairs]
-        store: list[Stmt] = [*(write(turned, source, self.registers.lane) for turned, source in self.turned)]
+        lane = self.registers.lane
+        store: list[Stmt] = [*(write(register, source, lane) for register, source in self.transposed)]
         store += [s for member in self.part.members for s in self.made(member)]
         phases = [[*self.over_lines(loads), *self.over_lines(fills)], self.over_lines(store)]
         count = elements(self.grid)
@@ -97,10 +98,10 @@ class _Tiles:
         assert isinstance(here, Read)
         now = registers.declare(f"{name}_now", read.dtype, self.lines)
         tile = self.ctx.declare(f"{name}_tile", read.dtype, (self.tile, self.tile + 1), "shared").name
-        turned = registers.declare(f"{name}_turned", read.dtype)
+        transposed = registers.declare(f"{name}_turned", read.dtype)
         later, _ = self.at(member, self.line, Var(LANE))
-        registers.known[Read(name, place_index(read.index, later), read.dtype)] = turned
-        self.turned.append((turned, Read(tile, (Var(LANE), self.line), read.dtype)))
+        registers.known[Read(name, place_index(read.index, later), read.dtype)] = transposed
+        self.transposed.append((transposed, Read(tile, (Var(LANE), self.line), read.dtype)))
         load = write(now, here, registers.lane, all_of(inside, guard(member, at)))
         return load, Assign(tile, (self.line, Var(LANE)), now, registers.lane)
 
