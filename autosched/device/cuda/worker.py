@@ -26,10 +26,10 @@ def main(connection_fd: int, life_fd: int, ordinal: int) -> None:
     folders: list[str] = []
     connection = connect(connection_fd, life_fd, folders)
     connection.send(("done", None))
-    Server(connection, lambda: Card(ordinal), Clocks(ordinal), folders).run()
+    CudaServer(connection, lambda: Card(ordinal), Clocks(ordinal), folders).run()
 
 
-class Server:
+class CudaServer:
     """Answers requests on a connection; `make` opens the card at the first of them."""
 
     def __init__(

@@ -103,7 +103,7 @@ class TooManyEventsError(AutoschedError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Simulated:
     """When everything was done, when each actor was, how long each server was busy (ticks), the events simulated and
     the ticks that were skipped as repetitions."""
 
@@ -136,7 +136,7 @@ def simulate(
     record: Recorder | None = None,
     most: int = MOST_EVENTS,
     seats: Sequence[Seat] = (),
-) -> Outcome:
+) -> Simulated:
     """Run one actor for each program, all from tick 0; `semaphores` are their first values, `seats` say where each
     actor works (all in one place where there are none). As long as `record` wants spans nothing is skipped.
 
@@ -172,7 +172,7 @@ class _Run:
         self.events = 0
         self.most = most
 
-    def run(self) -> Outcome:
+    def run(self) -> Simulated:
         state = self.state
         while state.queue:
             now, actor = heapq.heappop(state.queue)
@@ -183,7 +183,7 @@ class _Run:
         if min(self.ends, default=0) < 0:
             raise AssertionError("an actor waits for what never comes")
         end = max([*self.ends, *state.free], default=0)
-        return Outcome(end, tuple(self.ends), tuple(state.busy), self.events, self.history.skipped)
+        return Simulated(end, tuple(self.ends), tuple(state.busy), self.events, self.history.skipped)
 
     def _advance(self, now: int, actor: int) -> None:
         """Run one actor until it has to wait."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from autosched.codegen.tree.kernel import For, Kernel
 from autosched.device.simulator.cpu import cpu_model
-from autosched.device.simulator.engine import TICKS, Outcome, Span
+from autosched.device.simulator.engine import TICKS, Simulated, Span
 from autosched.device.simulator.gpu import gpu_model
 from autosched.device.simulator.spatial import spatial_model
 from autosched.device.simulator.spatial.requests import SERVERS
@@ -66,7 +66,7 @@ def trace(kernel: Kernel, target: Target, units: Units = NO_UNITS) -> dict[str, 
 
 def _played(
     kernel: Kernel, found: Facts, target: Target, units: Units, record: Any, kept: frozenset[str]
-) -> tuple[tuple[str, ...], Outcome, frozenset[str]]:
+) -> tuple[tuple[str, ...], Simulated, frozenset[str]]:
     """The servers, what they did, and the buffers that a GPU's next grid finds in L2 as this one finds `kept`."""
     match scheme_of(target):
         case "gpu":

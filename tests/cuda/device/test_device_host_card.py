@@ -11,7 +11,7 @@ from autosched.device.correctness.oracle import compute
 from autosched.device.cuda import device as module
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.job import Call, CudaJob, Pointer
-from autosched.device.cuda.worker import Server
+from autosched.device.cuda.worker import CudaServer
 from autosched.device.job import Outcome
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
@@ -34,7 +34,7 @@ class Here:
 
     def __init__(self, ordinal):
         self.card = HostCard({})
-        self.server = Server(None, lambda: self.card, Clocks(0), [])
+        self.server = CudaServer(None, lambda: self.card, Clocks(0), [])
         self.server.report = lambda stage: setattr(self.server, "stage", stage)
         self.asked = []
         self.loaded = 0

@@ -15,7 +15,7 @@ from autosched.device.cuda.cards import check_target
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import Data
 from autosched.device.cuda.job import Call, CudaJob, Held, Pointer, Value
-from autosched.device.cuda.worker import Server
+from autosched.device.cuda.worker import CudaServer
 from autosched.device.job import Effort
 from autosched.errors import MissingError, UsageError
 from autosched.ir import parse, workload
@@ -266,7 +266,7 @@ def test_the_worker_says_what_it_does_and_ends_with_its_context(tmp_path):
     oracle = oracles.compute(program, 0)
     ours, theirs = Pipe()
     card = HostCard(KERNELS, {"boom": "CUDA_ERROR_ILLEGAL_ADDRESS"})
-    server = Server(theirs, lambda: card, Clocks(0), [])
+    server = CudaServer(theirs, lambda: card, Clocks(0), [])
     thread = threading.Thread(target=server.run)
     thread.start()
 

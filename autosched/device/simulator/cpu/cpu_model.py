@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from autosched.codegen.tree.kernel import For, Kernel, Stmt
-from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Seat, Use, simulate
+from autosched.device.simulator.engine import TICKS, Code, Recorder, Repeat, Seat, Simulated, Use, simulate
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.walk.facts import Facts, Level, Touch
 from autosched.device.simulator.walk.footprints import Footprints
@@ -96,7 +96,7 @@ def _causes(run: CpuRun, target: Target) -> dict[str, float]:
 class CpuRun:
     """One top-level statement, played: each thread on a core of its own."""
 
-    outcome: Outcome
+    outcome: Simulated
     servers: tuple[str, ...]
     moved: dict[str, float]
     """Bytes into each cache level in all, by the level that they come from."""

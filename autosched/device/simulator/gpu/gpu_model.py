@@ -27,10 +27,10 @@ from autosched.device.simulator.engine import (
     TICKS,
     Code,
     Meet,
-    Outcome,
     Recorder,
     Repeat,
     Seat,
+    Simulated,
     TooManyEventsError,
     simulate,
 )
@@ -64,7 +64,7 @@ class GpuRun:
     """One grid, played: the core with the most blocks. `actors` names the warps."""
 
     grid: Launch
-    outcome: Outcome
+    outcome: Simulated
     actors: tuple[str, ...]
     moved: dict[str, float]
     """Bytes that pass each level of memory in all."""
@@ -155,7 +155,7 @@ class _Layout:
     at_once: int
     stages: int
 
-    def played(self, blocks: int, record: Recorder | None) -> Outcome:
+    def played(self, blocks: int, record: Recorder | None) -> Simulated:
         """All of a core's blocks; of more than two rounds whose steady states do not repeat soon the first two, every
         later round being as long as the second (`record` then sees the first MOST_PLAYED events)."""
         rounds = ceil(blocks / self.at_once)
@@ -168,9 +168,9 @@ class _Layout:
         one, two = (self.simulated(n * self.at_once) for n in (1, 2))
         busy = tuple(a + (rounds - 1) * (b - a) for a, b in zip(one.busy, two.busy, strict=True))
         end = one.end + (rounds - 1) * (two.end - one.end)
-        return Outcome(end, two.ends, busy, one.events + two.events, end - two.end)
+        return Simulated(end, two.ends, busy, one.events + two.events, end - two.end)
 
-    def simulated(self, blocks: int, record: Recorder | None = None, most: int = MOST_EVENTS) -> Outcome:
+    def simulated(self, blocks: int, record: Recorder | None = None, most: int = MOST_EVENTS) -> Simulated:
         """The warps of all slots, and the copies of each. For each slot: slices that have landed, and places that are
         free, once for each worker."""
         slots = min(self.at_once, blocks + bool(self.tail))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from math import ceil
 
-from autosched.device.simulator.engine import TICKS, Outcome, Recorder, Use, simulate
-from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Server
+from autosched.device.simulator.engine import TICKS, Recorder, Simulated, Use, simulate
+from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Resource
 from autosched.device.simulator.walk.facts import Facts
 from autosched.machine.target import Target
 from autosched.tiling.plans.units import Units
 
 
-def play_host(found: Facts, target: Target, units: Units, record: Recorder | None = None) -> tuple[Outcome, Amounts]:
+def play_host(found: Facts, target: Target, units: Units, record: Recorder | None = None) -> tuple[Simulated, Amounts]:
     """Its events, and what it asks of each unit."""
     asked = Amounts()
     for work in found.works:
@@ -31,7 +31,7 @@ def play_host(found: Facts, target: Target, units: Units, record: Recorder | Non
         asked.host += elements / rates[touch.write] if alone else 0.0
     main = target.memories[-1]
     bus = (asked.loaded + asked.stored) * target.clock_hz / (main.bandwidth_bytes_per_s or target.clock_hz)
-    cycles = (Server.BUS, bus), (Server.VECTOR, asked.vector), (Server.HOST, asked.host)
+    cycles = (Resource.BUS, bus), (Resource.VECTOR, asked.vector), (Resource.HOST, asked.host)
     uses = tuple((int(server), ceil(amount * TICKS)) for server, amount in cycles if amount)
     first = ceil((main.latency_s or 0.0) * target.clock_hz * TICKS)
     moved = asked.loaded + asked.stored

@@ -10,7 +10,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.units import Units
 
 
-class Server(IntEnum):
+class Resource(IntEnum):
     """Units that one thing at a time keeps busy."""
 
     BUS = 0

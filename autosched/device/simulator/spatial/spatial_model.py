@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from autosched.codegen.tree.kernel import Kernel
-from autosched.device.simulator.engine import TICKS, Code, Outcome, Recorder, Repeat, Take, Use, simulate
+from autosched.device.simulator.engine import TICKS, Code, Recorder, Repeat, Simulated, Take, Use, simulate
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.spatial.host_model import play_host
-from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Server
+from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Resource
 from autosched.device.simulator.walk.facts import Facts, Touch
 from autosched.device.simulator.walk.script import Loop, Node, Straight, script
 from autosched.device.simulator.walk.walk import turns_of
@@ -35,7 +35,7 @@ START_SECONDS = 1e-6  # the host's way to the first of commands that follow each
 
 @dataclass(frozen=True)
 class SpatialRun:
-    outcome: Outcome
+    outcome: Simulated
     totals: Amounts
 
 
@@ -265,13 +265,13 @@ class _Emit:
         self.totals.add(a)
         moved = (a.loaded + a.stored) / trips
         if queue == "execute":
-            ports = (Server.SCRATCH, a.scratch / self.ports[0]), (Server.ACCUMULATORS, a.accumulated / self.ports[1])
-            cycles = (Server.ARRAY, a.array), *ports
+            scratch, accumulators = a.scratch / self.ports[0], a.accumulated / self.ports[1]
+            cycles = (Resource.ARRAY, a.array), (Resource.SCRATCH, scratch), (Resource.ACCUMULATORS, accumulators)
             uses = tuple((server, _ticks(amount / trips)) for server, amount in cycles if amount)
             return Use(uses, name="compute", amount=a.operations / trips, gives=gives)
-        copier = Server.COPIES_IN if queue == "load" else Server.COPIES_OUT
-        asked = (copier, a.copies), (Server.VECTOR, a.vector), (Server.HOST, a.host)
-        uses = ((Server.BUS, _ticks(moved / self.bus)),) if moved else ()
+        copier = Resource.COPIES_IN if queue == "load" else Resource.COPIES_OUT
+        asked = (copier, a.copies), (Resource.VECTOR, a.vector), (Resource.HOST, a.host)
+        uses = ((Resource.BUS, _ticks(moved / self.bus)),) if moved else ()
         uses += tuple((server, _ticks(amount / trips)) for server, amount in asked if amount)
         wait = queue == "load" and not gives
         return Use(uses, _ticks(self.latency[queue]), wait=wait, name=queue, amount=moved, gives=gives)

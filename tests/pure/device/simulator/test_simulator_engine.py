@@ -11,8 +11,8 @@ from autosched.device.simulator.engine import (
     Code,
     Give,
     Meet,
-    Outcome,
     Repeat,
+    Simulated,
     Span,
     Take,
     TooManyEventsError,
@@ -61,7 +61,7 @@ def test_a_semaphore_is_raised_when_a_copy_has_landed() -> None:
     assert (quick.end, quick.busy) == (whole.end, whole.busy)
 
 
-def everything(programs: list[tuple[Code, ...]], servers: int, semaphores: tuple[int, ...] = ()) -> Outcome:
+def everything(programs: list[tuple[Code, ...]], servers: int, semaphores: tuple[int, ...] = ()) -> Simulated:
     """Without jumps: a recorder that always wants more."""
     return simulate(programs, servers, semaphores, lambda span: True)
 
