@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autosched.ir.nodes import Assume, Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read
 from autosched.logic import Bool
+from autosched.tensorize.conditions.rule import GroupRule
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.exact import ExactRange
-
-if TYPE_CHECKING:
-    from autosched.tensorize.conditions.group import GroupRule
 
 VERDICTS = ("match", "conditional", "no", "unknown")
 REASON_CODES = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, NotProved, Proposal
 from autosched.tensorize.adapters.registry import ADAPTERS
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 
 

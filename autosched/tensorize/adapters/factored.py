@@ -21,7 +21,7 @@ from autosched.logic.walk import substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
 from autosched.tensorize.adapters.site import fresh, holds, names_of, nest
 from autosched.tensorize.addresses.axes import index_axes, value_axes
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.exact import holds as holds_all
 from autosched.tensorize.body.intervals import exact_range

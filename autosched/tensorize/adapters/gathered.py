@@ -15,7 +15,7 @@ from autosched.logic.walk import substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
 from autosched.tensorize.adapters.site import Site, nest
 from autosched.tensorize.addresses.axes import index_axes
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 
 

@@ -24,7 +24,7 @@ from autosched.logic import Bool, Const, Int, Var, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site, guarded, holds, nest
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound, bound, promoted

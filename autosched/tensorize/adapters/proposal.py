@@ -15,7 +15,7 @@ from typing import TypeAlias
 from autosched.ir.nodes import Assign, Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import Rewrite
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
 

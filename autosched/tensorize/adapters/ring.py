@@ -14,7 +14,7 @@ from autosched.tensorize.adapters.polynomial import TooLong
 from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted
 from autosched.tensorize.adapters.rebuild import rebuild
 from autosched.tensorize.adapters.restate import Restated, proof_of, restate
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 
 

@@ -21,7 +21,7 @@ from autosched.ir.value import Arith, Call, Cast, Literal, Read, Unary, Value, i
 from autosched.tensorize.adapters.proof import prove, prove_conversion, widened
 from autosched.tensorize.adapters.proposal import Adapted, NotProved, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import canonical
 from autosched.tensorize.body.intervals import unwrapped_range

@@ -16,7 +16,7 @@ from autosched.ir.value import Read, map_value
 from autosched.logic import Const, Var
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
 from autosched.tensorize.adapters.site import Site, nest
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 
 T = TypeVar("T")

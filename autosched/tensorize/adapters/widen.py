@@ -17,7 +17,7 @@ from autosched.ir.value import Cast, Read, Value, is_value, map_value, walk
 from autosched.tensorize.adapters.proof import prove_conversion
 from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import holds
 from autosched.tensorize.intrinsic import Intrinsic

@@ -1,1 +1,3 @@
-"""Proof 1: which program axes sit on which intrinsic axes, and that addresses allow it. Read `axes`, then `places`."""
+"""Proof 1: which program axes sit on which intrinsic axes, and that addresses allow it. Read `axes`,
+`stage_facts`, `tile`.
+"""

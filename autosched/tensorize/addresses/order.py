@@ -5,35 +5,32 @@ Both are questions about two points that touch one element: z3 either finds the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autosched.ir.nodes import Stage
-from autosched.ir.value import Read, is_value, reads
+from autosched.ir.program import Program
+from autosched.ir.value import Condition, Index, Read, is_value, reads
 from autosched.logic import Bool, to_z3
 from autosched.logic.solver import z3
+from autosched.tensorize.addresses.points import Ask, Points
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.match_types import Reason
 
-if TYPE_CHECKING:
-    from autosched.tensorize.addresses.places import StageFacts
 
-
-def own_conflict(facts: StageFacts) -> tuple[Reason | None, bool]:
-    """A read of the written tensor, other than as the accumulator, that may meet a written element."""
-    from autosched.tensorize.addresses.places import Points
-
-    stage = facts.stage
-    found = list(reads(facts.update.term))
-    for part in (*facts.guards, *stage.assign.index):
-        found += reads(part) if is_value(part) else ()
+def own_conflict(
+    program: Program, stage: Stage, operands: tuple[Condition | Index, ...], ask: Ask
+) -> tuple[Reason | None, bool]:
+    """A read of the written tensor among `operands` (all that the stage reads but its accumulator) that may meet a
+    written element; and whether that is known (False: a limit was met)."""
+    found = [r for part in operands if is_value(part) for r in reads(part)]
     for read in dict.fromkeys(found):
         if read.tensor != stage.assign.tensor:
             continue
         functions: dict[str, Any] = {}
-        here, there = (Points(facts.program, stage.axes, tag, functions) for tag in ("", "'"))
+        here, there = (Points(program, stage.axes, tag, functions) for tag in ("", "'"))
         claim = here.domain + there.domain
         claim += [here.index(r) == there.index(w) for r, w in zip(read.index, stage.assign.index, strict=True)]
-        answer = facts.ask("addresses", f"{show_leaf(read)} is not written by this stage", claim)
+        answer = ask("addresses", f"{show_leaf(read)} is not written by this stage", claim)
         if answer.holds is None:
             return None, False
         if not answer.holds:
@@ -51,21 +48,21 @@ def _accesses(stage: Stage) -> list[tuple[Read, bool]]:
     return found
 
 
-def neighbour_conflict(facts: StageFacts) -> tuple[Reason | None, bool]:
+def neighbour_conflict(program: Program, original: Stage, stage: Stage, ask: Ask) -> tuple[Reason | None, bool]:
     """A dependence, carried by a shared loop, that runs against the text's order: the stages cannot be split into
-    loops of their own."""
-    stages = facts.program.stages
-    own = stages.index(facts.original)
+    loops of their own. `original` is the program's stage, `stage` the form of it that is matched."""
+    stages = program.stages
+    own = stages.index(original)
     for at, other in enumerate(stages):
-        shared = _shared(facts.stage, other)
+        shared = _shared(stage, other)
         if at == own or not shared:
             continue
-        earlier, later = (other, facts.stage) if at < own else (facts.stage, other)
+        earlier, later = (other, stage) if at < own else (stage, other)
         for a, a_writes in _accesses(earlier):
             for b, b_writes in _accesses(later):
                 if a.tensor != b.tensor or not (a_writes or b_writes):
                     continue
-                answer = _carried(facts, earlier, a, later, b, shared)
+                answer = _carried(program, earlier, a, later, b, shared, ask)
                 if answer is None:
                     return None, False
                 if answer:
@@ -86,13 +83,13 @@ def _shared(a: Stage, b: Stage) -> list[str]:
     return names
 
 
-def _carried(facts: StageFacts, earlier: Stage, a: Read, later: Stage, b: Read, shared: list[str]) -> bool | None:
+def _carried(
+    program: Program, earlier: Stage, a: Read, later: Stage, b: Read, shared: list[str], ask: Ask
+) -> bool | None:
     """Whether `b`'s point can come before `a`'s in the shared loops and touch the same element."""
-    from autosched.tensorize.addresses.places import Points
-
     functions: dict[str, Any] = {}
-    p = Points(facts.program, earlier.axes, "", functions)
-    q = Points(facts.program, later.axes, "'", functions)
+    p = Points(program, earlier.axes, "", functions)
+    q = Points(program, later.axes, "'", functions)
     claim = p.domain + q.domain + [p.index(x) == q.index(y) for x, y in zip(a.index, b.index, strict=True)]
     for points, stage in ((p, earlier), (q, later)):
         claim += [to_z3(g, points.env) for g in stage.guards if isinstance(g, Bool)]
@@ -101,5 +98,5 @@ def _carried(facts: StageFacts, earlier: Stage, a: Read, later: Stage, b: Read, 
         equal = [p.env[m] == q.env[m] for m in shared[:n]]
         before.append(z3.And(*equal, q.env[name] < p.env[name]))
     claim.append(z3.Or(*before))
-    answer = facts.ask("addresses", f"{show_leaf(a)} and {show_leaf(b)} keep their order", claim)
+    answer = ask("addresses", f"{show_leaf(a)} and {show_leaf(b)} keep their order", claim)
     return None if answer.holds is None else not answer.holds

@@ -17,7 +17,8 @@ from autosched.ir.value import FromIndex, Read, Select, walk
 from autosched.logic import Bool, Const, Int, Var, to_z3
 from autosched.logic.solver import z3
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
-from autosched.tensorize.addresses.places import Answer, Points, StageFacts, condition_axes
+from autosched.tensorize.addresses.points import Answer, Points, condition_axes
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.window import element_tried, guard_tried
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic

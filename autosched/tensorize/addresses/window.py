@@ -20,7 +20,7 @@ from autosched.ir.value import Read
 from autosched.logic import Bool, Int, Var, affine, evaluate, free_vars
 from autosched.logic.affine import Affine
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 
 MOST_POINTS = 1 << 14
 MOST_PAIRS = 8

@@ -22,7 +22,7 @@ from autosched.tensorize.body.equal import canonical, prove_equal
 from autosched.tensorize.body.wide import widened
 from autosched.tensorize.check.batched import run_batched
 from autosched.tensorize.check.unroll import NotUnrolled, renumbered, unroll
-from autosched.tensorize.check.values import cases, moderate
+from autosched.tensorize.check.values import cases, moderate, same_bits
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.numerics.model import issue
 
@@ -63,8 +63,6 @@ def compare(intrinsic: Intrinsic, seed: int) -> Compared:
 
 
 def _same(first: Values, second: Values, intrinsic: Intrinsic) -> bool:
-    from autosched.tensorize.check.verify import same_bits
-
     return bool(same_bits(first, second, intrinsic.accumulator.dtype).all())
 
 

@@ -101,3 +101,13 @@ def _all_bytes(intrinsic: Intrinsic, rng: np.random.Generator) -> dict[str, Valu
     accumulator = intrinsic.accumulator
     found[accumulator.name] = moderate(accumulator.dtype, (65536 // elements, *accumulator.shape), rng)
     return found
+
+
+def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.bool_]:
+    """Elementwise equality of bits; any NaN equals any NaN, since their payload is left open everywhere."""
+    if not dtype.is_float:
+        return np.asarray(left == right)
+    kind = f"u{np.dtype(dtype.numpy).itemsize}"
+    both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
+    equal = np.ascontiguousarray(left).view(kind) == np.ascontiguousarray(right).view(kind)
+    return np.asarray(equal | both_nan)

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.errors import nearest
-from autosched.ir.dtypes import DType
 from autosched.ir.formula import NO_FORMULAS, Formula, Formulas, closed
 from autosched.ir.map import Map
 from autosched.tensorize.check.c_text import CTools, NoToolError, compile_c, issue_c
@@ -25,7 +24,7 @@ from autosched.tensorize.check.function import arguments, worst
 from autosched.tensorize.check.loads import fault_of_load
 from autosched.tensorize.check.native import NativeError, NativeRunner
 from autosched.tensorize.check.second import compare
-from autosched.tensorize.check.values import cases
+from autosched.tensorize.check.values import cases, same_bits
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.model import Arrays, issue
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -264,16 +263,6 @@ def _second(intrinsic: Intrinsic, seed: int) -> CheckPart:
         return CheckPart(what, found.status, found.detail)
     said = _difference(intrinsic, found.arrays, found.semantics, found.second, "pseudocode")
     return CheckPart(what, "failed", said)
-
-
-def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.bool_]:
-    """Elementwise equality of bits; any NaN equals any NaN, since their payload is left open everywhere."""
-    if not dtype.is_float:
-        return np.asarray(left == right)
-    kind = f"u{np.dtype(dtype.numpy).itemsize}"
-    both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
-    equal = np.ascontiguousarray(left).view(kind) == np.ascontiguousarray(right).view(kind)
-    return np.asarray(equal | both_nan)
 
 
 def _difference(

@@ -1,11 +1,7 @@
-"""The exact predicate on one operand: what each group of neighbours may add up to, whatever the other operands hold.
-
-It is weaker than any range of all elements, and dearer to look at: a check of constant data affords it, once.
-"""
+"""Proves a `GroupRule`, the exact predicate on one operand, by trying all elements."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -16,29 +12,12 @@ from autosched.ir.value import Arith, Literal, Read, Value, map_value
 from autosched.logic import Int
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves
+from autosched.tensorize.conditions.rule import GroupRule
 from autosched.tensorize.conditions.weakest import Group
 from autosched.tensorize.reduction.update import Clamp, Update
 
 MOST_VALUES = 1 << 20
 """Combinations of elements that are tried to prove a rule."""
-
-
-@dataclass(frozen=True)
-class GroupRule:
-    """Within each tile along the instruction's `axis`, the `low` values of each of `groups` (coordinates) sum to at
-    least `limits[0]` and the `high` values to at most `limits[1]`. Both are values of `read`, an element of one tensor
-    in the program's axes: the least and the greatest that its term may add, zero included."""
-
-    read: Read
-    axis: str
-    groups: tuple[tuple[int, ...], ...]
-    limits: tuple[int, int]
-    low: Value
-    high: Value
-
-    def __str__(self) -> str:
-        count = len(self.groups[0])
-        return f"no {count} neighbours of {self.read.tensor} can leave {self.limits[0]} to {self.limits[1]}"
 
 
 def group_rule(update: Update, group: Group, clamp: Clamp, tensor: str) -> GroupRule | None:
@@ -80,6 +59,3 @@ def _proved(rule: GroupRule, group: Group, others: list[Read]) -> bool:
     term, low, high = (np.asarray(evaluate(v, env), np.int64) for v in (group.term, rule.low, rule.high))
     widest = max(len(g) for g in rule.groups) * max(abs(int(low.min())), abs(int(high.max())))
     return bool((low <= term).all() and (term <= high).all()) and widest < 2**31
-
-
-__all__ = ["GroupRule", "group_rule"]

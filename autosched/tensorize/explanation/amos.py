@@ -19,7 +19,7 @@ from itertools import product
 from autosched.ir.value import Index, Read
 from autosched.logic import Const, Int, Var, affine
 from autosched.tensorize.addresses.axes import Assignment, Candidate, Tile, images, index_axes
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.explanation.text import axes_in_words
 from autosched.tensorize.intrinsic import Intrinsic

@@ -23,7 +23,7 @@ from typing import Any
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, Var
 from autosched.tensorize.addresses.axes import index_axes
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_index, show_leaf
 from autosched.tensorize.match_types import Mapping
 from autosched.tensorize.matcher.staging import in_words

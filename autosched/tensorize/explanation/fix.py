@@ -14,7 +14,7 @@ from autosched.ir.printer import print_value
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk
 from autosched.logic import Const
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.body.intervals import loses

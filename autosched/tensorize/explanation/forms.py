@@ -19,7 +19,7 @@ from autosched.ir.value import is_value, reads
 from autosched.tensorize.adapters.factored import factored, factorings
 from autosched.tensorize.adapters.gathered import gathered
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping, Match
 from autosched.tensorize.matcher.match import match

@@ -16,7 +16,8 @@ from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read, Value, reads
 from autosched.logic import Bool, Const, Int, affine, below_zero, interval
 from autosched.tensorize.addresses.axes import Assignment
-from autosched.tensorize.addresses.places import StageFacts, condition_axes
+from autosched.tensorize.addresses.points import condition_axes
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.neutral import Factors, Neutral, is_element, never_special
 from autosched.tensorize.intrinsic import Intrinsic

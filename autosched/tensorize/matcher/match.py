@@ -27,7 +27,7 @@ from autosched.tensorize.addresses.axes import (
     tile_of,
     without_symmetric,
 )
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.tile import unsupported
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos

@@ -25,7 +25,8 @@ from autosched.tensorize.addresses.axes import (
     index_axes,
     replicated,
 )
-from autosched.tensorize.addresses.places import Answer, StageFacts, condition_axes
+from autosched.tensorize.addresses.points import Answer, condition_axes
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_coordinates
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf

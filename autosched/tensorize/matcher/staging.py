@@ -12,7 +12,8 @@ from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read, Value
 from autosched.logic import Const, Int, interval
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
-from autosched.tensorize.addresses.places import StageFacts, condition_axes
+from autosched.tensorize.addresses.points import condition_axes
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.neutral import Factors, Neutral, in_program, shown_to_matter
 from autosched.tensorize.match_types import Obligation, Reason

@@ -9,7 +9,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import is_value
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.gathered import gathered
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import default_stages, match

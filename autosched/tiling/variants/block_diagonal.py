@@ -9,7 +9,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import reads
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.block_diagonal import block_diagonal, groups_of, met_by_zeros
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.equal import SIGN_OF_ZERO
 from autosched.tensorize.body.neutral import said_finite
 from autosched.tensorize.match_types import Match

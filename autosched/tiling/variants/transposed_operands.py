@@ -11,7 +11,7 @@ from autosched.ir.value import Read
 from autosched.logic import Int, affine
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.turned import turned
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match

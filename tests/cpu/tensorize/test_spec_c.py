@@ -9,8 +9,7 @@ import pytest
 
 from autosched.machine.host import host_features
 from autosched.tensorize.check.native import from_register_bytes, register_bytes
-from autosched.tensorize.check.values import cases
-from autosched.tensorize.check.verify import same_bits
+from autosched.tensorize.check.values import cases, same_bits
 from autosched.tensorize.numerics.model import issue
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.emit import render_c

@@ -13,7 +13,7 @@ from autosched.codegen.lower import lower
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run
 from autosched.tensorize.adapters.gathered import gathered
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 
 HEAD = """
 def f(A: u8[9, 13], idx: s32[7], B: s8[13, 18], col: s32[18], C: s32[7, 18]):

@@ -13,7 +13,7 @@ from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Comparison, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, interval
-from autosched.tensorize.conditions.group import GroupRule
+from autosched.tensorize.conditions.rule import GroupRule
 from autosched.tiling.plans.nest import Nest, NestAxis
 
 S32 = DTYPES["s32"]

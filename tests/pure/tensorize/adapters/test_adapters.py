@@ -28,7 +28,7 @@ from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import NotProved, Proposal
 from autosched.tensorize.adapters.restate import proof_of, restate
 from autosched.tensorize.adapters.ring import ring
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.explanation.certificate import certificate_json, certificate_lines
 
 CATALOGUE = Catalogue.builtin()

@@ -28,7 +28,7 @@ from autosched.tensorize.adapters.restate import proof_of, restate
 from autosched.tensorize.adapters.ring import ring
 from autosched.tensorize.adapters.staged import staged
 from autosched.tensorize.adapters.widen import widened
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 
 CATALOGUE = Catalogue.builtin()
 INTEGERS = ("x86/vpdpbusd.zmm", "x86/vpdpwssd.zmm", "cuda/dp4a.s8.s8", "cuda/dp4a.u8.u8", "cuda/dp2a.lo.u16.s8")

@@ -14,7 +14,7 @@ from support.match.examples import examples
 from autosched.ir import parse, run
 from autosched.ir.program import Program
 from autosched.tensorize.adapters.block_diagonal import block_diagonal, groups_of
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 
 TERMS = ("s32({x}) * s32({w})", "s32({w}) * s32({x})", "(s32({x}) - Z[{z}]) * s32({w})", "s32({x}) * s32({w}) * {n}")
 BEHIND = ("S[{at}] + Z[{z}]", "max(S[{at}], 0)", "S[{at}] if g > 0 else 0", "s32(o) + S[{at}]", "S[{other}]")

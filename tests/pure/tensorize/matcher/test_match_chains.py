@@ -16,7 +16,7 @@ from autosched.ir import parse
 from autosched.logic import Int, evaluate
 from autosched.tensorize import Mapping, explain, match, to_json
 from autosched.tensorize.addresses.axes import index_axes
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.explanation.chains import Transform, chains
 from autosched.tensorize.reduction.update import update_of_intrinsic
 

@@ -10,7 +10,7 @@ from pure.tensorize.matcher.test_match_sound import CATALOGUE, made_up
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.tensorize import explain, match, match_stage, to_json
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.matcher.match import _decide
 from autosched.tensorize.matcher.proofs import Prover
 

@@ -12,7 +12,7 @@ from pure.tensorize.matcher.test_match_sound import made_up
 from autosched.ir import workload
 from autosched.tensorize import match
 from autosched.tensorize.addresses import tile as of_tiles
-from autosched.tensorize.addresses.places import StageFacts
+from autosched.tensorize.addresses.stage_facts import StageFacts
 
 ENGINE = """
 def m(d: s8[6, 6, 16], w: s8[3, 3, 16, 8], c: s32[4, 4, 8]):

@@ -15,7 +15,7 @@ import pytest
 from support.paths import TESTS
 
 from autosched.ir.dtypes import DType
-from autosched.tensorize.check.verify import same_bits
+from autosched.tensorize.check.values import same_bits
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.model import issue
 from autosched.tensorize.spec.catalogue import Catalogue
