@@ -17,7 +17,7 @@ from autosched.ir.value import Read, Value
 from autosched.logic import Const, Int, evaluate, free_vars
 from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.body.intervals import Range, exact_range
-from autosched.tensorize.conditions.weakest import Group
+from autosched.tensorize.conditions.weakest import ClampedSum
 from autosched.tensorize.reduction.update import Clamp, Update
 
 MOST_TERMS = 1 << 25
@@ -34,7 +34,9 @@ def held_values(program: Program, tensors: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def groups_hold(program: Program, update: Update, group: Group, clamp: Clamp, fused: tuple[str, ...]) -> str | None:
+def groups_hold(
+    program: Program, update: Update, group: ClampedSum, clamp: Clamp, fused: tuple[str, ...]
+) -> str | None:
     """A sentence that says so where, by the known values of one operand, no group's sum leaves the clamp whatever the
     others hold; None where some group may, or nothing is known."""
     limits = f"[{clamp.dtype.limits[0]}, {clamp.dtype.limits[1]}]"
@@ -57,7 +59,13 @@ def groups_hold(program: Program, update: Update, group: Group, clamp: Clamp, fu
 
 
 def _hold(
-    program: Program, update: Update, group: Group, clamp: Clamp, fused: tuple[str, ...], read: Read, known: KnownData
+    program: Program,
+    update: Update,
+    group: ClampedSum,
+    clamp: Clamp,
+    fused: tuple[str, ...],
+    read: Read,
+    known: KnownData,
 ) -> bool:
     axes = {a.name: a for a in update.axes}
     if not all(isinstance(i, Int) for i in read.index) or not clamp.groups or known.values is None:
@@ -101,7 +109,7 @@ def _places(
 
 
 def _contributions(
-    group: Group,
+    group: ClampedSum,
     read: Read,
     values: npt.NDArray[np.generic],
     places: tuple[npt.NDArray[np.int64], ...],

@@ -13,14 +13,14 @@ from autosched.logic import Int
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.conditions.rule import GroupRule
-from autosched.tensorize.conditions.weakest import Group
+from autosched.tensorize.conditions.weakest import ClampedSum
 from autosched.tensorize.reduction.update import Clamp, Update
 
 MOST_VALUES = 1 << 20
 """Combinations of elements that are tried to prove a rule."""
 
 
-def group_rule(update: Update, group: Group, clamp: Clamp, tensor: str) -> GroupRule | None:
+def group_rule(update: Update, group: ClampedSum, clamp: Clamp, tensor: str) -> GroupRule | None:
     """The rule on `tensor` alone, proved by trying all elements; None where these are too many, or extremes of the
     other operands are not where the term is extreme."""
     reads = [r for r in leaves(group.term) if isinstance(r, Read)]
@@ -49,7 +49,7 @@ def _with(term: Value, elements: dict[Read, int]) -> Value:
     return map_value(term, known)
 
 
-def _proved(rule: GroupRule, group: Group, others: list[Read]) -> bool:
+def _proved(rule: GroupRule, group: ClampedSum, others: list[Read]) -> bool:
     """Whether `low` and `high` bound the term for every combination of elements, and no sum of them wraps."""
     ranges = [group.whole[r.tensor] for r in (rule.read, *others)]
     if np.prod([float(r.high - r.low + 1) for r in ranges]) > MOST_VALUES:

@@ -27,7 +27,7 @@ Box = dict[str, Range]
 
 
 @dataclass(frozen=True)
-class Group:
+class ClampedSum:
     """A sum of at most `terms` values of `term` that is clamped to `limits`. `ranges`: what is known of each tensor
     that the term reads; `const` names those whose values are known before the run, `derived` those that are computed
     on the way, of which nobody outside can promise anything. The very values of those `given` are known, and `ranges`
@@ -60,7 +60,7 @@ class Group:
 
 
 @lru_cache(maxsize=256)
-def weakest(group: Group) -> tuple[Condition, ...] | None:
+def weakest(group: ClampedSum) -> tuple[Condition, ...] | None:
     """The conditions (all of them together) under which no sum of the group is clamped: () where none is needed, None
     where the lattice has none.
 
@@ -95,13 +95,13 @@ def range_condition(tensor: str, kept: Range, tight: bool = False, alternatives:
     return Condition("range", _text(tensor, kept), tight, alternatives, stated)
 
 
-def _kind(group: Group, box: Box) -> tuple[bool, bool]:
+def _kind(group: ClampedSum, box: Box) -> tuple[bool, bool]:
     """Whether a box asks something of data that is not constant, and of a tensor that is no parameter."""
     asked = set(_narrowed(group, box))
     return not asked <= group.const, bool(asked & group.derived)
 
 
-def violated_by_one(group: Group, box: Box) -> dict[str, dict[str, int]] | None:
+def violated_by_one(group: ClampedSum, box: Box) -> dict[str, dict[str, int]] | None:
     """For each bound of the box, elements one past it with which a sum really is clamped; None where some bound has no
     such elements, so that the box is not the widest."""
     found = {}
@@ -118,7 +118,7 @@ def violated_by_one(group: Group, box: Box) -> dict[str, dict[str, int]] | None:
     return found
 
 
-def _clamped_at(group: Group, choices: Mapping[str, tuple[int, ...]]) -> dict[str, int] | None:
+def _clamped_at(group: ClampedSum, choices: Mapping[str, tuple[int, ...]]) -> dict[str, int] | None:
     keys = [r for r in leaves(group.term) if isinstance(r, Read)]
     if len(keys) != len(leaves(group.term)):
         return None
@@ -135,7 +135,7 @@ def _text(tensor: str, kept: Range) -> str:
     return f"{kept.low} <= {tensor} <= {kept.high}"
 
 
-def _narrowed(group: Group, box: Box) -> list[str]:
+def _narrowed(group: ClampedSum, box: Box) -> list[str]:
     return [t for t, whole in group.ranges if box[t] != whole]
 
 
@@ -143,13 +143,13 @@ def _volume(box: Box) -> int:
     return prod(r.high - r.low + 1 for r in box.values())
 
 
-def _single(group: Group, tensor: str) -> Box | None:
+def _single(group: ClampedSum, tensor: str) -> Box | None:
     """The widest box on one tensor alone."""
     kept = _widest(group.whole[tensor], lambda r: group.safe({**group.whole, tensor: r}))
     return None if kept is None else {**group.whole, tensor: kept}
 
 
-def _joint(group: Group) -> Box | None:
+def _joint(group: ClampedSum) -> Box | None:
     """The box over two tensors that admits most pairs."""
     if len(group.ranges) != 2:
         return None
@@ -166,7 +166,7 @@ def _joint(group: Group) -> Box | None:
     return {first: grown, second: two}
 
 
-def _partner(group: Group, one: Range) -> Range | None:
+def _partner(group: ClampedSum, one: Range) -> Range | None:
     """The widest range of the second tensor that goes with `one` of the first."""
     (first, _), (second, whole) = group.ranges
     return _widest(whole, lambda r: group.safe({first: one, second: r}))

@@ -24,7 +24,7 @@ from autosched.tensorize.conditions.data import groups_hold, held_values
 from autosched.tensorize.conditions.group import group_rule
 from autosched.tensorize.conditions.origin import origin
 from autosched.tensorize.conditions.stated import stated_ranges
-from autosched.tensorize.conditions.weakest import Group, range_condition, weakest
+from autosched.tensorize.conditions.weakest import ClampedSum, range_condition, weakest
 from autosched.tensorize.match_types import Condition, Reason, accepted
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.contract import Numerics
@@ -150,7 +150,7 @@ def _ungrouped(
     derived = frozenset(t for t in ranges if program.tensors[t].intermediate and origin(program, t) is None)
     given = frozenset(t for t in ranges if program.data and known_values(program, t) is not None)
     count = min(clamp.group, filled)
-    group = Group(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const, derived, given)
+    group = ClampedSum(update.term, count, clamp.dtype.limits, tuple(ranges.items()), const, derived, given)
     conditions = weakest(group)
     data = held_values(program, ranges)
     if conditions != () and data and (fact := groups_hold(program, update, group, clamp, fused)):

@@ -15,7 +15,7 @@ from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.tensorize import Match, explain, match, to_json
 from autosched.tensorize.body.intervals import Range
-from autosched.tensorize.conditions.weakest import Group, violated_by_one, weakest
+from autosched.tensorize.conditions.weakest import ClampedSum, violated_by_one, weakest
 from autosched.tensorize.reduction.update import update_of
 
 PAIRS = """
@@ -103,7 +103,7 @@ def test_violating_by_one_gives_a_wrong_answer() -> None:
     program = gemm()
     found = matched(program)
     term = update_of(program.stages[0]).term
-    group = Group(term, 2, (-(2**15), 2**15 - 1), (("A", Range(0, 255)), ("B", Range(-128, 127))))
+    group = ClampedSum(term, 2, (-(2**15), 2**15 - 1), (("A", Range(0, 255)), ("B", Range(-128, 127))))
     boxes = [
         {"A": Range(0, 255), "B": Range(-64, 64)},
         {"A": Range(0, 128), "B": Range(-128, 127)},
@@ -155,7 +155,7 @@ def test_conditions_are_safe_and_as_wide_as_can_be(b0: int, bn: int, a0: int, an
     term = update_of(gemm().stages[0]).term
     ranges = {"A": Range(a0, min(255, a0 + an)), "B": Range(b0, min(127, b0 + bn))}
     limits = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-    found = weakest(Group(term, terms, limits, tuple(ranges.items())))
+    found = weakest(ClampedSum(term, terms, limits, tuple(ranges.items())))
 
     def extremes(box: dict[str, Range]) -> list[int]:
         corners = [x * y * n for x in (box["A"].low, box["A"].high) for y in (box["B"].low, box["B"].high)
