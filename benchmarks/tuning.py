@@ -111,7 +111,6 @@ def from_json(data: dict[str, Any]) -> Tuned:
 
 def _run(request: Request) -> Tuned:
     from autosched import api
-    from autosched.costmodel.learned import learner
     from autosched.errors import AutoschedError
     from autosched.search.events import Event, TrialDone
     from autosched.search.request import TuneRequest
@@ -119,7 +118,6 @@ def _run(request: Request) -> Tuned:
 
     history: list[tuple[int, float, float]] = []
     told: dict[str, int] = {}
-    learner.alone()  # as the command does
     before = time.perf_counter()
     target = api.target("native")
     started = time.perf_counter()

@@ -23,7 +23,6 @@ from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
-from autosched.costmodel.learned import learner
 from autosched.errors import UsageError
 from autosched.search.request import EFFORTS, TuneRequest
 from autosched.search.stopping import Goals
@@ -143,7 +142,6 @@ def tune(
                 raise UsageError("--schedule is for one program", hint="tune the programs one by one")
             weights = inputs.occurrences(occurs, len(loaded))
             with inputs.open_store(store) as opened:
-                learner.alone()
                 machine = inputs.target(target, known)
                 tell_unused(known, intrinsics, machine)
                 first = TuneRequest(

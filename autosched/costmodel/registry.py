@@ -11,7 +11,7 @@ from autosched.costmodel.learned.checked import CheckedModel
 from autosched.costmodel.learned.forest import ForestModel
 from autosched.costmodel.learned.gaussian import GaussianModel
 from autosched.costmodel.learned.learned import AnalyticModel, ResidualModel
-from autosched.costmodel.learned.learner import accompanied, load
+from autosched.costmodel.learned.learner import load
 from autosched.costmodel.learned.random_model import RandomModel
 from autosched.costmodel.learned.ranking import RankingModel
 from autosched.costmodel.learned.throughput import ThroughputModel
@@ -65,7 +65,6 @@ def cost_model(name: str, seed: int = 0, threads: int = 2) -> CostModel:
         return _BUILT_IN[name](seed, threads)
     for point in entry_points(group=GROUP):
         if point.name == name:
-            accompanied()
             try:
                 model: CostModel = point.load()(seed, threads)
             except AutoschedError:

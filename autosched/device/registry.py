@@ -10,7 +10,6 @@ from importlib import import_module, metadata
 from inspect import signature
 from typing import Any
 
-from autosched.costmodel.learned.learner import accompanied
 from autosched.device.protocol import Device
 from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError, check_name
 from autosched.ir.program import Program
@@ -123,7 +122,6 @@ def _made(what: str, factory: Callable[..., Device], *arguments: Any, **options:
 def _factory(name: str) -> Callable[..., Device]:
     for entry in metadata.entry_points(group=GROUP):
         if entry.name == name:
-            accompanied()
             try:
                 loaded: Callable[..., Device] = entry.load()
             except Exception as error:

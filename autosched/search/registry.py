@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from autosched.costmodel.learned.learner import accompanied
 from autosched.costmodel.protocol import CostModel
 from autosched.errors import AutoschedError, PluginError, UnknownNameError
 from autosched.search.external.kernel_tuner_bridge import MODULES
@@ -63,7 +62,6 @@ def strategy(name: str, space: SearchSpace, seed: int = 0, model: CostModel | No
         return known[name](space, seed, model)
     for point in entry_points(group=GROUP):
         if point.name == name:
-            accompanied()
             try:
                 made: Strategy = point.load()(space, seed, model)
             except AutoschedError:
