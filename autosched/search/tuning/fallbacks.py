@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,23 +14,28 @@ from autosched.tiling.space.table import tabulate
 
 SAMPLED = 2048
 """Rows of an unconditional plan of which the fastest by the clock becomes a fallback."""
+FastestRow = tuple[float, dict[str, int]]
+"""The clock's seconds of a row, and its decisions."""
 FLOOR = 1 - 1e-9
 """Of a lower bound, which adds the same numbers up in another order."""
 
 
-def with_fallbacks(plans: Sequence[Plan], spares: Sequence[Plan]) -> list[Plan]:
-    """The plans, those with checks falling back on the spare one without that is fastest by the clock, of those that
-    fit into one kernel with them."""
+def with_fallbacks(
+    plans: Sequence[Plan], every: Sequence[Plan], fastest: Callable[[Plan], FastestRow | None] | None = None
+) -> list[Plan]:
+    """The plans, each with checks given a fallback: of `every` plan without checks that fits into one kernel with it,
+    the one that is fastest by the clock. `fastest` finds a plan's row (`fastest_row`)."""
+    fastest = fastest or fastest_row
     guarded = [p for p in plans if p.guards]
-    fitting = [[g for g in guarded if exchangeable(g, p)] if not p.guards and not p.granted else [] for p in spares]
-    floors = {n: _floor_s(p) for n, p in enumerate(spares) if fitting[n]}
+    fitting = [[g for g in guarded if exchangeable(g, p)] if not p.guards and not p.granted else [] for p in every]
+    floors = {n: _floor_s(p) for n, p in enumerate(every) if fitting[n]}
     best: dict[str, tuple[float, int, Otherwise]] = {}
     for n in sorted(floors, key=lambda n: floors[n]):
         # No row is faster than the floor: of plans that cannot win, none is sampled.
         asks = [g for g in fitting[n] if g.name not in best or floors[n] <= best[g.name][0]]
-        row = _fastest_row(spares[n]) if asks else None
+        row = fastest(every[n]) if asks else None
         if row is not None:
-            found = row[0], n, Otherwise(spares[n], row[1])
+            found = row[0], n, Otherwise(every[n], row[1])
             best |= {g.name: min(found, best.get(g.name, found), key=lambda f: f[:2]) for g in asks}
     return [replace(p, otherwise=best[p.name][2]) if p.guards and p.name in best else p for p in plans]
 
@@ -41,7 +46,7 @@ def _floor_s(plan: Plan) -> float:
     return FLOOR * sum(float(table.column.min()) for table in tables if table is not None)
 
 
-def _fastest_row(plan: Plan) -> tuple[float, dict[str, int]] | None:
+def fastest_row(plan: Plan) -> FastestRow | None:
     """The clock's seconds and the decisions of the fastest row of a sample; None where no row is legal."""
     legal = plan.space.enumerate(limit=SAMPLED)
     ids = legal.ids if legal.complete else np.sort(plan.space.sample(SAMPLED, np.random.default_rng(0)))
@@ -57,8 +62,9 @@ def standing_by(plan: Plan, row: int) -> tuple[str, float] | None:
     it. None where nothing is checked, or each checked part has a scalar fallback of its own."""
     if plan.otherwise is None:
         return None
-    spare, id_ = plan.otherwise.plan, plan.otherwise.plan.space.row_of(plan.otherwise.values)
-    return spare.name, _clocked_s(spare, id_) / _clocked_s(plan, row)
+    fallback = plan.otherwise.plan
+    slower = _clocked_s(fallback, fallback.space.row_of(plan.otherwise.values)) / _clocked_s(plan, row)
+    return fallback.name, slower
 
 
 def _clocked_s(plan: Plan, row: int) -> float:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any
 
 from autosched.costmodel.learned.pretrained import Earlier, Pretrained
@@ -18,7 +17,6 @@ from autosched.device.correctness.violations import measured_on
 from autosched.device.protocol import Aside, Device, Foresees
 from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
-from autosched.ir.rewrites.rewrite import simplify
 from autosched.ir.work import operations
 from autosched.machine.host import host_features
 from autosched.machine.offered import offered, refuse_absent
@@ -46,24 +44,10 @@ from autosched.store.records import StudyRecord
 from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
-from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
-from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
-from autosched.tiling.planner.rank import plan_cycles
+from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.planner.rejections import by_reason, left_out
-from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.plans.float_policy import Leeway, fuses
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.units import NO_UNITS, Units
-from autosched.tiling.steps import is_gpu
-from autosched.tiling.variants import conditional
-from autosched.tiling.variants.adapted import adapted_programs
-from autosched.tiling.variants.block_diagonal import block_diagonal_programs
-from autosched.tiling.variants.conditional import candidates_of
-from autosched.tiling.variants.split_reduction import split_programs
-from autosched.tiling.variants.transposed_operands import turned_programs
 
 BOUND_S = 0.3
 """What the space's lower bound may take, where no more of a run's time is left."""
@@ -334,51 +318,18 @@ def _earlier(request: TuneRequest, study: str) -> Earlier | None:
 
 
 def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
-    """Simplify the program by proved rewrites, match it and lay out its plans, those of adapted programs included."""
+    """The request's matches and plans; those with checks have a fallback."""
     intrinsics = usable(request.catalogue, request.target, request.device, request.only)
-    leeway = leeway_of(request)
-    program, _ = simplify(request.program)
-    matches = match(program, intrinsics, numerics=request.numerics)
-    plans: list[Plan] = []
-    mode = request.conditions
-    adapted = adapted_programs(program, matches, intrinsics, request.numerics, mode)
-    split = split_programs(program, intrinsics, request.numerics, leeway, request.threads)
-    turned = turned_programs(program, matches, request.numerics) if is_gpu(request.target) else ()
-    blocks = block_diagonal_programs(program, matches, request.numerics) if is_gpu(request.target) else ()
-    for variant in chain(adapted, split, turned, blocks):
-        usable_here = variant.certified(candidates_of(variant.matches, mode))
-        found = make_plans(variant.program, request.target, usable_here, request.threads, leeway)
-        plans += [variant.named(p) for p in found if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
-    cycles = {id(p): plan_cycles(p) for p in plans}
-    plans.sort(key=lambda p: cycles[id(p)])
-    plans = conditional.compatible(request.program, plans)
-    near = [p for p in plans if cycles[id(p)] <= WITHIN * cycles[id(plans[0])]]
-    chosen = (near if len(plans) > MOST_PLANS else plans)[:MOST_PLANS]
-    units = units_of(request)
-    found = with_fallbacks(chosen, plans)
-    return matches, [replace(p, units=units) for p in found] if units is not NO_UNITS else found
-
-
-def units_of(request: TuneRequest) -> Units:
-    """What the catalogue describes of an accelerator beside its array."""
-    if scheme_of(request.target) != "spatial":
-        return NO_UNITS
-    isa, features = request.target.isa, request.target.features
-    found = (request.catalogue.of_isa(isa, features=features, kind=kind) for kind in ("copy", "function"))
-    return Units.of(chain.from_iterable(found), request.target)
-
-
-def leeway_of(request: TuneRequest) -> Leeway:
-    """What scalar stages may change of a float's bits: nothing at `bitwise`, else sums in any order, and the functions
-    that the catalogue describes for this target."""
-    if request.numerics == "bitwise":
-        return Leeway(reassociate=False)
-    if not fuses(request.target) or not any(s.calls for s in request.program.stages):
-        return Leeway()  # no function would be asked for: none is built
-    features = request.target.features
-    isas = request.target.isa, "portable"  # a target's own first
-    known = (i for isa in isas for i in request.catalogue.of_isa(isa, features=features, kind="function"))
-    return Leeway(formulas=formulas_of(known))
+    found = plan_program(
+        request.program,
+        request.target,
+        request.catalogue,
+        intrinsics,
+        numerics=request.numerics,
+        conditions=request.conditions,
+        threads=request.threads,
+    )
+    return list(found.matches), with_fallbacks(found.plans, found.every)
 
 
 def _why_empty(plans: Sequence[Plan]) -> str:

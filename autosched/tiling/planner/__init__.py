@@ -1,3 +1,3 @@
-"""Which plans a program has: nests of each stage that are worth laying out, ranked, and what is fused behind them. Read
-`make_plans`, then `nests`.
+"""Which plans a program has: its variants, nests of each stage that are worth laying out, ranked, and what is fused
+behind them. Read `plan_program` (the whole way), then `make_plans` (one variant) and `nests`.
 """

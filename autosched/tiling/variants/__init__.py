@@ -1,1 +1,3 @@
-"""Programs that compute the same and fit instructions better, as tuning lays them out. Read `adapted`."""
+"""Programs that compute the same as the one given and fit instructions better: with stages adapted, sums split,
+operands transposed. `conditional` says which mappings with conditions may be planned. Read `adapted`.
+"""

@@ -133,7 +133,7 @@ def request(trials: int = 4) -> TuneRequest:
 @pytest.mark.parametrize(
     ("owner", "name", "said"),
     [
-        (tuning_of, "match", "while matching"),
+        (tuning_of, "plans_of", "while matching"),
         (tuning_of, "space_of", "laying out"),
         (SearchSpace, "near", "choosing the first candidate"),
         (verify, "compute", "expected outputs"),

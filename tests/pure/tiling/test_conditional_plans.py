@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
 from support.plans import covering_rows
-from support.programs.guarded import CLAMPING, GEMM, data_sets, guarded, plans, programs
+from support.programs.guarded import CLAMPING, GEMM, data_sets, guarded, planned, plans, programs
 
 from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
@@ -22,7 +21,7 @@ from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run
 from autosched.search.request import TuneRequest
-from autosched.search.tuning import fallbacks, tune
+from autosched.search.tuning.fallbacks import fastest_row, with_fallbacks
 from autosched.tensorize import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans.fallback import exchangeable
@@ -213,25 +212,17 @@ def test_a_check_is_one_number() -> None:
 
 
 @pytest.mark.parametrize("name", ["data", "weights"])
-def test_the_fastest_plan_of_all_stands_by(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fastest_plan_of_all_stands_by(name: str) -> None:
     """Plans that a lower bound rules out are not sampled, and would not have been chosen."""
-    seen: list[Plan] = []
     sampled: list[Plan] = []
-    fastest = fallbacks._fastest_row
-    choose = fallbacks.with_fallbacks
 
     def noted(plan: Plan) -> tuple[float, dict[str, int]] | None:
         sampled.append(plan)
-        return fastest(plan)
+        return fastest_row(plan)
 
-    def remembered(made: Sequence[Plan], spares: Sequence[Plan]) -> list[Plan]:
-        seen.extend(spares)
-        return choose(made, spares)
-
-    monkeypatch.setattr(fallbacks, "_fastest_row", noted)
-    monkeypatch.setattr(tune, "with_fallbacks", remembered)
-    plan = guarded(PROGRAMS[name])[0]
-    fitting = [p for p in seen if not p.guards and not p.granted and exchangeable(plan, p)]
+    found = planned(PROGRAMS[name])
+    plan = next(p for p in with_fallbacks(found.plans, found.every, noted) if p.guards)
+    fitting = [p for p in found.every if not p.guards and not p.granted and exchangeable(plan, p)]
     assert plan.otherwise is not None
-    assert plan.otherwise.plan.name == min(fitting, key=lambda p: (fastest(p) or (np.inf, {}))[0]).name
+    assert plan.otherwise.plan.name == min(fitting, key=lambda p: (fastest_row(p) or (np.inf, {}))[0]).name
     assert 0 < len(sampled) < len(fitting)

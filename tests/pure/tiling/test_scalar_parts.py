@@ -16,8 +16,8 @@ from autosched.codegen.lower import lower
 from autosched.costmodel.analytic.clock import clock
 from autosched.errors import AutoschedError
 from autosched.ir import parse, workload
-from autosched.search.request import TuneRequest
-from autosched.search.tuning.tune import leeway_of
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planner.plan_program import leeway_of
 from autosched.tiling.plans.plan import RowsPart, ScalarPart
 from autosched.tiling.steps.scalar.scalar_steps import VECTOR
 
@@ -65,8 +65,8 @@ def test_bits_are_kept_where_they_must_be() -> None:
     assert disagreement(plan, covering_rows(plan), exact) is None
     assert all(p.across is None for p in plan.parts if isinstance(p, ScalarPart))
     calls = workload("softmax")  # programs without calls are given no formulas at all
-    assert not leeway_of(TuneRequest(calls, machine(), numerics="bitwise")).formulas
-    assert leeway_of(TuneRequest(calls, machine())).formulas
+    assert not leeway_of(calls, machine(), Catalogue.builtin(), "bitwise").formulas
+    assert leeway_of(calls, machine(), Catalogue.builtin(), "reassociated").formulas
 
 
 def test_rows_share_loops_only_where_nothing_crosses_rows() -> None:

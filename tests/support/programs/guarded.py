@@ -13,6 +13,9 @@ from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.program import Program
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of as tuning_plans
+from autosched.search.tuning.tune import usable
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planner.plan_program import Planned, plan_program
 from autosched.tiling.plans.plan import Plan
 
 AVX2 = machine(frozenset(["avx2", "fma"]), 16, 32)
@@ -55,6 +58,13 @@ def plans(
     """The plans of tuning on the clamping instruction and on those that stand by."""
     request = TuneRequest(program, AVX2, device="cpu", threads=threads, only=(CLAMPING, *spare), conditions=mode)
     return tuning_plans(request)[1]
+
+
+def planned(program: Program) -> Planned:
+    """The same before fallbacks are chosen."""
+    only = (CLAMPING, "portable/mac*")
+    known = Catalogue.builtin()
+    return plan_program(program, AVX2, known, usable(known, AVX2, "cpu", only))
 
 
 def guarded(program: Program, threads: int = 1, spare: tuple[str, ...] = ("portable/mac*",)) -> list[Plan]:

@@ -12,12 +12,12 @@ from support.paths import ROOT
 from autosched.errors import SpecError, UnknownNameError
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
-from autosched.search.request import TuneRequest
-from autosched.search.tuning.tune import leeway_of, usable
+from autosched.search.tuning.tune import usable
 from autosched.tensorize.intrinsic import CPU_ISAS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import deferred_text, load_text
 from autosched.tensorize.spec.schema import schema_text
+from autosched.tiling.planner.plan_program import leeway_of
 
 FAMILY = """\
 isa: npu
@@ -223,8 +223,7 @@ def test_functions_are_built_for_programs_that_call_some():
     for name, called in (("matmul", False), ("softmax", True)):
         catalogue = Catalogue.builtin().with_intrinsics([])
         assert {i.kind for i in usable(catalogue, target, "cpu")} == {"compute"}
-        request = TuneRequest(workload(name), target, catalogue=catalogue)
-        assert bool(leeway_of(request).formulas) is called
+        assert bool(leeway_of(workload(name), target, catalogue, "reassociated").formulas) is called
         kinds = {catalogue.entries.outline(n).kind for n in catalogue.entries._built}
         assert ("function" in kinds) is called
 

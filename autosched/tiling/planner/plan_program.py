@@ -1,0 +1,95 @@
+"""The way from a program to its plans: simplify it, match it, lay out the plans of all its variants, keep the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from autosched.ir.program import Program
+from autosched.ir.rewrites.rewrite import simplify
+from autosched.machine.target import Target
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.match_types import Match
+from autosched.tensorize.matcher.match import match
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
+from autosched.tiling.planner.rank import plan_cycles
+from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.plans.float_policy import Leeway, fuses
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.units import NO_UNITS, Units
+from autosched.tiling.steps import is_gpu
+from autosched.tiling.variants.adapted import adapted_programs
+from autosched.tiling.variants.block_diagonal import block_diagonal_programs
+from autosched.tiling.variants.conditional import candidates_of, compatible
+from autosched.tiling.variants.split_reduction import split_programs
+from autosched.tiling.variants.transposed_operands import turned_programs
+
+
+@dataclass(frozen=True)
+class Planned:
+    """`matches` of the program as given; `plans` to search, those of fewest cycles first; `every` plan, of which these
+    are the best: a kernel's fallback may be a schedule of any of them."""
+
+    matches: tuple[Match, ...]
+    plans: tuple[Plan, ...]
+    every: tuple[Plan, ...]
+
+
+def plan_program(
+    program: Program,
+    target: Target,
+    catalogue: Catalogue,
+    intrinsics: Sequence[Intrinsic],
+    *,
+    numerics: str = "reassociated",
+    conditions: str = "guard",
+    threads: int = 1,
+) -> Planned:
+    """Match the program and its variants with `intrinsics`, and lay out their plans. The catalogue has functions and
+    copies beside them; `conditions` is one of `variants.conditional.MODES`. Raises UsageError for a tensor that is
+    written where data says."""
+    simple, _ = simplify(program)
+    matches = match(simple, intrinsics, numerics=numerics)
+    leeway = leeway_of(program, target, catalogue, numerics)
+    found: list[Plan] = []
+    for variant in chain(
+        adapted_programs(simple, matches, intrinsics, numerics, conditions),
+        split_programs(simple, intrinsics, numerics, leeway, threads),
+        turned_programs(simple, matches, numerics) if is_gpu(target) else (),
+        block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
+    ):
+        usable = variant.certified(candidates_of(variant.matches, conditions))
+        plans = make_plans(variant.program, target, usable, threads, leeway)
+        found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
+    cycles = {id(p): plan_cycles(p) for p in found}
+    every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
+    near = [p for p in every if cycles[id(p)] <= WITHIN * cycles[id(every[0])]]
+    best = (near if len(every) > MOST_PLANS else every)[:MOST_PLANS]
+    units = units_of(target, catalogue)
+    if units is not NO_UNITS:
+        best = [replace(p, units=units) for p in best]
+    return Planned(tuple(matches), tuple(best), tuple(every))
+
+
+def units_of(target: Target, catalogue: Catalogue) -> Units:
+    """What the catalogue describes of an accelerator beside its array."""
+    if scheme_of(target) != "spatial":
+        return NO_UNITS
+    found = (catalogue.of_isa(target.isa, features=target.features, kind=kind) for kind in ("copy", "function"))
+    return Units.of(chain.from_iterable(found), target)
+
+
+def leeway_of(program: Program, target: Target, catalogue: Catalogue, numerics: str) -> Leeway:
+    """What scalar stages may change of a float's bits: nothing at `bitwise`, else sums in any order, and the functions
+    that the catalogue describes for this target."""
+    if numerics == "bitwise":
+        return Leeway(reassociate=False)
+    if not fuses(target) or not any(s.calls for s in program.stages):
+        return Leeway()  # no function would be asked for: none is built
+    isas = target.isa, "portable"  # a target's own first
+    known = (i for isa in isas for i in catalogue.of_isa(isa, features=target.features, kind="function"))
+    return Leeway(formulas=formulas_of(known))
