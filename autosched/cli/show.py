@@ -33,8 +33,8 @@ from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tensorize.explanation.padding import padding_lines
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.units import Units
-from autosched.tiling.steps.gpu.shared_proofs import Proof, proof_json, proof_lines
+from autosched.tiling.plans.units import AcceleratorUnits
+from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, proof_json, proof_lines
 
 VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
 
@@ -145,14 +145,14 @@ def _clock(terms: dict[str, float]) -> str:
     return f"clock {seconds(terms['total'])}{most}" + "  ".join(f"{name} {seconds(s)}" for s, name in shown)
 
 
-def _shared(record: StudyRecord, trial: Trial) -> list[Proof]:
+def _shared(record: StudyRecord, trial: Trial) -> list[LayoutProof]:
     """What is proved of a GPU kernel's shared memory: of its space in all cases, and of where this kernel has it."""
     if target_of(record).backend.printer != "cuda":
         return []
     return prove_schedule(plan_of(record, trial), trial.row, all_cases=True)
 
 
-def _write_trace(path: Path, kernel: Kernel, target: Target, units: Units) -> None:
+def _write_trace(path: Path, kernel: Kernel, target: Target, units: AcceleratorUnits) -> None:
     """The simulator's events of the kernel, as a file that ui.perfetto.dev opens."""
     from json import dumps
 

@@ -7,10 +7,10 @@ from autosched.codegen.cuda.shared_memory.proofs import prove_placed
 from autosched.codegen.lower import lower
 from autosched.errors import AutoschedError
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.steps.gpu.shared_proofs import Proof, prove_shared
+from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, prove_shared
 
 
-def prove_schedule(plan: Plan, row: int, *, all_cases: bool = False) -> list[Proof]:
+def prove_schedule(plan: Plan, row: int, *, all_cases: bool = False) -> list[LayoutProof]:
     """Nothing for other targets than CUDA's; `all_cases` takes the layouts of every legal row of the plan instead,
     which z3 may be some seconds at."""
     if plan.target.backend.printer != "cuda":

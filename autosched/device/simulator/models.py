@@ -10,10 +10,10 @@ from autosched.device.simulator.spatial.spatial_model import spatial_estimate
 from autosched.device.simulator.walk.facts import Facts
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.plans.units import NO_UNITS, Units
+from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 
 
-def estimate(kernel: Kernel, parts: list[Facts], target: Target, units: Units = NO_UNITS) -> Estimate:
+def estimate(kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits = NO_UNITS) -> Estimate:
     """Of a kernel, `parts` being the facts of its top-level statements. RefusedError where a limit of the target is
     broken, TooManyEventsError where it would take too long."""
     match scheme_of(target):

@@ -19,13 +19,13 @@ from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.plans.units import NO_UNITS, Units
+from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 
 MOST_SPANS = 20_000
 """Spans that are kept of one statement; what comes later is not drawn."""
 
 
-def trace(kernel: Kernel, target: Target, units: Units = NO_UNITS) -> dict[str, Any]:
+def trace(kernel: Kernel, target: Target, units: AcceleratorUnits = NO_UNITS) -> dict[str, Any]:
     """The trace as a JSON object. Raises what the models raise for kernels that the target cannot run."""
     events: list[dict[str, Any]] = [_named("process_name", 0, f"{kernel.name} on {target.name}, simulated")]
     lanes = {"statements": 0}
@@ -65,7 +65,7 @@ def trace(kernel: Kernel, target: Target, units: Units = NO_UNITS) -> dict[str, 
 
 
 def _played(
-    kernel: Kernel, found: Facts, target: Target, units: Units, record: Any, kept: frozenset[str]
+    kernel: Kernel, found: Facts, target: Target, units: AcceleratorUnits, record: Any, kept: frozenset[str]
 ) -> tuple[tuple[str, ...], Simulated, frozenset[str]]:
     """The servers, what they did, and the buffers that a GPU's next grid finds in L2 as this one finds `kept`."""
     match scheme_of(target):

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.space.bounded import Best
+from autosched.tiling.space.bounded import BestRows
 from autosched.tiling.space.independent_groups import Apart
-from autosched.tiling.space.known import Known
+from autosched.tiling.space.known import KnownBest
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]
@@ -23,7 +23,7 @@ class Unlisted:
 
     def __init__(self, search: Apart) -> None:
         self._search = search
-        self._known = Known(search.best, 1 if search.several else AT_LEAST)
+        self._known = KnownBest(search.best, 1 if search.several else AT_LEAST)
 
     @property
     def proved(self) -> bool:
@@ -40,7 +40,7 @@ class Unlisted:
         found = self._search.sampled(n, rng)
         return None if found is None else (found[0], np.asarray(found[1], np.float32))
 
-    def near(self, k: int, limit_s: float, count: int, factor: float) -> Best:
+    def near(self, k: int, limit_s: float, count: int, factor: float) -> BestRows:
         """Up to `k` rows of at most `limit_s`, those left out that take over `factor` times as long as number `count`;
         fastest first."""
         found = self._search.best(k, limit_s, (count, factor))

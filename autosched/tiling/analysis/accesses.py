@@ -29,7 +29,7 @@ from autosched.logic import TRUE, Bool, Int, all_of
 
 
 @dataclass(frozen=True)
-class Access:
+class TensorAccess:
     """One element touched by each instance of a statement. A subscript is None where it depends on data. `update` is
     the read and write of an accumulation (`+=`, `max=` …); `when` is known to hold where the access happens."""
 
@@ -52,7 +52,7 @@ class Statement:
     stage: str
     axes: tuple[Axis, ...]
     guard: Bool
-    accesses: tuple[Access, ...]
+    accesses: tuple[TensorAccess, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,14 +99,14 @@ def _known(guards: tuple[Condition, ...]) -> Bool:
     return all_of(*(g for g in guards if isinstance(g, Bool)))
 
 
-def _touched(assign: Assign, guards: tuple[Condition, ...]) -> Iterator[Access]:
+def _touched(assign: Assign, guards: tuple[Condition, ...]) -> Iterator[TensorAccess]:
     for part in (*guards, *assign.index, assign.value):
         if not isinstance(part, Int | Bool):
             yield from _reads(part, TRUE)
-    yield Access(assign.tensor, _subscripts(assign.index), write=True, update=assign.op != "=")
+    yield TensorAccess(assign.tensor, _subscripts(assign.index), write=True, update=assign.op != "=")
 
 
-def _reads(value: Value, when: Bool) -> Iterator[Access]:
+def _reads(value: Value, when: Bool) -> Iterator[TensorAccess]:
     """Reads of a value; one on a side of a choice happens only where the choice falls on it."""
     match value:
         case Select(condition, then, other, _):
@@ -117,7 +117,7 @@ def _reads(value: Value, when: Bool) -> Iterator[Access]:
                 yield from (r for v in (condition, then, other) for r in _reads(v, when))
         case _:
             if isinstance(value, Read):
-                yield Access(value.tensor, _subscripts(value.index), when=when)
+                yield TensorAccess(value.tensor, _subscripts(value.index), when=when)
             for child in _children(value):
                 yield from _reads(child, when)
 

@@ -14,7 +14,7 @@ from autosched.ir.program import Program
 from autosched.logic import Affine, Bool, Int, Var, affine, all_of, any_of, evaluate, interval, to_z3
 from autosched.logic.solver import proving, z3
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.analysis.accesses import Access, Statement
+from autosched.tiling.analysis.accesses import Statement, TensorAccess
 
 _Z3_TIMEOUT_MS = 2000
 Point = dict[str, int]
@@ -26,9 +26,9 @@ class Question:
     values of `differ`, and y before x in the order of the shared axes `before` (or, with `or_same`, at x's)?"""
 
     first: Statement
-    first_access: Access
+    first_access: TensorAccess
     second: Statement
-    second_access: Access
+    second_access: TensorAccess
     equal: tuple[str, ...] = ()
     differ: str | None = None
     before: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement, product
 from typing import Literal
 
 from autosched.ir.program import Program
-from autosched.tiling.analysis.accesses import Access, Statement, statements
+from autosched.tiling.analysis.accesses import Statement, TensorAccess, statements
 from autosched.tiling.analysis.conflicts import Meeting, Point, Question, Sizes, meeting, sizes_of
 
 Kind = Literal["independent", "reduction", "serial"]
@@ -25,8 +25,8 @@ class Conflict:
     conflict is assumed because a subscript depends on data (or the solver gave up)."""
 
     tensor: str
-    first: Access
-    second: Access
+    first: TensorAccess
+    second: TensorAccess
     example: tuple[Point, Point] | None = None
 
     def __str__(self) -> str:
@@ -181,11 +181,11 @@ def _backward(earlier: tuple[Statement, ...], later: tuple[Statement, ...], size
     return None
 
 
-def _meet(a: Access, b: Access) -> bool:
+def _meet(a: TensorAccess, b: TensorAccess) -> bool:
     return a.tensor == b.tensor and (a.write or b.write)
 
 
-def _conflict(s: Statement, a: Access, t: Statement, b: Access, found: Meeting) -> Conflict:
+def _conflict(s: Statement, a: TensorAccess, t: Statement, b: TensorAccess, found: Meeting) -> Conflict:
     if found.first is None or found.second is None:
         return Conflict(a.tensor, a, b)
     x, y = found.first, found.second
@@ -217,7 +217,7 @@ def _runs(names: list[str], ends: list[int]) -> Iterator[tuple[str, ...]]:
         start = stop + 1
 
 
-def _verb(access: Access) -> str:
+def _verb(access: TensorAccess) -> str:
     return "accumulated" if access.update else "written" if access.write else "read"
 
 

@@ -65,7 +65,7 @@ def make_plans(
     plans = []
     for chosen in _best_first(choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
-        layout = _Layout(program, target, mapped, literal, dependences, threads, leeway)
+        layout = _PlanLayout(program, target, mapped, literal, dependences, threads, leeway)
         joined = layout.plan(rows=True)
         plans.append(joined)
         if len(plans) >= MOST_PLANS:
@@ -99,7 +99,7 @@ def _check_writes(program: Program) -> None:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _PlanLayout:
     """One choice of a nest (or none) for each stage of a program."""
 
     program: Program

@@ -20,7 +20,7 @@ from autosched.tiling.planner.rank import plan_cycles
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.float_policy import Leeway, fuses
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.plans.units import NO_UNITS, Units
+from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
@@ -75,12 +75,12 @@ def plan_program(
     return Planned(tuple(matches), tuple(best), tuple(every))
 
 
-def units_of(target: Target, catalogue: Catalogue) -> Units:
+def units_of(target: Target, catalogue: Catalogue) -> AcceleratorUnits:
     """What the catalogue describes of an accelerator beside its array."""
     if scheme_of(target) != "spatial":
         return NO_UNITS
     found = (catalogue.of_isa(target.isa, features=target.features, kind=kind) for kind in ("copy", "function"))
-    return Units.of(chain.from_iterable(found), target)
+    return AcceleratorUnits.of(chain.from_iterable(found), target)
 
 
 def leeway_of(program: Program, target: Target, catalogue: Catalogue, numerics: str) -> Leeway:

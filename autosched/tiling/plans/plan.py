@@ -23,7 +23,7 @@ from autosched.tiling.analysis.nontemporal import Stream
 from autosched.tiling.plans.float_policy import Leeway
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.plans.units import NO_UNITS, Units
+from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 from autosched.tiling.space.space import Space
 
 
@@ -190,7 +190,7 @@ class Plan:
     space: Space
     otherwise: Otherwise | None = None
     formulas: Formulas = field(default_factory=dict)
-    units: Units = NO_UNITS
+    units: AcceleratorUnits = NO_UNITS
 
     @property
     def tensor_parts(self) -> tuple[TensorPart, ...]:

@@ -41,14 +41,14 @@ class Copying:
 
 
 @dataclass(frozen=True)
-class Units:
+class AcceleratorUnits:
     """`copies` and `functions`: what the target's isa describes of either kind, and the target has."""
 
     copies: tuple[Intrinsic, ...] = ()
     functions: tuple[Intrinsic, ...] = ()
 
     @classmethod
-    def of(cls, intrinsics: Iterable[Intrinsic], target: Target) -> Units:
+    def of(cls, intrinsics: Iterable[Intrinsic], target: Target) -> AcceleratorUnits:
         """Those of the intrinsics that the target has."""
         own = [i for i in intrinsics if i.isa == target.isa and target.has(i.requires)]
         return cls(tuple(i for i in own if i.kind == "copy"), tuple(i for i in own if i.kind == "function"))
@@ -74,7 +74,7 @@ class Units:
         return "host", FUNCTION_OPERATIONS / target.rates.get("scalar", 1.0)
 
 
-NO_UNITS = Units()
+NO_UNITS = AcceleratorUnits()
 
 
 def operation_of(node: Value) -> tuple[str, str] | None:

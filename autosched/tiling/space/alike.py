@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from autosched.tiling.space.bounded import Best, Bounded, Column, Ids
-from autosched.tiling.space.known import Known
+from autosched.tiling.space.bounded import BestRows, Bounded, Column, Ids
+from autosched.tiling.space.known import KnownBest
 from autosched.tiling.space.partial_columns import WantedError, masked
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Group:
         self.positions = tuple(p for p in sorted(positions) if space.radices[p] > 1)
         self._make = search
         self._sample: tuple[Ids, Column] | None = None
-        self._known = Known(lambda k, limit_s: self._search.best(k, limit_s), 1)
+        self._known = KnownBest(lambda k, limit_s: self._search.best(k, limit_s), 1)
 
     @property
     def rules(self) -> tuple[object, ...]:
@@ -59,7 +59,7 @@ class Group:
     def _search(self) -> Bounded:
         return self._make()
 
-    def best(self, k: int, limit_s: float = np.inf) -> Best:
+    def best(self, k: int, limit_s: float = np.inf) -> BestRows:
         """The combinations of least time, of those that take at most `limit_s`, remembered."""
         return self._known.best(k, limit_s)
 
@@ -102,10 +102,10 @@ class Same:
     def looked_at(self) -> int:
         return 0
 
-    def best(self, k: int, limit_s: float = np.inf) -> Best:
+    def best(self, k: int, limit_s: float = np.inf) -> BestRows:
         """What was found there."""
         found = self._known.best(k, limit_s - self._more)
-        return Best(self._group.here(self._known, found.ids), found.seconds + self._more, found.proved)
+        return BestRows(self._group.here(self._known, found.ids), found.seconds + self._more, found.proved)
 
     def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Column]:
         """Those that were drawn there."""

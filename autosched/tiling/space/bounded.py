@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.space.enumerate import BLOCK, ROOT, Joiner, Part, Prefixes, Stage, plan_stages
+from autosched.tiling.space.enumerate import BLOCK, ROOT, Joiner, JoinStage, Prefixes, RulePart, plan_stages
 from autosched.tiling.space.memoize_columns import apiece
 from autosched.tiling.space.partial_columns import Given, WantedError, read_by
 from autosched.tiling.space.table import Columns, tabulate
@@ -61,7 +61,7 @@ def timed(
 
 
 @dataclass(frozen=True)
-class Best:
+class BestRows:
     """`ids` of the rows of least time with their `seconds`, fastest first. `proved` is False where the search ended
     early, so that a better row may be missing."""
 
@@ -69,10 +69,10 @@ class Best:
     seconds: Times
     proved: bool
 
-    def up_to(self, k: int, limit_s: float) -> Best:
+    def up_to(self, k: int, limit_s: float) -> BestRows:
         """Those of at most `limit_s`, `k` at most."""
         fast = self.seconds[:k] <= limit_s
-        return Best(self.ids[:k][fast], self.seconds[:k][fast], self.proved)
+        return BestRows(self.ids[:k][fast], self.seconds[:k][fast], self.proved)
 
 
 class Bounded:
@@ -109,7 +109,7 @@ class Bounded:
 
     def best(
         self, k: int, limit_s: float = np.inf, most: int = MOST_PAIRS, near: tuple[int, float] | None = None
-    ) -> Best:
+    ) -> BestRows:
         """The `k` rows of least time, of those that take at most `limit_s`; ties at the end may be left out. With
         `near`, a count and a factor, rows that take more than so many times the time of that fastest one, too."""
         stages = self._joiner.stages
@@ -247,10 +247,10 @@ class _Found:
             count, factor = self._near
             self.limit_s = min(self.limit_s, factor * float(np.partition(self._seconds, count - 1)[count - 1]))
 
-    def best(self, proved: bool) -> Best:
+    def best(self, proved: bool) -> BestRows:
         order = np.lexsort((self._ids, self._seconds))
         order = order[self._seconds[order] <= self.limit_s]
-        return Best(self._ids[order], self._seconds[order], proved)
+        return BestRows(self._ids[order], self._seconds[order], proved)
 
 
 def read_by_some(space: Space, quantity: Quantity) -> frozenset[int]:
@@ -269,13 +269,13 @@ def read_by_some(space: Space, quantity: Quantity) -> frozenset[int]:
 
 def grouped_stages(
     space: Space, groups: Sequence[frozenset[int]], wanted: frozenset[int] | None = None
-) -> tuple[Stage, ...]:
+) -> tuple[JoinStage, ...]:
     """A join order that decides one group after the other, then the rest (of `wanted`, or of all): what a part of the
     time depends on is together, and its exact value known early."""
     everything = frozenset(range(len(space.decisions))) if wanted is None else wanted
     single = frozenset(d for d in everything if space.radices[d] == 1)  # first: a stage of their own adds nothing
     fixed: set[int] = set()
-    steps: list[tuple[tuple[int, ...], tuple[Part, ...]]] = []
+    steps: list[tuple[tuple[int, ...], tuple[RulePart, ...]]] = []
     pending = [p for p in space.parts if p.depends <= everything]
     for group in (single, *groups, everything):
         here = (group & everything) - fixed
@@ -286,4 +286,4 @@ def grouped_stages(
             pending = [p for p in pending if p not in done]
             if stage.decisions or done:
                 steps.append((stage.decisions, done))
-    return Stage.chain(space, steps)
+    return JoinStage.chain(space, steps)

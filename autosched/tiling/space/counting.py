@@ -62,7 +62,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Count:
+class RowCount:
     """`legal` rows; `rejected`: for each rule the rows that it removed (see `Legal`); and how to find one by its rank.
     Decisions that no rule reads come last: `free` holds stride and number of values of each."""
 
@@ -88,7 +88,7 @@ class Count:
         return ids
 
 
-def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> Count | None:
+def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> RowCount | None:
     """The legal rows of a space; None where there are more than `most` ways between its states, or no decisions."""
     if not space.decisions:
         return None
@@ -116,12 +116,12 @@ def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> Count | N
     outside = prod(space.radices[d] for d in free)
     rejected = {r.name: n * outside for r, n in zip(space.rules, counter.rejected, strict=True)}
     legal = int(completions[0]) * outside if len(completions) else 0
-    return Count(legal, rejected, tuple(reversed(layers)), tuple((space.strides[d], space.radices[d]) for d in free))
+    return RowCount(legal, rejected, tuple(reversed(layers)), tuple((space.strides[d], space.radices[d]) for d in free))
 
 
-def _counted_apart(space: Space, most: int) -> Count | None:
+def _counted_apart(space: Space, most: int) -> RowCount | None:
     """The rows of a space counted in each of its subspaces: the ways of one lead to all the rows of those after it."""
-    counts: list[tuple[Subspace, Count]] = []
+    counts: list[tuple[Subspace, RowCount]] = []
     for sub in space.subspaces:
         found = sub.space.count if most == MOST_STEPS else counted(sub.space, most)
         if found is None:
@@ -143,7 +143,7 @@ def _counted_apart(space: Space, most: int) -> Count | None:
         strides = {sub.space.strides[n]: space.strides[p] for n, p in enumerate(sub.positions) if space.radices[p] > 1}
         layers[:0] = [replace(a, stride=strides.get(a.stride, 0), ways=a.ways * rows) for a in found.layers]
         rows *= found.legal
-    return Count(rows * outside, rejected, tuple(layers), free)
+    return RowCount(rows * outside, rejected, tuple(layers), free)
 
 
 class _Counter:
@@ -285,4 +285,4 @@ def distinct_ranks(legal: int, n: int, rng: np.random.Generator) -> Ids:
     return found[:n]
 
 
-__all__ = ["Count", "Layer", "counted", "distinct_ranks"]
+__all__ = ["Layer", "RowCount", "counted", "distinct_ranks"]

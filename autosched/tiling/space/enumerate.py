@@ -29,7 +29,7 @@ _PROBE = 4096  # rows drawn to estimate how much a rule prunes; only the join or
 
 
 @dataclass(frozen=True)
-class Part:
+class RulePart:
     """A conjunct of the rule number `rule`, and the positions of the decisions that it depends on."""
 
     rule: int
@@ -54,24 +54,24 @@ class Legal:
 
 
 @dataclass(frozen=True)
-class Stage:
+class JoinStage:
     """`decisions` (positions) join the prefixes, then `parts` prune; `keep` are the positions whose columns later
     stages need; `weight` is how many full rows one survivor stands for."""
 
     decisions: tuple[int, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[RulePart, ...]
     keep: frozenset[int]
     weight: int
 
     @staticmethod
-    def chain(space: Space, steps: Sequence[tuple[tuple[int, ...], tuple[Part, ...]]]) -> tuple[Stage, ...]:
+    def chain(space: Space, steps: Sequence[tuple[tuple[int, ...], tuple[RulePart, ...]]]) -> tuple[JoinStage, ...]:
         """The stages of decisions and the rules' parts that prune after them, in order."""
         stages = []
         for n, (decisions, parts) in enumerate(steps):
             later = steps[n + 1 :]
             keep = frozenset(d for _, ps in later for p in ps for d in p.depends)
             weight = prod(space.radices[d] for ds, _ in later for d in ds)
-            stages.append(Stage(decisions, parts, keep, weight))
+            stages.append(JoinStage(decisions, parts, keep, weight))
         return tuple(stages)
 
 
@@ -98,7 +98,7 @@ ROOT = Prefixes(np.zeros(1, np.int64), {})
 """The prefix with no decision made."""
 
 
-def plan_stages(space: Space, parts: Sequence[Part], wanted: Set[int] | None = None) -> tuple[Stage, ...]:
+def plan_stages(space: Space, parts: Sequence[RulePart], wanted: Set[int] | None = None) -> tuple[JoinStage, ...]:
     """The join order: greedily the part whose completion leaves the fewest prefixes; free decisions last. `wanted` are
     the positions to decide (default all); the others are decided before.
 
@@ -108,7 +108,7 @@ def plan_stages(space: Space, parts: Sequence[Part], wanted: Set[int] | None = N
     pending = list(parts)
     passing = {p: _pass_rate(space, p) for p in pending}
     fixed = set() if wanted is None else everything - wanted
-    groups: list[tuple[tuple[int, ...], tuple[Part, ...]]] = []
+    groups: list[tuple[tuple[int, ...], tuple[RulePart, ...]]] = []
     while pending:
         growth = [prod(space.radices[d] for d in p.depends - fixed) * passing[p] for p in pending]
         best = pending[growth.index(min(growth))]  # the first of equals: rules stay in their order
@@ -120,17 +120,17 @@ def plan_stages(space: Space, parts: Sequence[Part], wanted: Set[int] | None = N
     free = tuple(d for d in range(len(space.decisions)) if d not in fixed)
     if free or not groups:
         groups.append((free, ()))
-    return Stage.chain(space, groups)
+    return JoinStage.chain(space, groups)
 
 
-def _pass_rate(space: Space, part: Part) -> float:
+def _pass_rate(space: Space, part: RulePart) -> float:
     """Counting, listing and explaining all ask for it."""
     if part not in space.rates:
         space.rates[part] = _drawn_rate(space, part)
     return space.rates[part]
 
 
-def _drawn_rate(space: Space, part: Part) -> float:
+def _drawn_rate(space: Space, part: RulePart) -> float:
     rng = np.random.default_rng(0)
     base = {}
     for d in sorted(part.depends):
@@ -152,8 +152,8 @@ class Joiner:
         self,
         space: Space,
         block: int = BLOCK,
-        parts: Sequence[Part] | None = None,
-        stages: Sequence[Stage] | None = None,
+        parts: Sequence[RulePart] | None = None,
+        stages: Sequence[JoinStage] | None = None,
     ) -> None:
         self.space = space
         self.block = block
@@ -176,11 +176,11 @@ class Joiner:
             stream = self.joined(stage, stream)
         return stream
 
-    def joined(self, stage: Stage, prefixes: Iterable[Prefixes]) -> Iterator[Prefixes]:
+    def joined(self, stage: JoinStage, prefixes: Iterable[Prefixes]) -> Iterator[Prefixes]:
         """The survivors of one stage."""
         return self._joined(stage, _gathered(iter(prefixes), self.block))
 
-    def _joined(self, stage: Stage, prefixes: Iterator[Prefixes]) -> Iterator[Prefixes]:
+    def _joined(self, stage: JoinStage, prefixes: Iterator[Prefixes]) -> Iterator[Prefixes]:
         space = self.space
         width = prod(space.radices[d] for d in stage.decisions)
         for batch in prefixes:
@@ -205,7 +205,7 @@ class Joiner:
             below *= radix
         return Prefixes(ids, columns)
 
-    def pruned(self, stage: Stage, prefix: Prefixes, group: Prefixes) -> Prefixes:
+    def pruned(self, stage: JoinStage, prefix: Prefixes, group: Prefixes) -> Prefixes:
         """The pairs of a prefix and a combination of the stage's decisions that none of its rules forbids."""
         p, g = len(prefix.ids), len(group.ids)
         envs = {narrow: self._env(narrow, prefix, group) for narrow in (True, False)}
@@ -306,7 +306,7 @@ def narrow_names(space: Space) -> dict[str, tuple[int, int]]:
     return bounds
 
 
-def _small(space: Space, part: Part, narrow: dict[str, tuple[int, int]]) -> bool:
+def _small(space: Space, part: RulePart, narrow: dict[str, tuple[int, int]]) -> bool:
     if part not in space.small:
         space.small[part] = _fits(part.holds, narrow)
     return space.small[part]

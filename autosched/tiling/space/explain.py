@@ -12,7 +12,7 @@ import numpy as np
 from autosched.logic import Bool, Compare, Or, evaluate, sentence, to_z3
 from autosched.logic.expr import negate
 from autosched.logic.solver import proving, z3
-from autosched.tiling.space.enumerate import Joiner, Part
+from autosched.tiling.space.enumerate import Joiner, RulePart
 
 if TYPE_CHECKING:
     from autosched.tiling.space.space import Space
@@ -150,7 +150,7 @@ def _closest(space: Space, core: frozenset[int], broken: int) -> str:
     """The rule's sentence for the row that satisfies the rest of the core and misses this rule by least."""
     rule = space.rules[broken]
     others = [p for p in space.parts if p.rule in core and p.rule != broken]
-    miss = Part(broken, negate(rule.holds), space.depends_on(rule.holds))
+    miss = RulePart(broken, negate(rule.holds), space.depends_on(rule.holds))
     joiner = Joiner(space, parts=[*others, miss])
     comparisons = [p.holds for p in space.parts if p.rule == broken and isinstance(p.holds, Compare)]
     best: tuple[int, int] | None = None

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from autosched.tiling.space.alike import Alike, Group, Same
-from autosched.tiling.space.bounded import SLACK, Best, Bounded, Column, Ids, Timed, Times, read_by_some
+from autosched.tiling.space.bounded import SLACK, BestRows, Bounded, Column, Ids, Timed, Times, read_by_some
 from autosched.tiling.space.enumerate import BLOCK
 from autosched.tiling.space.groups import groups_of
 from autosched.tiling.space.partial_columns import Given, WantedError
@@ -50,7 +50,7 @@ class Apart:
         """Whether there are several groups, as far as is known."""
         return len(self._searches) > 1
 
-    def best(self, k: int, limit_s: float = np.inf, near: tuple[int, float] | None = None) -> Best:
+    def best(self, k: int, limit_s: float = np.inf, near: tuple[int, float] | None = None) -> BestRows:
         """See `Bounded.best`."""
         while self.several:
             try:
@@ -113,7 +113,7 @@ class Apart:
         )
         return made if self._alike is None else self._alike.of(made)
 
-    def _combined(self, k: int, limit_s: float, near: tuple[int, float] | None) -> Best | None:
+    def _combined(self, k: int, limit_s: float, near: tuple[int, float] | None) -> BestRows | None:
         """The best sums of one row of each group; None where groups of other spaces do not add up to rows of this."""
         found = self._enough(k, limit_s, near)
         ids, total = _all_sums(found, k)
@@ -124,9 +124,9 @@ class Apart:
         if near is not None and len(order) >= near[0]:  # past it sums are missing, whose rows `_enough` left out
             limit_s = min(limit_s, near[1] * float(seconds[order[near[0] - 1]]))
         order = order[seconds[order] <= limit_s]
-        return Best(ids[order], seconds[order], all(best.proved for best in found))
+        return BestRows(ids[order], seconds[order], all(best.proved for best in found))
 
-    def _enough(self, k: int, limit_s: float, near: tuple[int, float] | None) -> list[Best]:
+    def _enough(self, k: int, limit_s: float, near: tuple[int, float] | None) -> list[BestRows]:
         """Of each group the rows that the best sums are made of. Some rows of each have enough sums to say how much the
         last of these takes at most, and with the fastest rows of the others no row may take more."""
         some = [search.best(min(k, AT_ONCE)) for search in self._searches]
@@ -141,7 +141,7 @@ class Apart:
         return [s.best(k, beyond + float(best.seconds[0])) for s, best in zip(self._searches, some, strict=True)]
 
 
-def _all_sums(found: Sequence[Best], k: int) -> tuple[Ids, Times]:
+def _all_sums(found: Sequence[BestRows], k: int) -> tuple[Ids, Times]:
     """The `k` least sums of a row of each."""
     sums = found[0].ids, found[0].seconds
     for more in found[1:]:

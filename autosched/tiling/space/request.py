@@ -22,7 +22,7 @@ LOOKED_AT = 2_000_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class RequestAnswer:
     """`row` is a legal row with all that was wanted, or None: then `why` says which rules contradict the wish, and
     `nearest` holds legal rows that give up as few wishes as possible, then move as little as possible."""
 
@@ -37,14 +37,14 @@ class Answer:
         return "\n".join([*lines, *(f"  nearest: {s}" for s in self.nearest)])
 
 
-def request(space: Space, wanted: Mapping[str, int | str], most: int = 3) -> Answer:
+def request(space: Space, wanted: Mapping[str, int | str], most: int = 3) -> RequestAnswer:
     """The legal row that has the values (or labels) wanted. UsageError and UnknownNameError for what no row has."""
     asked = {name: space.schedule(space.row_of({name: value})).values[name] for name, value in wanted.items()}
     narrowed = _narrowed(space, asked)
     found = narrowed.enumerate(limit=1).ids
     if len(found):
-        return Answer(int(found[0]))
-    return Answer(None, narrowed.explain(), nearest(space, asked, most))
+        return RequestAnswer(int(found[0]))
+    return RequestAnswer(None, narrowed.explain(), nearest(space, asked, most))
 
 
 def nearest(space: Space, wanted: Mapping[str, int], most: int) -> tuple[Schedule, ...]:

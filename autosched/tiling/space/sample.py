@@ -45,7 +45,7 @@ def thinned(space: Space, n: int, rng: np.random.Generator) -> Ids:
 
 
 @dataclass(frozen=True)
-class Frame:
+class SampleFrame:
     """`prefixes`: ids of all partial rows that survive the first stages; `free`: positions of the decisions that are
     still open; `exact` when every completion of every prefix is legal. Each legal row is one prefix and one completion,
     so a uniform (prefix, completion) pair, kept if legal, is a uniform legal row."""
@@ -55,7 +55,7 @@ class Frame:
     exact: bool
 
 
-def frame(space: Space) -> Frame:
+def frame(space: Space) -> SampleFrame:
     """Joins stages as long as the surviving prefixes stay few enough to hold."""
     joiner = Joiner(space)
     current = [ROOT]
@@ -73,7 +73,7 @@ def frame(space: Space) -> Frame:
         open_stages.pop(0)
     ids = np.concatenate([p.ids for p in current]) if current else np.zeros(0, np.int64)
     free = tuple(d for s in open_stages for d in s.decisions)
-    return Frame(np.sort(ids), free, all(not s.parts for s in open_stages))
+    return SampleFrame(np.sort(ids), free, all(not s.parts for s in open_stages))
 
 
 def sample(space: Space, n: int, rng: np.random.Generator) -> Ids:
@@ -96,7 +96,7 @@ def sample(space: Space, n: int, rng: np.random.Generator) -> Ids:
     return found[:n]
 
 
-def _decoded(space: Space, whole: Frame, numbers: Ids) -> Ids:
+def _decoded(space: Space, whole: SampleFrame, numbers: Ids) -> Ids:
     """The rows of numbers in the product of prefixes and completions."""
     rest = numbers.astype(np.int64)
     offset = np.zeros(len(rest), np.int64)

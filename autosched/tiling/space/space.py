@@ -31,7 +31,7 @@ from autosched.tiling.space import counting
 from autosched.tiling.space import enumerate as staged
 from autosched.tiling.space import explain as explaining
 from autosched.tiling.space import sample as sampling
-from autosched.tiling.space.enumerate import Legal, Part
+from autosched.tiling.space.enumerate import Legal, RulePart
 from autosched.tiling.space.explain import Explanation
 from autosched.tiling.space.schedule import Schedule
 from autosched.tiling.space.subspace import Subspace, subspaces
@@ -78,10 +78,10 @@ class Space:
         self.reads: dict[str, frozenset[int]] = {}
         """Positions of the decisions that quantities were seen to read, by name (`tiling.space.memoize_columns`)."""
         self._reached: dict[str, frozenset[int]] = {}
-        self.rates: dict[Part, float] = {}
+        self.rates: dict[RulePart, float] = {}
         """The share of rows for which a conjunct holds, about, of those that were asked for
         (`tiling.space.enumerate`)."""
-        self.small: dict[Part, bool] = {}
+        self.small: dict[RulePart, bool] = {}
         """Whether int32 holds all values on the way to a conjunct's truth, of those that were asked for."""
 
     def _check_names(self) -> None:
@@ -142,17 +142,17 @@ class Space:
         return self._reached[name]
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[RulePart, ...]:
         """The rules' conjuncts in order: what enumeration evaluates as early as each one can be."""
         return tuple(
-            Part(i, part, self.depends_on(part))
+            RulePart(i, part, self.depends_on(part))
             for i, rule in enumerate(self.rules)
             for part in (rule.holds.parts if isinstance(rule.holds, And) else (rule.holds,))
             if part != TRUE
         )
 
     @cached_property
-    def stages(self) -> tuple[staged.Stage, ...]:
+    def stages(self) -> tuple[staged.JoinStage, ...]:
         """The order in which decisions are joined (`tiling.space.enumerate`)."""
         return staged.plan_stages(self, self.parts)
 
@@ -271,13 +271,13 @@ class Space:
     # Drawing rows
 
     @cached_property
-    def count(self) -> counting.Count | None:
+    def count(self) -> counting.RowCount | None:
         """How many rows are legal, and which one has a rank, without listing them; computed once. None where prefixes
         have too little in common."""
         return counting.counted(self)
 
     @cached_property
-    def frame(self) -> sampling.Frame:
+    def frame(self) -> sampling.SampleFrame:
         """What samples are drawn from where rows cannot be counted; computed once."""
         return sampling.frame(self)
 

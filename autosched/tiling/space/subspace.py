@@ -18,7 +18,7 @@ from autosched.tiling.space.groups import groups_of
 from autosched.tiling.step import Decision, Rule, Step
 
 if TYPE_CHECKING:
-    from autosched.tiling.space.enumerate import Part
+    from autosched.tiling.space.enumerate import RulePart
     from autosched.tiling.space.space import Space
 
 _KNOWN: WeakValueDictionary[object, Space] = WeakValueDictionary()
@@ -48,7 +48,7 @@ def subspaces(space: Space) -> tuple[Subspace, ...]:
     return tuple(found)
 
 
-def _subspace(space: Space, parts: Sequence[Part]) -> Subspace:
+def _subspace(space: Space, parts: Sequence[RulePart]) -> Subspace:
     positions = tuple(sorted(frozenset[int]().union(*(p.depends for p in parts))))
     wanted = _derived(space, parts)
     named: dict[str, Int | int] = dict(space.constants)
@@ -66,7 +66,7 @@ def _subspace(space: Space, parts: Sequence[Part]) -> Subspace:
     return Subspace(known, positions, numbers)
 
 
-def _derived(space: Space, parts: Sequence[Part]) -> list[str]:
+def _derived(space: Space, parts: Sequence[RulePart]) -> list[str]:
     """The derived quantities that rules read, through each other too, in the order of their definitions."""
     read: Set[str] = frozenset().union(*(free_vars(p.holds) for p in parts))
     found: list[str] = []

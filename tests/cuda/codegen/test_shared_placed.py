@@ -14,7 +14,7 @@ from autosched.codegen.cuda.shared_memory.proofs import prove_placed
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.tiling.space.request import request
-from autosched.tiling.steps.gpu.shared_proofs import Proof, proof_json, proof_lines
+from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, proof_json, proof_lines
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}
@@ -52,7 +52,7 @@ def piped() -> tuple[Kernel, SharedMemory]:
     return kernel, next(m for m in print_cuda(kernel, H200).memory.values() if m.barriers)
 
 
-def refuted(proofs: list[Proof]) -> set[str]:
+def refuted(proofs: list[LayoutProof]) -> set[str]:
     assert all(p.counterexample or p.case for p in proofs if not p.holds)
     return {p.statement for p in proofs if p.holds is False}
 
@@ -75,8 +75,8 @@ def test_mistakes_are_found() -> None:
 
 
 def test_proofs_read_as_lines() -> None:
-    same = [Proof("s", "a", f"case {n}", True) for n in range(3)]
-    assert proof_lines([*same, Proof("s", "b", "one", True), Proof("t", "b", "two", None)]) == [
+    same = [LayoutProof("s", "a", f"case {n}", True) for n in range(3)]
+    assert proof_lines([*same, LayoutProof("s", "b", "one", True), LayoutProof("t", "b", "two", None)]) == [
         "  a: s (3 cases)",
         "  b: s (one)",
         "  b: t: not known (two)",

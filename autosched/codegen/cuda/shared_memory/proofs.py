@@ -14,43 +14,43 @@ from autosched.codegen.cuda.shared_memory.layout import BARRIER_BYTES, SharedMem
 from autosched.codegen.tree.kernel import AsyncCopies, BarrierArrive, BarrierWait, Kernel, statements
 from autosched.logic import Int, free_vars, to_z3
 from autosched.logic.solver import proving, z3
-from autosched.tiling.steps.gpu.shared_proofs import Proof, valid
+from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, valid
 
 STEADY = "shared memory"
 """Of all operands together."""
 
 
 @proving
-def prove_placed(kernel: Kernel, memory: SharedMemory, limit: int) -> list[Proof]:
+def prove_placed(kernel: Kernel, memory: SharedMemory, limit: int) -> list[LayoutProof]:
     """The statements about one launch of a kernel: `memory` is what its blocks hold, of at most `limit` bytes."""
     return [*_apart(memory), _aligned(memory), _inside(memory, limit), *_stages(kernel, memory)]
 
 
-def _apart(memory: SharedMemory) -> Iterator[Proof]:
+def _apart(memory: SharedMemory) -> Iterator[LayoutProof]:
     """Neighbours in memory do not overlap, so no two do."""
     placed = sorted((start, start + size, name) for name, (start, size) in _spans(memory).items())
     overlap = [f"{a[2]} ends at {a[1]:,}, {b[2]} begins at {b[0]:,}" for a, b in pairwise(placed) if a[1] > b[0]]
     case = ", ".join(f"{name} {start:,} to {end:,}" for start, end, name in placed)
-    yield Proof("slices, tiles and barriers do not overlap", STEADY, case, not overlap, "; ".join(overlap))
+    yield LayoutProof("slices, tiles and barriers do not overlap", STEADY, case, not overlap, "; ".join(overlap))
 
 
-def _aligned(memory: SharedMemory) -> Proof:
+def _aligned(memory: SharedMemory) -> LayoutProof:
     """Of their own bytes or of what the copy engine asks, and of a barrier's eight."""
     asked = {name: memory.aligned.get(name, 1) for name in memory.buffers} | dict.fromkeys(
         memory.barriers, BARRIER_BYTES
     )
     odd = [f"{name} at {memory.offsets[name]:,}" for name, n in asked.items() if memory.offsets[name] % n]
     case = ", ".join(f"{name} {n:,}" for name, n in asked.items())
-    return Proof("each begins at a multiple of its alignment", STEADY, case, not odd, "; ".join(odd))
+    return LayoutProof("each begins at a multiple of its alignment", STEADY, case, not odd, "; ".join(odd))
 
 
-def _inside(memory: SharedMemory, limit: int) -> Proof:
+def _inside(memory: SharedMemory, limit: int) -> LayoutProof:
     end = max((start + size for start, size in _spans(memory).values()), default=0)
     holds = end <= memory.bytes <= limit
-    return Proof("all of it is asked for and there is as much", STEADY, f"{end:,} bytes of {limit:,}", holds)
+    return LayoutProof("all of it is asked for and there is as much", STEADY, f"{end:,} bytes of {limit:,}", holds)
 
 
-def _stages(kernel: Kernel, memory: SharedMemory) -> Iterator[Proof]:
+def _stages(kernel: Kernel, memory: SharedMemory) -> Iterator[LayoutProof]:
     """Whatever slice a block is at, the barrier's stage is one of those that there are."""
     asked: dict[tuple[str, Int], None] = {}
     for stmt in statements(kernel.main.body):

@@ -13,10 +13,12 @@ from autosched.device.simulator.engine import TICKS, Recorder, Simulated, Use, s
 from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Resource
 from autosched.device.simulator.walk.facts import Facts
 from autosched.machine.target import Target
-from autosched.tiling.plans.units import Units
+from autosched.tiling.plans.units import AcceleratorUnits
 
 
-def play_host(found: Facts, target: Target, units: Units, record: Recorder | None = None) -> tuple[Simulated, Amounts]:
+def play_host(
+    found: Facts, target: Target, units: AcceleratorUnits, record: Recorder | None = None
+) -> tuple[Simulated, Amounts]:
     """Its events, and what it asks of each unit."""
     asked = Amounts()
     for work in found.works:

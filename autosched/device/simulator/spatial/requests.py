@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from autosched.device.simulator.walk.facts import Work
 from autosched.machine.target import Target
-from autosched.tiling.plans.units import Units
+from autosched.tiling.plans.units import AcceleratorUnits
 
 
 class Resource(IntEnum):
@@ -47,7 +47,7 @@ class Amounts:
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
-    def compute(self, work: Work, units: Units, target: Target) -> None:
+    def compute(self, work: Work, units: AcceleratorUnits, target: Target) -> None:
         """The operations of some arithmetic, each by the unit that has them."""
         for function, dtype, count in work.kinds:
             unit, cycles = units.price(target, function, dtype)

@@ -27,7 +27,7 @@ from autosched.device.simulator.walk.facts import Facts, Touch
 from autosched.device.simulator.walk.script import Loop, Node, Straight, script
 from autosched.device.simulator.walk.walk import turns_of
 from autosched.machine.target import Memory, Target
-from autosched.tiling.plans.units import NO_UNITS, Copying, Units
+from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits, Copying
 
 QUEUES = ("load", "execute", "store")
 START_SECONDS = 1e-6  # the host's way to the first of commands that follow each other, where a target does not say
@@ -39,7 +39,9 @@ class SpatialRun:
     totals: Amounts
 
 
-def spatial_estimate(kernel: Kernel, parts: list[Facts], target: Target, units: Units = NO_UNITS) -> Estimate:
+def spatial_estimate(
+    kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits = NO_UNITS
+) -> Estimate:
     """RefusedError where a scratchpad is too small. What the host computes in between starts the accelerator anew."""
     moved: list[dict[str, float]] = []
     totals: dict[str, float] = defaultdict(float)
@@ -66,7 +68,7 @@ def starts(kernel: Kernel, parts: Sequence[Facts], target: Target) -> list[float
 
 
 def play_statement(
-    kernel: Kernel, found: Facts, target: Target, units: Units = NO_UNITS, record: Recorder | None = None
+    kernel: Kernel, found: Facts, target: Target, units: AcceleratorUnits = NO_UNITS, record: Recorder | None = None
 ) -> SpatialRun:
     """The events of one statement, on the accelerator or its host."""
     if on_array(kernel, found):
@@ -90,7 +92,7 @@ def on_array(kernel: Kernel, found: Facts) -> bool:
 
 
 def play_spatial(
-    kernel: Kernel, found: Facts, target: Target, units: Units = NO_UNITS, record: Recorder | None = None
+    kernel: Kernel, found: Facts, target: Target, units: AcceleratorUnits = NO_UNITS, record: Recorder | None = None
 ) -> SpatialRun:
     """The events of one statement on the accelerator: a nest, or copies before it and stores after it."""
     _check_sizes(kernel, found, target)
@@ -123,7 +125,7 @@ class _Job:
 
 
 class _Emit:
-    def __init__(self, kernel: Kernel, found: Facts, target: Target, units: Units) -> None:
+    def __init__(self, kernel: Kernel, found: Facts, target: Target, units: AcceleratorUnits) -> None:
         self.kernel, self.found, self.target, self.units = kernel, found, target, units
         self.totals = Amounts()
         self.tokens: list[int] = []

@@ -35,7 +35,7 @@ EIGHT = 8  # rows that are read together: 8 x 16 bytes fill the banks once
 
 
 @dataclass(frozen=True)
-class Proof:
+class LayoutProof:
     """One statement about one operand in one case. `holds` is None where the solver gave up."""
 
     statement: str
@@ -46,10 +46,10 @@ class Proof:
 
 
 @proving
-def prove_shared(part: TensorPart, space: Space, row: int | None = None) -> list[Proof]:
+def prove_shared(part: TensorPart, space: Space, row: int | None = None) -> list[LayoutProof]:
     """All statements about the slices of a part, in each case that its space has, or only in that of a row."""
     names, nest = part.names, part.nest
-    proofs: list[Proof] = []
+    proofs: list[LayoutProof] = []
     for operand in (o.name for o in nest.intrinsic.inputs):
         stage = stage_name(names, operand)
         if nest.depth is None or stage not in space.position or max(space.decision(stage).domain) == GLOBAL:
@@ -110,7 +110,7 @@ def ways_of(layout: SharedLayout) -> int:
     return 1 if layout.swizzle or layout.described else max(k for k in (1, 2, 4, 8) if width % k == 0)
 
 
-def prove(layout: SharedLayout, operand: str, case: str) -> Iterator[Proof]:
+def prove(layout: SharedLayout, operand: str, case: str) -> Iterator[LayoutProof]:
     """The statements about one layout: `row` any row, `e` any element of it."""
     row, e, rows = z3.Ints("row e rows")
     place = [to_z3(i, {"row": row, "e": e}) for i in layout.index(Var("row"), Var("e"))]
@@ -149,9 +149,9 @@ def _conflicts(layout: SharedLayout) -> z3.BoolRef:
     return z3.Implies(z3.And(group >= 0, chunk >= 0, chunk < layout.chunks), z3.And(*crowds))
 
 
-def valid(statement: str, operand: str, case: str, formula: z3.BoolRef) -> Proof:
+def valid(statement: str, operand: str, case: str, formula: z3.BoolRef) -> LayoutProof:
     """Whether z3 finds no values for which the formula is false."""
-    return Proof(statement, operand, case, *_answer(formula))
+    return LayoutProof(statement, operand, case, *_answer(formula))
 
 
 @lru_cache(maxsize=ANSWERS)
@@ -166,7 +166,7 @@ def _answer(formula: z3.BoolRef) -> tuple[bool | None, str]:
     return (True if answer == z3.unsat else None), ""
 
 
-def proof_lines(proofs: Sequence[Proof]) -> list[str]:
+def proof_lines(proofs: Sequence[LayoutProof]) -> list[str]:
     """Proofs to read: a statement of an operand once, with how many cases it holds in; what does not hold in full."""
     lines = []
     for operand, statement in dict.fromkeys((p.operand, p.statement) for p in proofs):
@@ -182,7 +182,7 @@ def proof_lines(proofs: Sequence[Proof]) -> list[str]:
     return lines
 
 
-def in_short(proofs: Sequence[Proof]) -> list[dict[str, Any]]:
+def in_short(proofs: Sequence[LayoutProof]) -> list[dict[str, Any]]:
     """As data, a statement of an operand once: in how many cases it holds, is refuted and is not known."""
     found = []
     for operand, statement in dict.fromkeys((p.operand, p.statement) for p in proofs):
@@ -192,6 +192,6 @@ def in_short(proofs: Sequence[Proof]) -> list[dict[str, Any]]:
     return found
 
 
-def proof_json(proof: Proof) -> dict[str, Any]:
+def proof_json(proof: LayoutProof) -> dict[str, Any]:
     """As data: `holds` is null where the solver gave up."""
     return asdict(proof)

@@ -39,7 +39,7 @@ MOST_TURNED = 8
 
 
 @dataclass(frozen=True)
-class Taken:
+class RegisterTerms:
     """Registers that are always taken, and hundredths of a register for each unit of a term beside the sums themselves.
 
     `sums`: for each of them, fragments and places that grow with the tile; `held`: registers of the fragments that
@@ -64,12 +64,12 @@ class Taken:
     limited: bool = False
 
 
-TERMS = tuple(f.name for f in fields(Taken) if f.name not in ("base", "limited"))
-THREAD = Taken(37, sums=17, sums_copied=15, ahead=7, copies=24, turned=47, persistent=985, limited=True)
-OPAQUE = Taken(
+TERMS = tuple(f.name for f in fields(RegisterTerms) if f.name not in ("base", "limited"))
+THREAD = RegisterTerms(37, sums=17, sums_copied=15, ahead=7, copies=24, turned=47, persistent=985, limited=True)
+OPAQUE = RegisterTerms(
     22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, persistent=619, persistent_copied=343, limited=True
 )
-WARPS = Taken(
+WARPS = RegisterTerms(
     20,
     sums=17,
     sums_copied=11,
@@ -82,7 +82,7 @@ WARPS = Taken(
     sequence=45,
     limited=True,
 )
-DESCRIBED = Taken(26, held=50, copies=65, checked=180)
+DESCRIBED = RegisterTerms(26, held=50, copies=65, checked=180)
 """Of instructions of a thread, of a warp with opaque fragments, of a warp, and of those that read shared memory
 (those of the last by 104 and 390 kernels more)."""
 
@@ -118,7 +118,7 @@ def worker_registers(per_lane: int, workers: Int) -> Int:
 
 
 def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, Int]:
-    """What the fields of `Taken` count in a row, `threads` issuing an instruction together."""
+    """What the fields of `RegisterTerms` count in a row, `threads` issuing an instruction together."""
     pair, depth = gpu_pair(nest), nest.depth
     found: dict[str, Int] = dict.fromkeys(TERMS, Const(0))
     found["sums"] = sums
@@ -153,7 +153,7 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
     return found
 
 
-def taken_by(nest: Nest) -> Taken:
+def taken_by(nest: Nest) -> RegisterTerms:
     """What a kernel of the nest's instruction takes."""
     if from_shared(nest.intrinsic) and nest.depth is not None:
         return DESCRIBED

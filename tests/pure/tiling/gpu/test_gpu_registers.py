@@ -8,7 +8,7 @@ import pytest
 from support.cards.gpu_plans import H200, plans
 
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.steps.gpu.thread_registers import OPAQUE, WARPS, Taken
+from autosched.tiling.steps.gpu.thread_registers import OPAQUE, WARPS, RegisterTerms
 
 F16 = {"m": 4096, "n": 4096, "k": 4096, "a": "f16", "b": "f16", "acc": "f32", "out": "f16"}
 ROW: dict[str, Any] = {
@@ -26,7 +26,7 @@ def values(plan: Plan, **changed: Any) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("only", "taken"), [("cuda/mma.m16n8k16.f16.f16.f32", WARPS), ("cuda/wmma.m16n16k16.f16.f32", OPAQUE)]
 )
-def test_decisions_count_what_they_hold(only: str, taken: Taken) -> None:
+def test_decisions_count_what_they_hold(only: str, taken: RegisterTerms) -> None:
     _, (plan, *_) = plans("matmul_nt", only, H200, **F16)
     plain = values(plan)
     ahead = values(plan, fragments="ahead")
