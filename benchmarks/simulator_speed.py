@@ -22,7 +22,7 @@ from autosched.search.space.scored_space import space_of
 from autosched.search.space.space import SearchSpace
 from autosched.search.tuning.gc_tuning import calm
 from autosched.search.tuning.tune import plans_of
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 ASKED_S = 10.0
 """Seconds for a thousand candidates of a matrix product."""

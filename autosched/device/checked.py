@@ -12,7 +12,7 @@ from typing import Any
 from autosched.device.protocol import Build, Device
 from autosched.errors import PluginError
 from autosched.store.records import STATUSES, Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 def device_name(device: object) -> str:

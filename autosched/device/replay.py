@@ -13,7 +13,7 @@ from autosched.machine.target import Target
 from autosched.store.recorded_space import RecordedSpace
 from autosched.store.records import Measurement
 from autosched.store.replay_file import read_replay
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.listed import ListedSpace
 
 REPEATS = ("search", "final")

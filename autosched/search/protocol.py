@@ -8,7 +8,7 @@ from typing import Protocol
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 class Strategy(Protocol):

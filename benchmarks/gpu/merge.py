@@ -8,7 +8,7 @@ from autosched.device.cpu.answers import measurement
 from autosched.device.protocol import Build
 from autosched.search.tuning.study import Study
 from autosched.store.protocol import Store
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from benchmarks.gpu.bundle import Bundle, Entry, Problem, Recorded
 from benchmarks.gpu.cases import Case
 from benchmarks.gpu.prepare import study_of

@@ -25,8 +25,8 @@ from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.study import Study, open_study
 from autosched.search.tuning.tune import plans_of
 from autosched.store.protocol import Store
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 from benchmarks.gpu.bundle import Bundle, Entry, Loop, Problem
 from benchmarks.gpu.cases import Case
 from benchmarks.gpu.ceiling import loops_of

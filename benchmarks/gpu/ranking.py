@@ -21,9 +21,9 @@ from autosched.costmodel.analytic.clock import clock
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 from autosched.tiling.variants.conditional import candidates_of
 from benchmarks.gpu.cases import Case, all_cases
 from benchmarks.gpu.prepare import request_of

@@ -23,7 +23,7 @@ import pytest
 
 from autosched.device.protocol import Build, Device
 from autosched.store.records import STATUSES, Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 class DeviceConformance:

@@ -9,7 +9,7 @@ from conformance.synthetic import FakePlan, SyntheticDevice, clock, make_plan, t
 from autosched.logic import Var
 from autosched.search import SearchSpace, Strategy
 from autosched.store import Measurement, Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 

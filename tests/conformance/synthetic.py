@@ -11,7 +11,7 @@ from autosched.device.protocol import Build
 from autosched.logic import Var, ceil_div
 from autosched.store.records import Measurement, StudyRecord
 from autosched.tensorize.match_types import Mapping
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 

@@ -19,7 +19,16 @@ from autosched.codegen.lower.spatial.spatial_nest import lower_spatial
 from autosched.codegen.tree.kernel import Function, Kernel, Stmt
 from autosched.codegen.tree.uses import called_functions, used_buffers
 from autosched.ir.program import Program
-from autosched.tiling.plans.plan import LiteralPart, Otherwise, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.plan import (
+    FusedLoopsPart,
+    LiteralPart,
+    Otherwise,
+    Part,
+    Plan,
+    ScalarPart,
+    TensorPart,
+    WarpCooperativePart,
+)
 from autosched.tiling.space.schedule import Schedule
 
 
@@ -71,14 +80,14 @@ def _standing_by(otherwise: Otherwise, ctx: Context) -> tuple[Stmt, ...]:
     printers know them again) in all kernels that have taken the same names before."""
     before, prepared = dict(ctx.buffers), len(ctx.prepare)
     key = frozenset((b.name, b.scope) for b in before.values()), frozenset(ctx.barriers.items())
-    if key not in otherwise.kept:
+    if key not in otherwise.cache:
         program = _with_tensors(otherwise.plan.program, ctx.program)
         other = replace(ctx, program=program, values=otherwise.values, limits={})
         lowered = tuple(s for p in otherwise.plan.parts for s in _lower_part(p, other))
         more = {n: b for n, b in ctx.buffers.items() if before.get(n) is not b}
-        otherwise.kept[key] = lowered, more, dict(ctx.barriers), tuple(ctx.prepare[prepared:])
+        otherwise.cache[key] = lowered, more, dict(ctx.barriers), tuple(ctx.prepare[prepared:])
     body: tuple[Stmt, ...]
-    body, buffers, barriers, prepare = otherwise.kept[key]
+    body, buffers, barriers, prepare = otherwise.cache[key]
     ctx.buffers |= buffers
     ctx.barriers |= barriers
     ctx.prepare[prepared:] = prepare
@@ -119,9 +128,9 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             return choose([part.nest], body, otherwise, ctx)
         case ScalarPart():
             return lower_scalar(part, ctx)
-        case RowsPart():
+        case FusedLoopsPart():
             return lower_rows(part, ctx)
-        case TeamPart():
+        case WarpCooperativePart():
             from autosched.codegen.lower.gpu_scalar.along_columns import lower_column_team
             from autosched.codegen.lower.gpu_scalar.along_rows import lower_row_team
             from autosched.codegen.lower.gpu_scalar.team import team_of

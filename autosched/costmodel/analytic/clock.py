@@ -37,8 +37,16 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.fallback import check_elements
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
-from autosched.tiling.space.memoize_columns import apiece
+from autosched.tiling.plans.plan import (
+    FusedLoopsPart,
+    LiteralPart,
+    Part,
+    Plan,
+    ScalarPart,
+    TensorPart,
+    WarpCooperativePart,
+)
+from autosched.tiling.space.memoize_columns import memoize_columns
 from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import (
     APART,
@@ -68,7 +76,7 @@ from autosched.tiling.steps.common.layout import (
 from autosched.tiling.steps.cpu.by_lane import asked_by_lane, copied_by_lane
 from autosched.tiling.steps.cpu.fills import copied_offset
 from autosched.tiling.steps.cpu.interleave import interleaved_offset
-from autosched.tiling.steps.cpu.register_transpose import store_cycles, turning_row
+from autosched.tiling.steps.cpu.register_transpose import store_cycles, transposed_row
 
 VERSION = "12"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -168,27 +176,27 @@ def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = GENERATE
             return gpu_tensor(part.nest, part.names, values, plan.target, code)
         case TensorPart(scheme="spatial"):
             return spatial_tensor(part, values, plan)
-        case ScalarPart() | RowsPart() | LiteralPart() if scheme_of(plan.target) == "spatial":
+        case ScalarPart() | FusedLoopsPart() | LiteralPart() if scheme_of(plan.target) == "spatial":
             return spatial_stages(stages_of(part, plan.program), plan, rows_of(values))
         case TensorPart():
             return _tensor(part, values, plan)
         case ScalarPart():
             return _scalar(part, values, plan)
-        case RowsPart():
+        case FusedLoopsPart():
             return _rows(part, part.members, values, plan)
-        case TeamPart():
+        case WarpCooperativePart():
             none = np.zeros(rows_of(values))
             return dict.fromkeys(TERMS, none) | team_terms(part, values, plan.program, plan.target)
         case LiteralPart():
             return _literal(part, values, plan)
 
 
-def stages_of(part: ScalarPart | RowsPart | LiteralPart, program: Program) -> list[Stage]:
+def stages_of(part: ScalarPart | FusedLoopsPart | LiteralPart, program: Program) -> list[Stage]:
     """The stages that a part without an instruction computes."""
     match part:
         case ScalarPart():
             return [part.stage]
-        case RowsPart():
+        case FusedLoopsPart():
             return [m.stage for m in part.members]
         case LiteralPart():
             return [s for s in program.stages if s.name in part.stages]
@@ -203,7 +211,7 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     cycle = 1.0 / target.clock_hz
 
     def once(name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
-        return apiece(values, names(f"{'floor' if least else 'clock'} {name}"), quantity)
+        return memoize_columns(values, names(f"{'floor' if least else 'clock'} {name}"), quantity)
 
     compute, load, tile = once("core", lambda v: _core(nest, names, v, target))
     left = once("left", lambda v: (work_left(nest, names, v, rows_of(v)),))[0]
@@ -272,8 +280,8 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     steps = float(prod(a.units for a in nest.reduction))
     visits = np.ones(n)
     unroll = np.ones(n)
-    if nest.depth is not None and nest.cut is not None:
-        visits = v[names(f"blocks_{nest.cut.name}")].astype(np.float64)
+    if nest.depth is not None and nest.blocked_reduction is not None:
+        visits = v[names(f"blocks_{nest.blocked_reduction.name}")].astype(np.float64)
         unroll = v[names("unroll")].astype(np.float64)
     windows = offered(nest, target)
     for k, window in windows.items():
@@ -286,7 +294,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
     kinds = {o.name: v[names.pack(o.name)] for o in intrinsic.inputs}
     per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
     scatter = _store_cost(nest)
-    turned = turning_row(nest)
+    turned = transposed_row(nest)
     width = float(target.limits.get("issue_width", 6))
     slots = target.rates.get("load", LOADS_PER_CYCLE)
     compute, load, tile = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -432,7 +440,7 @@ def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
     return _rows(part, (part,), values, plan)
 
 
-def _rows(part: RowsPart | ScalarPart, members: Sequence[ScalarPart], values: Columns, plan: Plan) -> Terms:
+def _rows(part: FusedLoopsPart | ScalarPart, members: Sequence[ScalarPart], values: Columns, plan: Plan) -> Terms:
     """Scalar stages in one pass over the rows that they share."""
     n = len(values[plan.space.decisions[0].name])
     names, none = part.names, np.zeros(n)
@@ -445,7 +453,7 @@ def _rows(part: RowsPart | ScalarPart, members: Sequence[ScalarPart], values: Co
     terms = _only_compute(compute, np.where(threads > 1, FORK_SECONDS, 0.0))
     longest, other = np.maximum(compute, memory), np.minimum(compute, memory)
     again, unhidden = none, np.full(n, UNHIDDEN)
-    if isinstance(part, RowsPart):
+    if isinstance(part, FusedLoopsPart):
         rows = np.asarray(values.get(names("rows"), none + 1.0), np.float64)
         asked = asked_bytes(part, rows, ahead)
         again = revisited_seconds(part, plan.program, plan.target, rows, asked) / threads

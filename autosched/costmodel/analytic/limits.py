@@ -23,7 +23,15 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
 )
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.plan import (
+    FusedLoopsPart,
+    LiteralPart,
+    Part,
+    Plan,
+    ScalarPart,
+    TensorPart,
+    WarpCooperativePart,
+)
 from autosched.tiling.space.values import rows_of
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
@@ -44,7 +52,7 @@ def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
     nothing."""
     target, n = plan.target, rows_of(values)
     if not isinstance(part, TensorPart):
-        if isinstance(part, TeamPart) or scheme_of(target) == "gpu":
+        if isinstance(part, WarpCooperativePart) or scheme_of(target) == "gpu":
             return np.zeros(n)
         if scheme_of(target) == "cpu":
             threads = np.ones(n) if isinstance(part, LiteralPart) else values[part.names("threads")]
@@ -61,12 +69,12 @@ def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
 
 
-def _in_vectors(part: ScalarPart | RowsPart | LiteralPart, plan: Plan, formulas: bool) -> float:
+def _in_vectors(part: ScalarPart | FusedLoopsPart | LiteralPart, plan: Plan, formulas: bool) -> float:
     """Cycles of one thread for the arithmetic of stages without an instruction."""
     match part:
         case ScalarPart():
-            return least_cycles(part.stage, part.leeway.formulas if formulas else {}, plan.target)
-        case RowsPart():
+            return least_cycles(part.stage, part.policy.formulas if formulas else {}, plan.target)
+        case FusedLoopsPart():
             return sum(_in_vectors(member, plan, formulas) for member in part.members)
         case LiteralPart():
             return sum(least_cycles(stage, {}, plan.target) for stage in stages_of(part, plan.program))

@@ -18,7 +18,7 @@ from autosched.device.job import Entry, Job, Scratch
 from autosched.device.protocol import Build
 from autosched.errors import AutoschedError, MissingError
 from autosched.machine.target import Target
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 def build(

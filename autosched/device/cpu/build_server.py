@@ -8,8 +8,8 @@ from autosched.device.cpu.build import draft, finished
 from autosched.device.cpu.compiled import Compiled
 from autosched.device.cpu.remote_build import BuildRequest, BuildResult
 from autosched.errors import MissingError
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 
 
 class BuildServer:

@@ -38,8 +38,8 @@ from autosched.machine.host import host_features
 from autosched.machine.target import Target
 from autosched.scratch import Scratch, scratch_errors
 from autosched.store.records import Measurement
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 
 if TYPE_CHECKING:
     from autosched.device.cpu.build import Draft as Printed

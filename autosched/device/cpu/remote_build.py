@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autosched.device.protocol import Build
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from autosched.device.protocol import Build
 from autosched.errors import AutoschedError, MissingError
 from autosched.ir.dtypes import DType
 from autosched.machine.target import Target
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 ELEMENTS = {
     "u8": "UINT8",

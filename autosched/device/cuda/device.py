@@ -31,7 +31,7 @@ from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.scratch import Scratch, scratch_errors
 from autosched.store.records import Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 EFFORTS = {
     "search": Effort(fewest=5, most=15, sample_s=1e-3, budget_s=0.02),

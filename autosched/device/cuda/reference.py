@@ -19,8 +19,8 @@ from autosched.device.cuda.job import CudaJob
 from autosched.errors import AutoschedError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.schedule import Candidate
 
 ROWS = 512
 MOST_SECONDS = 5.0

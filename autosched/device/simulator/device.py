@@ -28,8 +28,8 @@ from autosched.errors import AutoschedError, SpecError, UsageError, WrongResultE
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.schedule import Candidate
 
 VERSION = "6"
 CACHES = ("warm", "cold")

@@ -30,8 +30,8 @@ from autosched.search.tuning.tune import plans_of, prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES, Measurement
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 from autosched.version import __version__
 
 

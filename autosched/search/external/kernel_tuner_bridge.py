@@ -26,7 +26,7 @@ from autosched.search.protocol import Factory
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, topped_up
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 MODULES = {
     "kt-annealing": "simulated_annealing",

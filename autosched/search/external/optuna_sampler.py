@@ -19,7 +19,7 @@ from autosched.search.protocol import Factory
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, topped_up
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 _TRIES = 4  # answers in a row that no row comes of
 _PATIENCE = 16  # such answers in a row after which it is asked once a row: where rows are scattered hardly any is legal

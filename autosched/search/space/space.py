@@ -20,10 +20,10 @@ from autosched.search.space.plan_rows import LIMIT, Entry
 from autosched.search.space.rows import Ids, Rows, Seconds, in_order, slowest_of
 from autosched.search.space.scores import BLOCK, Scores, settle
 from autosched.search.space.top_k import Unlisted, merged
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.alike import Alike
 from autosched.tiling.space.bounded import SLACK, Least, Quantity, timed
-from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.table import Table, tabulate
 
 if TYPE_CHECKING:
@@ -438,7 +438,7 @@ class SearchSpace:
             plan = self.plans[number].plan
             parts = timed(self._parts(plan), self._floors(plan), self._leasts(plan))
             self._unlisted[number] = Unlisted(
-                Apart(plan.space, parts, lambda ids: self._seconds(number, ids), alike=self._alike)
+                IndependentGroups(plan.space, parts, lambda ids: self._seconds(number, ids), alike=self._alike)
             )
         return self._unlisted[number]
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.tiling.space.bounded import BestRows
-from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.known import KnownBest
 
 Ids = npt.NDArray[np.int64]
@@ -21,7 +21,7 @@ longer."""
 class Unlisted:
     """Remembers what it found, and answers from that a request for fewer or faster rows than an earlier one."""
 
-    def __init__(self, search: Apart) -> None:
+    def __init__(self, search: IndependentGroups) -> None:
         self._search = search
         self._known = KnownBest(search.best, 1 if search.several else AT_LEAST)
 
@@ -36,7 +36,7 @@ class Unlisted:
         return found.ids, np.asarray(found.seconds, np.float32)
 
     def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Seconds] | None:
-        """See `Apart.sampled`."""
+        """See `IndependentGroups.sampled`."""
         found = self._search.sampled(n, rng)
         return None if found is None else (found[0], np.asarray(found[1], np.float32))
 

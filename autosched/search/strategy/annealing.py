@@ -12,7 +12,7 @@ from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, topped_up
 from autosched.search.strategy.moves import neighbours
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 # A row slower by a share s is taken with chance exp(-s / temperature): at first a quarter slower in one of two or three
 # cases, after 100 trials hardly anything slower.

@@ -21,7 +21,7 @@ from autosched.search.strategy.coordinates import Coordinates, Floats
 from autosched.search.strategy.memory import Memory, clocked, draw, topped_up
 from autosched.search.strategy.moves import neighbours
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 _FIRST = 12  # random rows before the first fit
 _POOL = 3000  # rows looked at for a batch, half of them the clock's best where there is one, the others random

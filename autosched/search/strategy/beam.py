@@ -14,7 +14,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, draw, topped_up
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 _WIDTH = 4
 _FIRST = 8  # rows measured to begin with, of which the beam takes the best

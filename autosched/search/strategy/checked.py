@@ -10,7 +10,7 @@ from autosched.errors import AutoschedError, PluginError
 from autosched.search.protocol import Strategy
 from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 class CheckedStrategy:

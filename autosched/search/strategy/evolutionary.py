@@ -11,7 +11,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, draw, topped_up
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 # The shape of a round follows MetaSchedule (population 512, 4 generations, a fifth from earlier measurements, 5 % at
 # random; src/s_tir/meta_schedule/search_strategy in TVM), so that a comparison compares the idea and not the settings.

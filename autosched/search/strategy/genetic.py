@@ -11,7 +11,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, draw, topped_up
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 # Kernel Tuner, strategies/genetic_algorithm.py: 30 in a generation, uniform crossover, a mutation of one in 20, and
 # parents by rank, drawn from a beta distribution.

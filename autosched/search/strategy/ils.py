@@ -12,7 +12,7 @@ from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, draw, topped_up
 from autosched.search.strategy.moves import neighbours, walk
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 # Kernel Tuner 1.4, strategies/greedy_ils.py: random_walk 0.3, no_improvement 50.
 _WALK = 0.3  # of the decisions are changed by a walk

@@ -30,7 +30,7 @@ from autosched.search.space.space import LEADING, Rows, SearchSpace
 from autosched.search.strategy.diversity import ALIKE, spread
 from autosched.search.strategy.memory import Memory, topped_up
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 _STRATIFIED = 3_000  # rows described besides those that lead; neither number was compared with others
 _SURE = 64  # rows by the clock, however far apart, that the first ones are chosen from, with all as good as they

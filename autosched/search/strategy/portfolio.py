@@ -19,7 +19,7 @@ from autosched.search.strategy.bayesian import Bayesian
 from autosched.search.strategy.memory import clocked
 from autosched.search.strategy.model_guided import Auto
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 _PATIENCE = 32  # trials without a new best, after which others have their turns
 _EVERY = 4  # batches of which one is another's then

@@ -10,7 +10,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.memory import Memory, draw
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 class Random:

@@ -11,8 +11,8 @@ from autosched.ir.work import operations
 from autosched.machine.target import Target
 from autosched.search.tuning.deadline import briefly
 from autosched.search.tuning.measuring import Measuring
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import LiteralPart, Plan
-from autosched.tiling.schedule import Candidate
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 

@@ -11,7 +11,7 @@ from autosched.device.protocol import Aside, Build, BuildsAhead, BuildsMany, Dev
 from autosched.errors import MissingError, StoreError
 from autosched.search.stopwatch import Stopwatch
 from autosched.search.tuning.measuring import said
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 class Building:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from autosched.costmodel.analytic.limits import limit
 from autosched.store.records import Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 ROUNDING = 1e-6
 """Share by which sums of floats may differ."""

@@ -45,7 +45,7 @@ from autosched.search.tuning.measuring import Measured, Measuring, UnderWay
 from autosched.search.tuning.noise import Noise, noise_of, settled
 from autosched.search.tuning.study import Best, Study
 from autosched.store.records import Measurement, Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 BATCH = 8
 """Candidates between two fits of the model."""

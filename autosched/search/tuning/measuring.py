@@ -16,7 +16,7 @@ from autosched.errors import AutoschedError, MissingError, StoreError
 from autosched.search.tuning.held import held_to_bound
 from autosched.search.tuning.noise import doubtful
 from autosched.store.records import Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 @dataclass(frozen=True)

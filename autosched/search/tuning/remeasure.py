@@ -15,7 +15,7 @@ import numpy as np
 from autosched.device.protocol import Device
 from autosched.search.tuning.final import Interleaves, pooled
 from autosched.store.records import Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 NEAR = 1.5
 MOST = 96

@@ -20,7 +20,7 @@ from autosched.search.tuning.user_schedules import Wished
 from autosched.store.protocol import Store
 from autosched.store.ranking import finals, ranked
 from autosched.store.records import Measurement, StudyRecord, Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.schedule import Schedule
 
 Builder = Callable[[Candidate], Any]

@@ -46,7 +46,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
 from autosched.tiling.planner.plan_program import plan_program
-from autosched.tiling.planner.rejections import by_reason, left_out
+from autosched.tiling.planner.rejections import by_reason, rejections
 from autosched.tiling.plans.plan import Plan
 
 BOUND_S = 0.3
@@ -184,7 +184,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         device.foresee(plans[0])  # what is best at first sight is likely to be measured first
     if recording is None:
         emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
-        emit(NotPlanned(lambda: by_reason(left_out(matches, plans, request.target, request.conditions))))
+        emit(NotPlanned(lambda: by_reason(rejections(matches, plans, request.target, request.conditions))))
     record = study_record(request, described, plans)
     with watch.phase("search"):
         key = kept_key(record, plans, request.seed)

@@ -8,7 +8,7 @@ from autosched.errors import UsageError
 from autosched.search.protocol import Strategy
 from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.request import nearest
 from autosched.tiling.space.space import Space
 

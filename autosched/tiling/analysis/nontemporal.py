@@ -32,7 +32,7 @@ Ours, asking in the second pass: 558 with the next, 528 with the fourth."""
 
 
 @dataclass(frozen=True)
-class Stream:
+class NontemporalStore:
     """`tensor` is written last by the stage `writer`, and not read after it; `buffered`: stages read or write it
     before, within the same iteration of the loops they share."""
 
@@ -48,7 +48,9 @@ def exceeds_caches(program: Program, tensor: str, target: Target, *, first: bool
     return bool(own) and prod(t.extents) * t.dtype.bits / 8 > (min(own) if first else max(own))
 
 
-def stream_of(program: Program, stages: Sequence[Stage], shared: tuple[str, ...], target: Target) -> Stream | None:
+def nontemporal_store(
+    program: Program, stages: Sequence[Stage], shared: tuple[str, ...], target: Target
+) -> NontemporalStore | None:
     """What the stages, inside their `shared` loops, may write past the caches: the last such output."""
     for writer in reversed(stages):
         tensor = writer.assign.tensor
@@ -61,12 +63,12 @@ def stream_of(program: Program, stages: Sequence[Stage], shared: tuple[str, ...]
             continue
         indices = [i for s in touching for i in _accesses(s, tensor)]
         if len(indices) == 1 and writer.assign.op == "=":
-            return Stream(tensor, writer.name, False)
+            return NontemporalStore(tensor, writer.name, False)
         mine = all(_in_row(i, shared) for i in indices)
         in_place = set(_accesses(writer, tensor)) == {writer.assign.index}  # each element waits for no other
         same = all(_same_elements(s, writer) for s in touching if s.assign.tensor == tensor)
         if shared and mine and in_place and same:
-            return Stream(tensor, writer.name, True)
+            return NontemporalStore(tensor, writer.name, True)
     return None
 
 

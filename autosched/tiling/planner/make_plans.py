@@ -22,15 +22,24 @@ from autosched.tensorize import match_types
 from autosched.tiling.analysis.accesses import statements
 from autosched.tiling.analysis.dependence import Dependences, analyse
 from autosched.tiling.analysis.join_loops import join_loops
-from autosched.tiling.analysis.nontemporal import stream_of
+from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
-from autosched.tiling.plans.float_policy import Leeway, fuses
-from autosched.tiling.plans.fused_rows import rows_parts
+from autosched.tiling.plans.float_policy import FloatPolicy, fuses
+from autosched.tiling.plans.fused_loops import fused_loops_parts
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.plan import Fused, LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.plan import (
+    Fused,
+    FusedLoopsPart,
+    LiteralPart,
+    Part,
+    Plan,
+    ScalarPart,
+    TensorPart,
+    WarpCooperativePart,
+)
 from autosched.tiling.plans.scalar_parts import scalar_part
 from autosched.tiling.plans.teams import team_parts, waits_for_memory
 from autosched.tiling.space.space import Space
@@ -43,9 +52,9 @@ def make_plans(
     target: Target,
     mappings: Mapping[str, Sequence[match_types.Mapping]],
     threads: int = 1,
-    leeway: Leeway = Leeway(),
+    policy: FloatPolicy = FloatPolicy(),
 ) -> list[Plan]:
-    """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage, `leeway`
+    """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage, `policy`
     what scalar stages may change of a float's bits.
 
     There is always at least one: a stage without a usable mapping runs as scalar code. A mapping with conditions is
@@ -60,26 +69,29 @@ def make_plans(
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
         nests = usable_nests(stage, mappings.get(stage.name, ()), dependences, target)
-        beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, leeway)
+        beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, policy)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans = []
     for chosen in _best_first(choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
-        layout = _PlanLayout(program, target, mapped, literal, dependences, threads, leeway)
+        layout = _PlanLayout(program, target, mapped, literal, dependences, threads, policy)
         joined = layout.plan(rows=True)
         plans.append(joined)
         if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
-        several = any(isinstance(p, RowsPart) or (isinstance(p, TeamPart) and len(p.members) > 1) for p in joined.parts)
-        if not mapped and several:
+        if not mapped and any(_joins_stages(p) for p in joined.parts):
             plans.append(layout.plan(rows=False))
     if any(not p.tensor_parts for p in plans) and not is_gpu(target):
         inlined = inline_intermediates(program)
         for rewrite in (inlined,) if inlined else (join_loops(program), keep_common(program)):
             if rewrite is not None:
-                others = make_plans(rewrite.after, target, {}, threads, leeway)
+                others = make_plans(rewrite.after, target, {}, threads, policy)
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
+
+
+def _joins_stages(part: Part) -> bool:
+    return isinstance(part, FusedLoopsPart) or (isinstance(part, WarpCooperativePart) and len(part.members) > 1)
 
 
 def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest | None, ...]]:
@@ -108,20 +120,21 @@ class _PlanLayout:
     literal: dict[str, LiteralPart]
     dependences: Dependences
     threads: int
-    leeway: Leeway
+    policy: FloatPolicy
 
     def plan(self, rows: bool) -> Plan:
         """Its parts in order; with `rows`, scalar stages that can share loops do."""
         parts = self.joined(self.parts()) if rows else self.parts()
         if is_gpu(self.target):
             parts = self.teams(parts, rows)
-        title = "; ".join(p.title for p in parts if isinstance(p, TensorPart | RowsPart | TeamPart)) or "scalar"
+        titled = [p for p in parts if isinstance(p, TensorPart | FusedLoopsPart | WarpCooperativePart)]
+        title = "; ".join(p.title for p in titled) or "scalar"
         space = Space(title, part_steps(parts, self.program, self.target, self.threads))
-        return Plan(title, self.program, self.target, tuple(parts), space, formulas=self.leeway.formulas)
+        return Plan(title, self.program, self.target, tuple(parts), space, formulas=self.policy.formulas)
 
     def parts(self) -> list[Part]:
         program, target = self.program, self.target
-        fused = _fused(program, self.nests, self.literal, self.leeway)
+        fused = _fused(program, self.nests, self.literal, self.policy)
         behind = {f.stage.name for group in fused.values() for f in group}
         prepared = program.prepared
         settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind
@@ -145,8 +158,8 @@ class _PlanLayout:
                 tensor = TensorPart(self.nests[stage.name], names, fused[stage.name], keep, scheme)
                 if tensor.nest.mapping.conditions:
                     same = (stage, *(f.stage for f in tensor.epilogue))
-                    spare = scalar_fallback(program, same, self.dependences, self.threads, self.leeway)
-                    tensor = replace(tensor, fallback=spare)
+                    fallback = scalar_fallback(program, same, self.dependences, self.threads, self.policy)
+                    tensor = replace(tensor, fallback=fallback)
                 parts.append(tensor)
             else:
                 parts.append(self.scalar(stage, names))
@@ -154,11 +167,12 @@ class _PlanLayout:
 
     def scalar(self, stage: Stage, names: StepNames) -> ScalarPart:
         if is_gpu(self.target):
-            exact = Leeway(reassociate=False)
+            exact = FloatPolicy(reassociate=False)
             part = scalar_part(self.program, stage, names, self.dependences, exact, serial=False)
             return replace(part, scheme="gpu", across=None, rows=None, blocked=None)
-        part = scalar_part(self.program, stage, names, self.dependences, self.leeway, fuses(self.target))
-        return replace(part, stream=stream_of(self.program, (stage,), (), self.target) if part.vector else None)
+        part = scalar_part(self.program, stage, names, self.dependences, self.policy, fuses(self.target))
+        store = nontemporal_store(self.program, (stage,), (), self.target) if part.vector else None
+        return replace(part, nontemporal=store)
 
     def teams(self, parts: list[Part], join: bool) -> list[Part]:
         """The parts with runs of scalar ones as the work of teams, where teams can do it."""
@@ -166,7 +180,7 @@ class _PlanLayout:
         for scalar, run in groupby(parts, lambda p: isinstance(p, ScalarPart) and not p.prepared):
             if scalar:
                 stages = [p for p in run if isinstance(p, ScalarPart)]
-                result += team_parts(self.program, stages, self.dependences, self.leeway, join)
+                result += team_parts(self.program, stages, self.dependences, self.policy, join)
             else:
                 result += run
         return result
@@ -179,19 +193,19 @@ class _PlanLayout:
             if isinstance(part, ScalarPart) and not part.prepared:
                 run.append(part)
             else:
-                result += [*rows_parts(self.program, run, self.target), part]
+                result += [*fused_loops_parts(self.program, run, self.target), part]
                 run = []
-        return [*result, *rows_parts(self.program, run, self.target)]
+        return [*result, *fused_loops_parts(self.program, run, self.target)]
 
 
 def _fused(
-    program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart], leeway: Leeway
+    program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart], policy: FloatPolicy
 ) -> dict[str, tuple[Fused, ...]]:
     """For each tensorized stage, the run of stages right behind it that may use its result in registers. Functions with
     a formula are computed by it there: vectors are at hand."""
     stages = program.stages
     by_name = {
-        s.name: replace(s, assign=replace(s.assign, value=apply_formulas(s.assign.value, leeway.formulas)))
+        s.name: replace(s, assign=replace(s.assign, value=apply_formulas(s.assign.value, policy.formulas)))
         for s in stages
     }
     fused: dict[str, tuple[Fused, ...]] = {}

@@ -113,7 +113,7 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
             return "nobody knows which lane holds which of the sums, some of which a guard drops"
         return nest
     if nest.intrinsic.matrices is not None:
-        if nest.summed != TRUE:
+        if nest.accumulate_mask != TRUE:
             return "sums that a guard drops, in registers that are not read lane by lane"
         if said := _not_loaded(nest):
             return said
@@ -139,7 +139,7 @@ def _not_loaded(nest: Nest) -> str:
 def _drops_elements(nest: Nest) -> bool:
     """Whether a guard drops some of the sums of one call."""
     inside = {member for a in nest.spatial if a.intrinsic_axis for member, _, _ in a.members}
-    return bool(free_vars(nest.summed) & inside)
+    return bool(free_vars(nest.accumulate_mask) & inside)
 
 
 def unchecked(mapping: match_types.Mapping, target: Target) -> str | None:

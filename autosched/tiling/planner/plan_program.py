@@ -18,7 +18,7 @@ from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.rank import plan_cycles
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.plans.float_policy import Leeway, fuses
+from autosched.tiling.plans.float_policy import FloatPolicy, fuses
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 from autosched.tiling.steps import is_gpu
@@ -26,7 +26,7 @@ from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
 from autosched.tiling.variants.split_reduction import split_programs
-from autosched.tiling.variants.transposed_operands import turned_programs
+from autosched.tiling.variants.transposed_operands import transposed_programs
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ def plan_program(
     written where data says."""
     simple, _ = simplify(program)
     matches = match(simple, intrinsics, numerics=numerics)
-    leeway = leeway_of(program, target, catalogue, numerics)
+    policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions),
-        split_programs(simple, intrinsics, numerics, leeway, threads),
-        turned_programs(simple, matches, numerics) if is_gpu(target) else (),
+        split_programs(simple, intrinsics, numerics, policy, threads),
+        transposed_programs(simple, matches, numerics) if is_gpu(target) else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
-        plans = make_plans(variant.program, target, usable, threads, leeway)
+        plans = make_plans(variant.program, target, usable, threads, policy)
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
@@ -83,13 +83,13 @@ def units_of(target: Target, catalogue: Catalogue) -> AcceleratorUnits:
     return AcceleratorUnits.of(chain.from_iterable(found), target)
 
 
-def leeway_of(program: Program, target: Target, catalogue: Catalogue, numerics: str) -> Leeway:
+def float_policy_of(program: Program, target: Target, catalogue: Catalogue, numerics: str) -> FloatPolicy:
     """What scalar stages may change of a float's bits: nothing at `bitwise`, else sums in any order, and the functions
     that the catalogue describes for this target."""
     if numerics == "bitwise":
-        return Leeway(reassociate=False)
+        return FloatPolicy(reassociate=False)
     if not fuses(target) or not any(s.calls for s in program.stages):
-        return Leeway()  # no function would be asked for: none is built
+        return FloatPolicy()  # no function would be asked for: none is built
     isas = target.isa, "portable"  # a target's own first
     known = (i for isa in isas for i in catalogue.of_isa(isa, features=target.features, kind="function"))
-    return Leeway(formulas=formulas_of(known))
+    return FloatPolicy(formulas=formulas_of(known))

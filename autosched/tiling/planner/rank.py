@@ -17,12 +17,12 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.fallback import check_elements
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.plan import LiteralPart, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.plan import FusedLoopsPart, LiteralPart, Plan, ScalarPart, TensorPart, WarpCooperativePart
 from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.steps import gpu_pair, interleave, is_gpu, vectorises
 from autosched.tiling.steps.common.layout import panel_elements, runs, tensor_elements
-from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, store_cycles, turning_row
+from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, store_cycles, transposed_row
 from autosched.tiling.steps.gpu.operand_paths import aligned_bytes
 from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
 
@@ -79,7 +79,7 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
             copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
             cycles += min(panel, copied, shuffled)
     if not vectorises(nest, nest.intrinsic.accumulator.name):
-        row, lanes = turning_row(nest), float(nest.intrinsic.accumulator.elements)
+        row, lanes = transposed_row(nest), float(nest.intrinsic.accumulator.elements)
         each = lanes if row is None else float(store_cycles(np.array([min(row.units, MOST_ROWS)]), lanes)[0])
         cycles += COPY_CYCLES * each / lanes * prod(a.units * a.unit for a in nest.spatial)
     asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
@@ -142,9 +142,9 @@ def plan_cycles(plan: Plan) -> float:
                 cycles += least_cycles(nest)
             case ScalarPart(prepared=False):
                 cycles += scalar_cycles(part)
-            case RowsPart(_, members):
+            case FusedLoopsPart(_, members):
                 cycles += sum(scalar_cycles(m) for m in members)
-            case TeamPart():
+            case WarpCooperativePart():
                 cycles += sum(_points(m.axes) * TEAM_CYCLES for m in part.members)
             case LiteralPart(_, names):
                 cycles += sum(_points(plan.program.stage(n).axes) for n in names)

@@ -17,7 +17,7 @@ from autosched.tiling.variants.conditional import usable_as
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class Rejection:
     """A mapping of a stage, in words, and why no plan holds it."""
 
     stage: str
@@ -26,7 +26,7 @@ class LeftOut:
     reason: str
 
 
-def left_out(matches: Sequence[Match], plans: Sequence[Plan], target: Target, mode: str) -> list[LeftOut]:
+def rejections(matches: Sequence[Match], plans: Sequence[Plan], target: Target, mode: str) -> list[Rejection]:
     """The mappings that are in no plan, in the order of the matches. `mode` says what becomes of conditions."""
     planned = {_key(m) for plan in plans for m in plan.mappings}
     nests = [p.nest for plan in plans for p in plan.tensor_parts]
@@ -39,11 +39,11 @@ def left_out(matches: Sequence[Match], plans: Sequence[Plan], target: Target, mo
             if _key(mapping) not in planned:
                 reason = _reason(mapping, held, own, nests, target, mode)
                 axes = ", ".join(f"{x}←{'.'.join(fused) or '1'}" for x, fused in mapping.axes.items())
-                found.append(LeftOut(match.stage, match.intrinsic.name, axes, reason))
+                found.append(Rejection(match.stage, match.intrinsic.name, axes, reason))
     return found
 
 
-def by_reason(found: Sequence[LeftOut]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def by_reason(found: Sequence[Rejection]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each reason once, with the mappings that it keeps out: `x86/vpdpbusd.zmm(i←j, k←p)`."""
     reasons: dict[str, list[str]] = {}
     for one in found:

@@ -11,7 +11,7 @@ from autosched.tensorize.fewer_rows import FEWEST, axis_of_rows, with_rows
 from autosched.tensorize.match_types import Mapping
 
 
-def fitted(mapping: Mapping, box: Sizes[str, tuple[int, int]]) -> Mapping:
+def choose_tile_rows(mapping: Mapping, box: Sizes[str, tuple[int, int]]) -> Mapping:
     """The mapping with an instruction on fewer rows, where the axis on its rows needs no more of them; `box` has each
     program axis's lower bound and extent. There are as many tiles as before, so nothing else changes."""
     axis = axis_of_rows(mapping.intrinsic)
@@ -26,4 +26,4 @@ def fitted(mapping: Mapping, box: Sizes[str, tuple[int, int]]) -> Mapping:
     return replace(mapping, intrinsic=with_rows(mapping.intrinsic, axis, rows), padding=padding)
 
 
-__all__ = ["fitted"]
+__all__ = ["choose_tile_rows"]

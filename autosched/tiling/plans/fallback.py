@@ -9,7 +9,7 @@ from autosched.ir.nodes import Assume, Stage
 from autosched.ir.program import Program
 from autosched.tensorize import match_types
 from autosched.tiling.analysis.dependence import Dependences
-from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import Fallback, Plan
 from autosched.tiling.plans.scalar_parts import scalar_part
 from autosched.tiling.plans.step_names import StepNames
@@ -20,12 +20,12 @@ has."""
 
 
 def scalar_fallback(
-    program: Program, stages: Sequence[Stage], dependences: Dependences, threads: int, leeway: Leeway
+    program: Program, stages: Sequence[Stage], dependences: Dependences, threads: int, policy: FloatPolicy
 ) -> Fallback:
     """The stages as scalar code, one after the other."""
     parts, values = [], {}
     for stage in stages:
-        part = scalar_part(program, stage, StepNames(f"{stage.name}."), dependences, leeway)
+        part = scalar_part(program, stage, StepNames(f"{stage.name}."), dependences, policy)
         parts.append(part)
         width = max(1, WIDTH_BYTES // stage.assign.value.dtype.bytes)
         values[part.names("vector")] = width if part.vector or part.across else 1

@@ -13,7 +13,7 @@ FUSING = frozenset({"fma", "asimd"})
 
 
 @dataclass(frozen=True)
-class Leeway:
+class FloatPolicy:
     """`reassociate`: float sums in any order, and products fused with additions; `formulas`: approximations of a stated
     bound in place of library calls. Neither at `bitwise`."""
 

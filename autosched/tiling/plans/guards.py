@@ -37,19 +37,19 @@ _Z3_TIMEOUT_MS = 2000
 
 
 @dataclass(frozen=True)
-class PlacedGuards:
+class GuardPlacement:
     """`staged`: input operand to the condition under which its element is real, elsewhere it holds its fill; `written`:
-    the condition over spatial axes under which the output's element is one that the stage writes; `summed`: the one
-    under which what was accumulated counts, else the element keeps the value that it started with; `stepped`: the one
-    under which a step is added to an element at all."""
+    the condition over spatial axes under which the output's element is one that the stage writes; `accumulate_mask`:
+    the one under which what was accumulated counts, else the element keeps the value that it started with; `stepped`:
+    the one under which a step is added to an element at all."""
 
     staged: dict[str, Bool]
     written: Bool
-    summed: Bool = TRUE
+    accumulate_mask: Bool = TRUE
     stepped: Bool = TRUE
 
 
-def place_guards(nest: Nest) -> PlacedGuards:
+def place_guards(nest: Nest) -> GuardPlacement:
     """Each conjunct goes where it can be held. Raises LookupError where there is no such place."""
     written = _written(nest)
     staged: dict[str, Bool] = {}
@@ -82,7 +82,7 @@ def place_guards(nest: Nest) -> PlacedGuards:
                 summed.append(part)
             else:
                 raise LookupError(f"no operand that could say so depends on all axes of {part}")
-    return PlacedGuards(staged, written, all_of(*summed), all_of(*stepped))
+    return GuardPlacement(staged, written, all_of(*summed), all_of(*stepped))
 
 
 def _written(nest: Nest) -> Bool:

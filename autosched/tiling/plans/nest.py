@@ -19,8 +19,8 @@ from autosched.logic import Affine, Bool, Const, Int, Var, all_of, below_zero, c
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
-from autosched.tiling.plans.choose_tile_rows import fitted
-from autosched.tiling.plans.guards import PlacedGuards, place_guards
+from autosched.tiling.plans.choose_tile_rows import choose_tile_rows
+from autosched.tiling.plans.guards import GuardPlacement, place_guards
 from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.windows import moving, window_lanes
 
@@ -62,7 +62,7 @@ class NestAxis:
             values[name] = value + lower
         return values
 
-    def still(self, unit: Int) -> dict[str, Int]:
+    def unit_constant_axes(self, unit: Int) -> dict[str, Int]:
         """The fused program axes along which the elements of a unit are at one place, as expressions of the unit's
         number: no lane need be asked then, as it would be of a position with its elements in."""
         values: dict[str, Int] = {}
@@ -89,7 +89,7 @@ class Nest:
     bounds: Bool
 
     @cached_property
-    def kept(self) -> dict[Hashable, Any]:
+    def cache(self) -> dict[Hashable, Any]:
         """What `cached_on_nest.of_nest` keeps."""
         return {}
 
@@ -122,7 +122,7 @@ class Nest:
         return on[-1] if on else self.reduction[-1] if self.reduction else None
 
     @cached_property
-    def cut(self) -> NestAxis | None:
+    def blocked_reduction(self) -> NestAxis | None:
         """The reduction axis that is cut into cache blocks on a CPU: the depth, or, where that is short (a line of a
         window, channels first), the longest of those around it (the channels)."""
         depth = self.depth
@@ -184,7 +184,7 @@ class Nest:
         return {m: (low, low + extent - 1) for axis in self.axes for m, low, extent in axis.members}
 
     @cached_property
-    def placed_guards(self) -> PlacedGuards:
+    def placed_guards(self) -> GuardPlacement:
         """Raises LookupError where this intrinsic cannot hold the guards."""
         return place_guards(self)
 
@@ -199,9 +199,9 @@ class Nest:
         return self.placed_guards.written
 
     @property
-    def summed(self) -> Bool:
+    def accumulate_mask(self) -> Bool:
         """Over spatial axes: where the accumulated value counts; elsewhere the element keeps what it started with."""
-        return self.placed_guards.summed
+        return self.placed_guards.accumulate_mask
 
     @property
     def stepped(self) -> Bool:
@@ -257,7 +257,7 @@ def make_nest(mapping: Mapping) -> Nest:
     loops that never run."""
     stage = mapping.stage
     box, bounds = box_of(stage.axes)
-    mapping = fitted(mapping, box)
+    mapping = choose_tile_rows(mapping, box)
     intrinsic = mapping.intrinsic
     guard = all_of(*_formulas(stage.guards))
     for read in mapping.operands.values():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Written:
+class OutputAccess:
     """A tensor, its type, and its subscripts in terms of the nest's program axes."""
 
     tensor: str
@@ -22,16 +22,16 @@ class Written:
     index: tuple[Int, ...]
 
 
-def written(part: TensorPart) -> tuple[Written, ...]:
+def output_accesses(part: TensorPart) -> tuple[OutputAccess, ...]:
     """The tensors that a part writes to memory: its own where it is kept, then those of stages behind it."""
     own, tensors = part.nest.stage.assign, part.nest.mapping.program.tensors
-    found: dict[str, Written] = {}
+    found: dict[str, OutputAccess] = {}
     if part.keep:
-        found[own.tensor] = Written(own.tensor, tensors[own.tensor].dtype, _plain(own.index, {}))
+        found[own.tensor] = OutputAccess(own.tensor, tensors[own.tensor].dtype, _plain(own.index, {}))
     for fused in part.epilogue:
         name, here = fused.stage.assign.tensor, {consumer: Var(producer) for consumer, producer in fused.axes.items()}
         if name != own.tensor and name not in found:
-            found[name] = Written(name, tensors[name].dtype, _plain(fused.stage.assign.index, here))
+            found[name] = OutputAccess(name, tensors[name].dtype, _plain(fused.stage.assign.index, here))
     return tuple(found.values())
 
 

@@ -19,8 +19,8 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
-from autosched.tiling.analysis.nontemporal import Stream
-from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.analysis.nontemporal import NontemporalStore
+from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
@@ -83,8 +83,8 @@ class ScalarPart:
     lie in the lanes of a register, or None; `rows`: the spatial axis of which several iterations may then run together;
     `blocked`: the reduction axis that may go outside the vectorised one, a few iterations at a time; `running`: the
     spatial axis (innermost) along which each sum goes on from the one before (`tiling.analysis.running_sums`), or None;
-    `fused`: whether products and additions become one instruction; `stream`: what may be written past the caches, or
-    None."""
+    `fused`: whether products and additions become one instruction; `nontemporal`: what may be written past the caches,
+    or None."""
 
     stage: Stage
     names: StepNames
@@ -98,9 +98,9 @@ class ScalarPart:
     rows: str | None = None
     blocked: str | None = None
     running: str | None = None
-    leeway: Leeway = field(default_factory=Leeway)
+    policy: FloatPolicy = field(default_factory=FloatPolicy)
     fused: bool = False
-    stream: Stream | None = None
+    nontemporal: NontemporalStore | None = None
 
     @property
     def title(self) -> str:
@@ -108,16 +108,16 @@ class ScalarPart:
 
 
 @dataclass(frozen=True)
-class RowsPart:
+class FusedLoopsPart:
     """Scalar stages inside the loops `shared` (proved independent for all of them together), outermost first: what a
     row of one leaves behind is still in a cache for the next. The members share one set of decisions, `names`.
-    `stream`: what may be written past the caches, or None; `asked`: what the first member reads of a row, where asking
-    for the next row's ahead of time may help; `distant`: it comes from beyond a core's own caches."""
+    `nontemporal`: what may be written past the caches, or None; `asked`: what the first member reads of a row, where
+    asking for the next row's ahead of time may help; `distant`: it comes from beyond a core's own caches."""
 
     shared: tuple[str, ...]
     members: tuple[ScalarPart, ...]
     names: StepNames
-    stream: Stream | None = None
+    nontemporal: NontemporalStore | None = None
     asked: tuple[Read, ...] = ()
     distant: bool = False
 
@@ -127,19 +127,19 @@ class RowsPart:
 
 
 @dataclass(frozen=True)
-class TeamPart:
+class WarpCooperativePart:
     """Scalar stages that threads of a GPU compute together, lanes along contiguous memory (`tiling.plans.teams`).
 
     `across`: lanes lie along what the stages reduce (or fill), inside the loops `rows` that they share, and a team of
     warps does a whole row, one stage after the other. Otherwise lanes lie along all spatial axes, flattened; the first
     stage may reduce, serially or shared out among warps and blocks, and the others take its element as it is done.
-    `fused`: products and additions become one instruction; `leeway` says whether terms come in any order."""
+    `fused`: products and additions become one instruction; `policy` says whether terms come in any order."""
 
     rows: tuple[str, ...]
     members: tuple[Stage, ...]
     names: StepNames
     across: bool
-    leeway: Leeway = field(default_factory=Leeway)
+    policy: FloatPolicy = field(default_factory=FloatPolicy)
     fused: bool = True
 
     @property
@@ -160,7 +160,7 @@ class LiteralPart:
         return f"{'+'.join(self.stages)}: as written"
 
 
-Part: TypeAlias = TensorPart | ScalarPart | RowsPart | TeamPart | LiteralPart
+Part: TypeAlias = TensorPart | ScalarPart | FusedLoopsPart | WarpCooperativePart | LiteralPart
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Otherwise:
     values: dict[str, int]
 
     @cached_property
-    def kept(self) -> dict[Hashable, Any]:
+    def cache(self) -> dict[Hashable, Any]:
         """What was found out about it once, for all rows of the plan that it stands by for."""
         return {}
 

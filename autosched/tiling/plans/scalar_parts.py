@@ -10,7 +10,7 @@ from autosched.ir.variables import condition_vars
 from autosched.logic import Const, Int, affine, all_of, conjuncts, free_vars
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.analysis.running_sums import running_axis
-from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.guards import spatial_formulas, stays_inside
 from autosched.tiling.plans.nest import box_of
 from autosched.tiling.plans.plan import ScalarPart
@@ -25,7 +25,7 @@ def scalar_part(
     stage: Stage,
     names: StepNames,
     dependences: Dependences,
-    leeway: Leeway = Leeway(),
+    policy: FloatPolicy = FloatPolicy(),
     fused: bool = False,
     serial: bool = True,
 ) -> ScalarPart:
@@ -50,7 +50,7 @@ def scalar_part(
         vector = None
     innermost = set(order[len(spatial) :]) == {a.name for a in stage.reduction}
     register = bool(stage.reduction) and innermost and _in_register(program, stage)
-    across = _across(stage, order[len(spatial) :], leeway) if register and free and running is None else None
+    across = _across(stage, order[len(spatial) :], policy) if register and free and running is None else None
     if across is not None:
         order = [n for n in order if n != across] + [across]
     reductions = [a.name for a in stage.reduction]
@@ -66,15 +66,15 @@ def scalar_part(
         rows=inner if across and inner in independent and _may_move(stage, inner) else None,
         blocked=reductions[0] if register and free and alone and vector and stage.init is not None else None,
         running=running,
-        leeway=leeway,
-        fused=fused and leeway.reassociate,
+        policy=policy,
+        fused=fused and policy.reassociate,
     )
 
 
-def _across(stage: Stage, reductions: list[str], leeway: Leeway) -> str | None:
+def _across(stage: Stage, reductions: list[str], policy: FloatPolicy) -> str | None:
     """The reduction axis along which operands lie side by side in memory, if terms may come in any order."""
     op, dtype = stage.assign.op, stage.assign.value.dtype
-    if not leeway.reorders(op, dtype) or (op in ("min=", "max=") and dtype.name not in EXTREMES):
+    if not policy.reorders(op, dtype) or (op in ("min=", "max=") and dtype.name not in EXTREMES):
         return None
     for name in reversed(reductions):
         innermost = name == reductions[-1] and _turns(stage, name)

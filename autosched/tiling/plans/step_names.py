@@ -47,8 +47,8 @@ def blocked_axes(nest: Nest) -> tuple[NestAxis | None, NestAxis | None, NestAxis
     there is none). A register that holds a matrix has rows of its own."""
     tiled = tiled_axes(nest)
     if nest.intrinsic.matrices is not None and len(nest.lanes) > 1:
-        return nest.lanes[-1], nest.lanes[-2], nest.cut
+        return nest.lanes[-1], nest.lanes[-2], nest.blocked_reduction
     rows = [a for a in tiled if not a.intrinsic_axis]
     if not nest.lanes and len(rows) > 1:  # a scalar instruction: two rows play both parts
-        return rows[-1], rows[-2], nest.cut
-    return (nest.lanes[0] if nest.lanes else None), (rows[-1] if rows else None), nest.cut
+        return rows[-1], rows[-2], nest.blocked_reduction
+    return (nest.lanes[0] if nest.lanes else None), (rows[-1] if rows else None), nest.blocked_reduction

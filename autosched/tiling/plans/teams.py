@@ -21,8 +21,8 @@ from autosched.logic import Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.analysis.dependence import Dependences
-from autosched.tiling.plans.float_policy import Leeway
-from autosched.tiling.plans.plan import ScalarPart, TeamPart
+from autosched.tiling.plans.float_policy import FloatPolicy
+from autosched.tiling.plans.plan import ScalarPart, WarpCooperativePart
 from autosched.tiling.plans.scalar_parts import EXTREMES, is_constant, side_by_side
 from autosched.tiling.plans.step_names import StepNames
 
@@ -31,17 +31,17 @@ LEAST_BITS = 8
 
 
 def team_parts(
-    program: Program, parts: Sequence[ScalarPart], dependences: Dependences, leeway: Leeway, join: bool
-) -> list[ScalarPart | TeamPart]:
+    program: Program, parts: Sequence[ScalarPart], dependences: Dependences, policy: FloatPolicy, join: bool
+) -> list[ScalarPart | WarpCooperativePart]:
     """The parts, in order, with those a team can compute as teams; with `join`, runs of them as one, each run as long
     as it can be."""
-    result: list[ScalarPart | TeamPart] = []
+    result: list[ScalarPart | WarpCooperativePart] = []
     at = 0
     while at < len(parts):
-        found: TeamPart | None = None
+        found: WarpCooperativePart | None = None
         for count in range(1, len(parts) - at + 1 if join else 2):
             stages = tuple(p.stage for p in parts[at : at + count])
-            longer = team_part(program, stages, parts[at].names, dependences, leeway)
+            longer = team_part(program, stages, parts[at].names, dependences, policy)
             found = longer or found
             if longer is None and count > 1:
                 break
@@ -51,23 +51,23 @@ def team_parts(
 
 
 def team_part(
-    program: Program, stages: tuple[Stage, ...], names: StepNames, dependences: Dependences, leeway: Leeway
-) -> TeamPart | None:
+    program: Program, stages: tuple[Stage, ...], names: StepNames, dependences: Dependences, policy: FloatPolicy
+) -> WarpCooperativePart | None:
     """The stages as one team's work; None where that cannot be."""
     if not all(_plain(program, s) and _free(s, dependences) for s in stages):
         return None
-    found = _along_rows(stages, names, leeway) or _along_results(stages, names, leeway)
+    found = _along_rows(stages, names, policy) or _along_results(stages, names, policy)
     if found is None or not _stays_with_threads(found):
         return None
     return found
 
 
-def row_axes(part: TeamPart, stage: Stage) -> tuple[Axis, ...]:
+def row_axes(part: WarpCooperativePart, stage: Stage) -> tuple[Axis, ...]:
     """The axes of a member that number rows."""
     return stage.spatial[: len(part.rows)]
 
 
-def inner_axes(part: TeamPart, stage: Stage) -> tuple[Axis, ...]:
+def inner_axes(part: WarpCooperativePart, stage: Stage) -> tuple[Axis, ...]:
     """The axes of a member along which lanes lie: those inside rows, or (not `across`) the spatial ones."""
     if part.across:
         rows = row_axes(part, stage)
@@ -75,14 +75,14 @@ def inner_axes(part: TeamPart, stage: Stage) -> tuple[Axis, ...]:
     return stage.spatial
 
 
-def numbered(part: TeamPart, member: Stage, value: Value) -> Value:
+def numbered(part: WarpCooperativePart, member: Stage, value: Value) -> Value:
     """A value of a member with the axes of rows and of lanes by number: the same for all members."""
     names: dict[str, Int] = {a.name: Var(f".row{n}") for n, a in enumerate(row_axes(part, member))}
     names |= {a.name: Var(f".lane{n}") for n, a in enumerate(inner_axes(part, member))}
     return map_value(value, on_int=lambda i: substitute_int(i, names))
 
 
-def along_lanes(part: TeamPart, member: Stage, value: Value) -> bool:
+def along_lanes(part: WarpCooperativePart, member: Stage, value: Value) -> bool:
     """Whether a value of a member differs between lanes."""
     names: dict[str, Int] = {a.name: Var(f".{a.name}") for a in inner_axes(part, member)}
     return map_value(value, on_int=lambda i: substitute_int(i, names)) != value
@@ -92,27 +92,27 @@ def elements(axes: Sequence[Axis]) -> int:
     return prod(a.extent for a in axes)
 
 
-def reducing(part: TeamPart) -> tuple[Stage, ...]:
+def reducing(part: WarpCooperativePart) -> tuple[Stage, ...]:
     """The members that reduce."""
     return tuple(m for m in part.members if m.reduction)
 
 
-def lane_elements(part: TeamPart) -> int:
+def lane_elements(part: WarpCooperativePart) -> int:
     """Elements along the lanes: of a row, or of the result."""
     return max(elements(inner_axes(part, m)) for m in part.members)
 
 
-def team_rows(part: TeamPart) -> int:
+def team_rows(part: WarpCooperativePart) -> int:
     """Rows of a team that lies along them."""
     return elements(row_axes(part, part.members[0]))
 
 
-def serial_elements(part: TeamPart) -> int:
+def serial_elements(part: WarpCooperativePart) -> int:
     """Terms of each result that threads take one after the other, where lanes lie along results; 1 without a sum."""
     return 1 if part.across else elements(part.members[0].reduction)
 
 
-def whole(part: TeamPart) -> bool:
+def whole(part: WarpCooperativePart) -> bool:
     """Whether all is one reduction (and what follows from its results), which blocks can share."""
     return (
         len(reducing(part)) == 1
@@ -121,10 +121,12 @@ def whole(part: TeamPart) -> bool:
     )
 
 
-def waits_for_memory(program: Program, stage: Stage, dependences: Dependences, target: Target, leeway: Leeway) -> bool:
+def waits_for_memory(
+    program: Program, stage: Stage, dependences: Dependences, target: Target, policy: FloatPolicy
+) -> bool:
     """Whether threads of a team would compute a stage faster than memory brings what it reads: instructions that do
     more at once gain nothing then, and may want elements that are not there (one row of a product)."""
-    if team_part(program, (stage,), StepNames(), dependences, leeway) is None:
+    if team_part(program, (stage,), StepNames(), dependences, policy) is None:
         return False
     main = target.memories[-1].bandwidth_bytes_per_s if target.memories else None
     if not main or "scalar" not in target.rates:
@@ -178,10 +180,10 @@ def _free(stage: Stage, dependences: Dependences) -> bool:
     return not found.of_kind("serial") and spatial <= set(found.of_kind("independent"))
 
 
-def _summed(stage: Stage, leeway: Leeway) -> bool:
+def _summed(stage: Stage, policy: FloatPolicy) -> bool:
     """Whether a reduction's terms may be taken in any order, by several threads."""
     op, dtype = stage.assign.op, stage.assign.value.dtype
-    return leeway.reorders(op, dtype) and (op not in ("min=", "max=") or dtype.name in EXTREMES)
+    return policy.reorders(op, dtype) and (op not in ("min=", "max=") or dtype.name in EXTREMES)
 
 
 def _accumulates(stage: Stage) -> bool:
@@ -193,16 +195,16 @@ def _accumulates(stage: Stage) -> bool:
 # -- lanes along rows -----------------------------------------------------------------------------------------------
 
 
-def _along_rows(stages: tuple[Stage, ...], names: StepNames, leeway: Leeway) -> TeamPart | None:
+def _along_rows(stages: tuple[Stage, ...], names: StepNames, policy: FloatPolicy) -> WarpCooperativePart | None:
     sums = [s for s in stages if s.reduction]
-    if not sums or not all(_summed(s, leeway) and _accumulates(s) for s in sums):
+    if not sums or not all(_summed(s, policy) and _accumulates(s) for s in sums):
         return None
     if len(stages) > 1 and any(s.guards for s in stages):  # what one of them leaves out of a row, another may read
         return None
     if not all(_reads_along(s, s.reduction[-1].name) for s in sums):
         return None
     rows = sums[0].spatial
-    part = TeamPart(tuple(a.name for a in rows), stages, names, True, leeway, leeway.reassociate)
+    part = WarpCooperativePart(tuple(a.name for a in rows), stages, names, True, policy, policy.reassociate)
     lanes: set[Bounds] = set()
     for stage in stages:
         if stage.reduction and len(stage.spatial) != len(rows):
@@ -232,7 +234,7 @@ def _touched(stage: Stage, read: Read) -> int:
 # -- lanes along results --------------------------------------------------------------------------------------------
 
 
-def _along_results(stages: tuple[Stage, ...], names: StepNames, leeway: Leeway) -> TeamPart | None:
+def _along_results(stages: tuple[Stage, ...], names: StepNames, policy: FloatPolicy) -> WarpCooperativePart | None:
     first, *others = stages
     if not first.spatial or any(s.reduction for s in others) or (first.reduction and not _accumulates(first)):
         return None
@@ -240,7 +242,7 @@ def _along_results(stages: tuple[Stage, ...], names: StepNames, leeway: Leeway) 
         return None
     if others and any(s.guards for s in stages if not s.reduction):
         return None
-    return TeamPart((), stages, names, False, leeway, leeway.reassociate)
+    return WarpCooperativePart((), stages, names, False, policy, policy.reassociate)
 
 
 Bounds = tuple[tuple[Int, Int], ...]
@@ -253,7 +255,7 @@ def _bounds(axes: Sequence[Axis]) -> Bounds:
 # -- what passes between stages -------------------------------------------------------------------------------------
 
 
-def _stays_with_threads(part: TeamPart) -> bool:
+def _stays_with_threads(part: WarpCooperativePart) -> bool:
     """Whether members touch what others write in iterations of the same number alone."""
     written = {m.assign.tensor for m in part.members}
     places: dict[str, set[Value]] = {}

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.tiling.space.enumerate import BLOCK, ROOT, Joiner, JoinStage, Prefixes, RulePart, plan_stages
-from autosched.tiling.space.memoize_columns import apiece
-from autosched.tiling.space.partial_columns import Given, WantedError, read_by
+from autosched.tiling.space.memoize_columns import memoize_columns
+from autosched.tiling.space.partial_columns import PartialColumns, WantedError, read_by
 from autosched.tiling.space.table import Columns, tabulate
 from autosched.tiling.space.values import rows_of
 
@@ -148,7 +148,7 @@ class Bounded:
     def _bounds(self, ids: Ids, stage: int) -> tuple[Column, bool]:
         """For prefixes after a stage: seconds that none of their completions takes less than, and whether these are
         what all of them take."""
-        given = Given(self._space, self._known[stage], ids)
+        given = PartialColumns(self._space, self._known[stage], ids)
         total, every = np.zeros(len(ids)), True
         for n, (part, table) in enumerate(zip(self._parts, self._least[stage], strict=True)):
             exact = self._exact(n, part, given)
@@ -160,7 +160,7 @@ class Bounded:
                 total += self._at_least(n, part, given, floor)
         return total, every
 
-    def _at_least(self, n: int, part: Timed, given: Given, floor: Column) -> Column:
+    def _at_least(self, n: int, part: Timed, given: PartialColumns, floor: Column) -> Column:
         """What a part takes at least, its floor being so much: more than that once what moves is decided."""
         reads = self._between[n]
         if part.least is None or reads is None or not reads <= given.positions:
@@ -175,13 +175,13 @@ class Bounded:
         least = part.least
         return None if least is None else read_by_some(self._space, lambda v: least(v, np.zeros(rows_of(v))))
 
-    def _exact(self, n: int, part: Timed, given: Given) -> Column | None:
+    def _exact(self, n: int, part: Timed, given: PartialColumns) -> Column | None:
         """A part's time, where all that it reads is decided."""
         if not self._reads[n] <= given.positions:
             return None
         name = f"time that reads {sorted(self._reads[n])}"
         try:
-            return np.asarray(apiece(given, name, lambda v: (part.exact(v),))[0], np.float64)
+            return np.asarray(memoize_columns(given, name, lambda v: (part.exact(v),))[0], np.float64)
         except WantedError:  # what no row that was seen was asked for
             return None
 
@@ -260,7 +260,7 @@ def read_by_some(space: Space, quantity: Quantity) -> frozenset[int]:
     reads = read_by(space, quantity, int(space.few[0]))
     while True:
         try:
-            quantity(Given(space, reads, space.few))
+            quantity(PartialColumns(space, reads, space.few))
         except WantedError as wanted:
             reads |= wanted.positions
         else:

@@ -15,14 +15,14 @@ from autosched.tiling.space.alike import Alike, Group, Same
 from autosched.tiling.space.bounded import SLACK, BestRows, Bounded, Column, Ids, Timed, Times, read_by_some
 from autosched.tiling.space.enumerate import BLOCK
 from autosched.tiling.space.groups import groups_of
-from autosched.tiling.space.partial_columns import Given, WantedError
+from autosched.tiling.space.partial_columns import PartialColumns, WantedError
 from autosched.tiling.space.space import Space
 
 AT_ONCE = 1 << 11
 """Rows of a group that are looked for at once: of 10,000 best sums of two rows some hundred of each are part."""
 
 
-class Apart:
+class IndependentGroups:
     """A search for the fastest rows of `space`, as `Bounded` is: one of those for each group of decisions that shares
     neither a rule nor a part of the time with the others. `parts` and `seconds` are those of `Bounded`; `alike` are
     groups of other spaces, whose results serve here where they are the same."""
@@ -97,7 +97,7 @@ class Apart:
         mine = [n for n, reads in enumerate(self._reads) if reads <= group and (first or reads & group)]
 
         def seconds(ids: Ids) -> Column:
-            given = Given(self._space, group, ids)
+            given = PartialColumns(self._space, group, ids)
             total = np.zeros(len(ids))
             for n in mine:
                 try:

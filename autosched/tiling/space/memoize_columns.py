@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.space.partial_columns import Given, WantedError, masked, read_by
+from autosched.tiling.space.partial_columns import PartialColumns, WantedError, masked, read_by
 from autosched.tiling.space.values import Values
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
@@ -24,11 +24,11 @@ _WORTH = 2
 """Rows a combination from which on a look-up costs less than working it out again."""
 
 
-def apiece(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
+def memoize_columns(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
     """`quantity(values)`: columns, each of shape (rows,), or numbers. `name` must tell it from other quantities of the
     space: what it was seen to read is remembered under it. Rows that are not known to come from a space are worked out
     one by one."""
-    if not isinstance(values, Values | Given) or values.space is None:
+    if not isinstance(values, Values | PartialColumns) or values.space is None:
         return list(quantity(values))
     space, ids = values.space, values.ids
     if len(ids) < _FEW:
@@ -37,7 +37,7 @@ def apiece(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Co
         space.reads[name] = read_by(space, quantity, int(ids[0]))
     while True:
         reads = space.reads[name]
-        if isinstance(values, Given) and not reads <= values.positions:
+        if isinstance(values, PartialColumns) and not reads <= values.positions:
             raise WantedError(reads)
         keys = masked(space, ids, reads)
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -45,7 +45,7 @@ def apiece(values: Columns, name: str, quantity: Callable[[Columns], Sequence[Co
         if _WORTH * len(heads) > len(ids):
             return list(quantity(values))
         try:
-            found = quantity(Given(space, reads, heads))
+            found = quantity(PartialColumns(space, reads, heads))
         except WantedError as wanted:
             space.reads[name] = reads | wanted.positions
             continue

@@ -1,4 +1,4 @@
-"""`Given`: columns of rows of which some decisions alone are known; whoever asks for more is told what is missing.
+"""`PartialColumns`: columns of rows of which only some decisions are known; asking for more raises `WantedError`.
 
 What a quantity depends on need not be said then: it is evaluated, and what it asks for is found out.
 """
@@ -25,7 +25,7 @@ class WantedError(Exception):
         self.positions = positions
 
 
-class Given(Mapping[str, npt.NDArray[np.int64]]):
+class PartialColumns(Mapping[str, npt.NDArray[np.int64]]):
     """The columns of the rows `ids` that depend on the decisions at `positions` and on nothing else."""
 
     def __init__(self, space: Space, positions: Iterable[int], ids: npt.NDArray[np.int64]) -> None:
@@ -51,7 +51,7 @@ class Given(Mapping[str, npt.NDArray[np.int64]]):
         return len(self.space.names)
 
 
-class Noting(Given):
+class RecordingColumns(PartialColumns):
     """The columns of one row, all of them; `noted` is what those that were asked for depend on."""
 
     def __init__(self, space: Space, row: int) -> None:
@@ -64,10 +64,10 @@ class Noting(Given):
         return column
 
 
-def read_by(space: Space, quantity: Callable[[Given], object], row: int = 0) -> frozenset[int]:
+def read_by(space: Space, quantity: Callable[[PartialColumns], object], row: int = 0) -> frozenset[int]:
     """What a quantity asks for of one row: all that it reads, unless it looks at numbers before it asks for more. To be
     told of one missing decision after the other would be an evaluation each."""
-    noting = Noting(space, row)
+    noting = RecordingColumns(space, row)
     quantity(noting)
     return noting.noted
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import evaluate
-from autosched.tiling.space.partial_columns import Given, WantedError, neighbouring, read_by
+from autosched.tiling.space.partial_columns import PartialColumns, WantedError, neighbouring, read_by
 from autosched.tiling.space.values import digit
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def tabulate(
     """
     positions = read_by(space, quantity)
     while prod(space.radices[p] for p in positions) <= most:
-        given = Given(space, positions, _combinations(space, sorted(positions)))
+        given = PartialColumns(space, positions, _combinations(space, sorted(positions)))
         try:
             column = np.broadcast_to(np.asarray(quantity(given), np.float64), (given.rows,))
         except WantedError as wanted:
@@ -73,7 +73,7 @@ def tabulate(
     return None
 
 
-def _legal(space: Space, given: Given) -> npt.NDArray[np.bool_]:
+def _legal(space: Space, given: PartialColumns) -> npt.NDArray[np.bool_]:
     """Which combinations break no rule that their decisions settle."""
     result = np.ones(given.rows, np.bool_)
     for part in space.parts:

@@ -16,7 +16,7 @@ from autosched.tiling.steps.cpu.edges import APART, apart, conditions, edges, in
 from autosched.tiling.steps.cpu.fills import last_tiles, rounded, runs_on, spans
 from autosched.tiling.steps.cpu.interleave import Interleave, interleave
 from autosched.tiling.steps.cpu.loop_order import ORDERS, loop_order
-from autosched.tiling.steps.cpu.outer_tile_order import lines
+from autosched.tiling.steps.cpu.outer_tile_order import outer_tile_order
 from autosched.tiling.steps.cpu.pack import DIRECT, INTERLEAVED, PADDED, PANEL, PANELS, pack
 from autosched.tiling.steps.cpu.parallel import parallel
 from autosched.tiling.steps.cpu.prefetch import prefetch
@@ -58,10 +58,10 @@ __all__ = [
     "interleave",
     "is_gpu",
     "last_tiles",
-    "lines",
     "loop_order",
     "offered",
     "outer_axes",
+    "outer_tile_order",
     "pack",
     "parallel",
     "part_axes",

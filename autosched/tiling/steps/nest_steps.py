@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.outputs import Written
+from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.step import Step
 from autosched.tiling.steps import (
     StepNames,
     cache_block,
     edges,
     is_gpu,
-    lines,
     loop_order,
+    outer_tile_order,
     pack,
     parallel,
     prefetch,
@@ -26,7 +26,12 @@ from autosched.tiling.steps.spatial.scratchpads import is_spatial, spatial_steps
 
 
 def nest_steps(
-    nest: Nest, target: Target, threads: int, names: StepNames, outputs: tuple[Written, ...] = (), keep: bool = True
+    nest: Nest,
+    target: Target,
+    threads: int,
+    names: StepNames,
+    outputs: tuple[OutputAccess, ...] = (),
+    keep: bool = True,
 ) -> list[Step]:
     """The steps of a tensorized nest, in order: the space of one mapping on this kind of target. `outputs` is what
     it writes, `keep` says whether its own result is among that."""
@@ -42,7 +47,7 @@ def nest_steps(
         unroll(nest, names),
         shared_loads(nest, target, names),
         edges(nest, names),
-        lines(nest, names),
+        outer_tile_order(nest, names),
     ]
     ahead = prefetch(nest, target, threads, names, keep)
     return [*steps, skip(nest, names, tuple(steps)), parallel(nest, threads, names), ahead]

@@ -9,8 +9,8 @@ from math import prod
 
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tiling.plans.outputs import written
-from autosched.tiling.plans.plan import Part, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.outputs import output_accesses
+from autosched.tiling.plans.plan import FusedLoopsPart, Part, ScalarPart, TensorPart, WarpCooperativePart
 from autosched.tiling.space.space import MOST_ROWS
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.nest_steps import nest_steps
@@ -25,12 +25,12 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
     for part in parts:
         match part:
             case TensorPart():
-                steps.append(nest_steps(part.nest, target, threads, part.names, written(part), part.keep))
+                steps.append(nest_steps(part.nest, target, threads, part.names, output_accesses(part), part.keep))
             case ScalarPart(prepared=False):
                 steps.append([scalar_step(part, threads, choices)])
-            case RowsPart():
+            case FusedLoopsPart():
                 steps.append([rows_step(part, threads, choices)])
-            case TeamPart():
+            case WarpCooperativePart():
                 steps.append([team_step(part, program, target, team_choices(parts))])
             case _:
                 pass

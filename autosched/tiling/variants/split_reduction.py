@@ -14,7 +14,7 @@ from autosched.ir.rewrites.split_reduction import Cut, split_reduction
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.scalar_parts import is_constant, side_by_side
 from autosched.tiling.variants.adapted import Variant
 
@@ -27,14 +27,14 @@ MOST = 2
 
 
 def split_programs(
-    program: Program, intrinsics: Sequence[Intrinsic], numerics: str, leeway: Leeway, threads: int = 1
+    program: Program, intrinsics: Sequence[Intrinsic], numerics: str, policy: FloatPolicy, threads: int = 1
 ) -> Iterator[Variant]:
     """A variant for each sum along which all operands lie side by side, and each instruction that adds up groups."""
     if threads > 1:
-        yield from _stretches(program, threads, leeway)
+        yield from _stretches(program, threads, policy)
     for stage in program.stages:
         axis = _along(program, stage)
-        if axis is None or not leeway.reorders(stage.assign.op, stage.assign.value.dtype):
+        if axis is None or not policy.reorders(stage.assign.op, stage.assign.value.dtype):
             continue
         fitting = [i for i in intrinsics if _groups(i) is not None and _takes(i, program, stage)]
         fitting.sort(key=lambda i: -i.operations)
@@ -53,14 +53,14 @@ def split_programs(
                 yield Variant(found.after, matches, (found.name,), {name: mapping.adapted((found.name,), proved)})
 
 
-def _stretches(program: Program, threads: int, leeway: Leeway) -> Iterator[Variant]:
+def _stretches(program: Program, threads: int, policy: FloatPolicy) -> Iterator[Variant]:
     """Long sums with fewer results than threads, one stretch a thread."""
     for stage in program.stages:
         constant = all(is_constant(a) for a in stage.axes)
         if not constant or not stage.reduction or prod(a.extent for a in stage.spatial) >= threads:
             continue
         axis = max(stage.reduction, key=lambda a: a.extent)
-        if axis.extent >= LONG and leeway.reorders(stage.assign.op, stage.assign.value.dtype):
+        if axis.extent >= LONG and policy.reorders(stage.assign.op, stage.assign.value.dtype):
             found = split_reduction(program, stage, axis.name, Cut(threads, inside=False))
             if found is not None:
                 yield Variant(found.after, (), (found.name,))

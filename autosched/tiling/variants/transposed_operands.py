@@ -19,10 +19,10 @@ from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.steps.gpu.operand_paths import contiguous_along
 from autosched.tiling.variants.adapted import Variant
 
-TURNED_BITS = 16
+TRANSPOSED_BITS = 16
 
 
-def turned_programs(program: Program, matches: Sequence[Match], numerics: str) -> Iterator[Variant]:
+def transposed_programs(program: Program, matches: Sequence[Match], numerics: str) -> Iterator[Variant]:
     """A variant for each stage of which an instruction asks for rows along another axis than a tensor's."""
     by_stage: dict[str, list[match_types.Mapping]] = {}
     for found in matches:
@@ -46,17 +46,17 @@ def _asked(intrinsic: Intrinsic) -> dict[str, str]:
     """Operands that lie along an axis of the instruction and that nothing turns on their way: those that it reads from
     shared memory, and those whose elements are too narrow for `ldmatrix`, which turns 16 bits."""
     kept = from_shared(intrinsic)
-    narrow = {o.name for o in intrinsic.inputs if o.dtype.bits < TURNED_BITS}
+    narrow = {o.name for o in intrinsic.inputs if o.dtype.bits < TRANSPOSED_BITS}
     return {o: axis for o, axis in contiguous_along(intrinsic).items() if o in kept or o in narrow}
 
 
 def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
     """How many points the instruction computes for each of the program's, fewest first; then the longest depth."""
-    spare = 1.0
+    padding = 1.0
     for extent, whole in mapping.padding.values():
-        spare *= whole / extent
+        padding *= whole / extent
     along = set(contiguous_along(mapping.intrinsic).values())
-    return spare, -prod(extent for x, (extent, _) in mapping.padding.items() if x in along)
+    return padding, -prod(extent for x, (extent, _) in mapping.padding.items() if x in along)
 
 
 def _lying_across(mapping: match_types.Mapping) -> dict[Read, int]:

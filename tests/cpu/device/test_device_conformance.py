@@ -14,8 +14,8 @@ from autosched.machine.detect import usable_cpus
 from autosched.machine.host import host_features
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.schedule import Candidate
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")
 

@@ -23,8 +23,8 @@ from autosched.machine.catalogue import load_target
 from autosched.machine.host import host_features
 from autosched.machine.probes import issue_loop
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.schedule import Candidate
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="child processes need POSIX")

@@ -19,7 +19,7 @@ from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
 from autosched.machine.target import Target
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 def on_an_instruction(program: Program, target: Target) -> list[Candidate]:

@@ -24,7 +24,7 @@ import autosched
 from autosched.costmodel.protocol import CostModel
 from autosched.device.protocol import Device
 from autosched.search import SearchSpace, Strategy
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 PAGE = ROOT / "docs" / "python.md"
 BLOCKS = re.findall(r"^```([a-z]+)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

@@ -22,7 +22,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.space.request import request
 from autosched.tiling.variants.conditional import candidates_of
-from autosched.tiling.variants.transposed_operands import turned_programs
+from autosched.tiling.variants.transposed_operands import transposed_programs
 
 H200 = load_target("nvidia-h200")
 
@@ -106,7 +106,7 @@ def test_pixels_are_encoded_by_the_launcher():
 def test_constants_are_turned_once():
     program = resolve("matmul", {"m": 64, "n": 32, "k": 96, "t": "s8", "acc": "s32"})
     found = match(program, usable(Catalogue.builtin(), H200, "cuda", ["wgmma.m64n16k32.s8.s8.s32"]))
-    (variant,) = turned_programs(program, found, "reassociated")
+    (variant,) = transposed_programs(program, found, "reassociated")
     assert variant.program.prepared == ("B_turned",)
     plan = make_plans(variant.program, H200, variant.certified(candidates_of(variant.matches)))[0]
     row = request(plan.space, {"copy": "TMA", "stages": 2, "swizzle": "32 B"}).row

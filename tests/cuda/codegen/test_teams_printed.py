@@ -23,7 +23,7 @@ from autosched.logic import Var
 from autosched.machine.target import Target
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.request import request
 
@@ -136,7 +136,7 @@ def f(X: f32[n], Y: f32[n], *, n=256):
     for i in range(n):
         Y[i] = {function}(X[i])
 """)
-    source = printed(make_plans(program, target, {}, 1, Leeway(formulas=formulas_of(known)))[0], {"vector": 4})
+    source = printed(make_plans(program, target, {}, 1, FloatPolicy(formulas=formulas_of(known)))[0], {"vector": 4})
     assert f"approximate_{function}_f32" in source.text
     assert ("autosched/math.cuh" in source.headers, "power_of_two(t)" in source.text) == (function == "exp",) * 2
     assert "double" not in source.text

@@ -6,7 +6,7 @@ from autosched.device.cuda.build import printed
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.baseline import literal_plan, measure_baseline
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 TARGET = load_target("nvidia-h200")
 

@@ -12,8 +12,8 @@ from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.schedule import Candidate
 from autosched.tiling.variants.conditional import candidates_of
 
 ARCH, WHY = card()

@@ -9,9 +9,9 @@ from autosched.ir import parse, resolve
 from autosched.machine.catalogue import load_target
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.plans.float_policy import Leeway
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.plans.float_policy import FloatPolicy
 
 ARCH, WHY = card()
 pytestmark = pytest.mark.skipif(ARCH != "sm_90", reason=WHY or f"these rows are for sm_90, and the card is {ARCH}")
@@ -28,7 +28,7 @@ PROGRAMS = {
 
 
 def plan_of(program):
-    return make_plans(program, load_target("nvidia-h200"), {}, 1, Leeway(formulas=FORMULAS))[0]
+    return make_plans(program, load_target("nvidia-h200"), {}, 1, FloatPolicy(formulas=FORMULAS))[0]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

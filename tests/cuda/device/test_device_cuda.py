@@ -16,7 +16,7 @@ from autosched.device.protocol import Build
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.baseline import literal_plan
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 ARCH, WHY = card()
 pytestmark = pytest.mark.skipif(ARCH is None, reason=WHY)

@@ -17,7 +17,7 @@ from autosched.device.protocol import Build
 from autosched.errors import UsageError
 from autosched.ir import parse
 from autosched.search.tuning.baseline import literal_plan
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 N = 64
 PROGRAM = """

@@ -12,13 +12,13 @@ from autosched.costmodel.analytic.clock import clock
 from autosched.costmodel.analytic.gpu import gpu_elementwise as clock_team
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
-from autosched.tiling.plans.plan import Plan, TeamPart
+from autosched.tiling.plans.plan import Plan, WarpCooperativePart
 
 
 def team_plan() -> Plan:
     program = workload("depthwise_conv2d", h=14, w=14, c=32)
     plans = plans_of(program, load_target("nvidia-h100"))
-    return next(p for p in plans if any(isinstance(part, TeamPart) for part in p.parts))
+    return next(p for p in plans if any(isinstance(part, WarpCooperativePart) for part in p.parts))
 
 
 def test_subscripts_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from conformance.synthetic import make_plan
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.processes.background_build import AHEAD, BackgroundBuilds
 from autosched.device.protocol import Build, Draft
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 PLAN = make_plan("a")
 

@@ -20,8 +20,8 @@ from autosched.device.processes.claimable_build import ClaimableBuild, PickledPl
 from autosched.device.protocol import Build
 from autosched.errors import MissingError
 from autosched.machine.catalogue import load_target
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 
 NOWHERE = Candidate(make_plan("nowhere"), 0)
 

@@ -31,7 +31,7 @@ from autosched.search.tuning import tune as tuning_of
 from autosched.search.tuning.deadline import Deadline, briefly
 from autosched.search.tuning.tune import tune
 from autosched.store import Measurement, SqliteStore
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms here")
 LONG_S = 600.0

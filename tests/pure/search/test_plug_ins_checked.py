@@ -23,7 +23,7 @@ from autosched.search import SearchSpace, registry
 from autosched.search.space.space import Rows
 from autosched.search.tuning.final import raced_by_device
 from autosched.store import Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 TIMES: list[Any] = [math.nan, -1.0, math.inf, 0.0, None, "fast", True, -math.inf]
 GOOD = Measurement("ok", 1e-9, (1e-9,), 0.0)

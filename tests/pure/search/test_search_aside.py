@@ -17,7 +17,7 @@ from autosched.device.processes.claimable_build import ClaimableBuild
 from autosched.device.protocol import Build
 from autosched.search import Result, SearchSpace, Stopwatch, Study, open_study, run
 from autosched.store import Measurement, SqliteStore
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 T = TypeVar("T")
 SPACE = SearchSpace([make_plan("a", tiles=4), make_plan("b", 1.3, tiles=4)], clock)

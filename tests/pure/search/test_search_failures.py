@@ -15,7 +15,7 @@ from autosched.errors import MissingError, NoScheduleError, StoreError, WrongRes
 from autosched.search import SearchSpace
 from autosched.search.events import WorkerDied
 from autosched.store import Measurement, SqliteStore, Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 def test_failures_are_trials_of_their_kind() -> None:

@@ -21,7 +21,7 @@ from autosched.search.space.scores import Scores
 from autosched.search.space.space import SearchSpace
 from autosched.search.tuning.tune import tune
 from autosched.store import SqliteStore
-from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.independent_groups import IndependentGroups
 
 NUMBERS = np.arange(5, dtype=np.int64)
 
@@ -110,7 +110,7 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.times = 0
         watched: tuple[tuple[Any, str], ...] = (
-            (laid_out, "lay_out"), (Apart, "__init__"), (Scores, "__init__"), (space, "tabulate"),
+            (laid_out, "lay_out"), (IndependentGroups, "__init__"), (Scores, "__init__"), (space, "tabulate"),
         )  # fmt: skip
         for where, name in watched:
             monkeypatch.setattr(where, name, self._counting(getattr(where, name)))

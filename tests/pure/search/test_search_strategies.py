@@ -24,7 +24,7 @@ from autosched.search.space.space import Rows
 from autosched.search.strategy.memory import Memory, draw
 from autosched.search.strategy.portfolio import Portfolio
 from autosched.store.records import Measurement, Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 

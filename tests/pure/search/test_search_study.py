@@ -19,7 +19,7 @@ from autosched.errors import NoScheduleError, StoreError, UsageError
 from autosched.search import Result, SearchSpace, Stopwatch, open_study
 from autosched.search.events import NewBest, Stopped, StudyOpened, TrialDone
 from autosched.store import Measurement, SqliteStore
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 def test_a_run_and_its_events() -> None:

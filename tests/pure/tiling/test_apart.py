@@ -17,7 +17,7 @@ from autosched.tiling.space.alike import Alike
 from autosched.tiling.space.bounded import Timed
 from autosched.tiling.space.counting import counted
 from autosched.tiling.space.groups import groups_of
-from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
@@ -72,8 +72,8 @@ def test_the_best_rows_are_those_of_a_full_sort(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("autosched.tiling.space.space._FEW", seen)
         patch.setattr(apart, "AT_ONCE", at_once)
-        found = Apart(space, timed, total, block).best(k)
-        search = Apart(space, timed, total, block)
+        found = IndependentGroups(space, timed, total, block).best(k)
+        search = IndependentGroups(space, timed, total, block)
         near = search.best(k, near=(3, 1.5))
         again = search.best(k)
     assert found.proved
@@ -85,7 +85,7 @@ def test_the_best_rows_are_those_of_a_full_sort(
     assert len(near.seconds) >= len(close)
     assert np.allclose(near.seconds, every[: len(near.seconds)])  # no faster one is missing
     if k < len(every):
-        fewer = Apart(space, timed, total, block).best(k, float(every[k // 2]))
+        fewer = IndependentGroups(space, timed, total, block).best(k, float(every[k // 2]))
         assert np.allclose(fewer.seconds, every[:k][every[:k] <= every[k // 2]])
 
 
@@ -142,7 +142,7 @@ def test_a_group_that_another_space_has_too_is_searched_once(
                 return np.asarray(sum(p.exact(values) for p in parts), np.float32)
 
             ids = where.enumerate().ids
-            found = Apart(where, parts, total, alike=alike).best(k)
+            found = IndependentGroups(where, parts, total, alike=alike).best(k)
             assert where.legal(found.ids).all()
             assert np.array_equal(found.seconds, total(found.ids))
             if some > 1 or weight == 1.0:  # one row may not show that they differ: only a good row is left out then
@@ -154,7 +154,7 @@ def test_the_best_sums_are_made_of_few_rows_of_each_group() -> None:
     space = Space("s", [Step("s", decisions)])
     timed = [Timed(lambda v: v["a"] + 3.0 * v["b"], lambda v: v["a"] * 1.0),
              Timed(lambda v: v["c"] + 5.0 * v["d"], lambda v: v["c"] * 1.0)]  # fmt: skip
-    search = Apart(space, timed, lambda ids: np.asarray(sum(t.exact(space.values(ids)) for t in timed)))
+    search = IndependentGroups(space, timed, lambda ids: np.asarray(sum(t.exact(space.values(ids)) for t in timed)))
     every = np.sort(
         np.add.outer(*(np.sort((np.arange(1, 65)[:, None] + w * np.arange(1, 65)).ravel()) for w in (3.0, 5.0))).ravel()
     )
@@ -173,7 +173,7 @@ def test_samples_are_of_legal_rows_with_their_times(case: tuple[Space, list[Time
 
     legal, alike = space.enumerate().ids, Alike()
     for where in (space, Space("again", space.steps)):
-        search = Apart(where, timed, total, alike=alike)
+        search = IndependentGroups(where, timed, total, alike=alike)
         drawn = search.sampled(4000, np.random.default_rng(seed))
         if drawn is None:
             continue  # nothing is legal, or groups are tied
@@ -195,7 +195,7 @@ def test_what_is_the_same_is_not_looked_at_again() -> None:
         def total(ids: Any, space: Space = space) -> Any:
             return np.asarray(sum(t.exact(space.values(ids)) for t in timed), np.float32)
 
-        search = Apart(space, timed, total, alike=alike)
+        search = IndependentGroups(space, timed, total, alike=alike)
         assert search.best(5).seconds[0] == 3.0
         looked.append(search.looked_at)
     assert looked[0] > 0
@@ -212,7 +212,7 @@ def test_groups_that_differ_by_a_number_and_by_what_no_time_reads_are_searched_o
     def total(ids: Any) -> Any:
         return np.asarray(sum(t.exact(space.values(ids)) for t in timed), np.float32)
 
-    search = Apart(space, timed, total, alike=Alike())
+    search = IndependentGroups(space, timed, total, alike=Alike())
     found = search.best(300)
     ids = space.enumerate().ids
     assert np.array_equal(found.seconds, np.sort(total(ids))[:300])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autosched.logic import Var
-from autosched.tiling.space.memoize_columns import apiece
+from autosched.tiling.space.memoize_columns import memoize_columns
 from autosched.tiling.space.partial_columns import masked
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
@@ -34,7 +34,7 @@ def quantity(v: Mapping[str, Any]) -> tuple[Any, Any]:
 def test_once_a_combination_is_row_by_row(rows: Any) -> None:
     for ids in (rows, rows[:7], rows[SPACE.size // 2 :], rows[:0]):
         values = SPACE.values(ids)
-        for found, wanted in zip(apiece(values, "q", quantity), quantity(values), strict=True):
+        for found, wanted in zip(memoize_columns(values, "q", quantity), quantity(values), strict=True):
             assert np.array_equal(found, np.broadcast_to(wanted, found.shape))
 
 
@@ -45,7 +45,7 @@ def test_few_combinations_are_worked_out() -> None:
         seen.append(len(v["ab"]))
         return (v["ab"],)
 
-    apiece(SPACE.values(np.arange(SPACE.size)), "counted", counted)
+    memoize_columns(SPACE.values(np.arange(SPACE.size)), "counted", counted)
     assert seen == [1, 6]  # one row to see what is read, then each combination
     assert {SPACE.decisions[p].name for p in SPACE.reads["counted"]} == {"a", "b"}
 
@@ -61,4 +61,4 @@ def test_masked_rows_keep_what_was_named() -> None:
 
 def test_plain_columns_are_worked_out_as_they_are() -> None:
     columns = {"ab": np.array([4, 20]), "k": np.array([10, 10]), "c": np.array([1, 2]), "a": np.array([0, 1])}
-    assert [c.tolist() for c in apiece(columns, "q", quantity)] == [[5, 22], [0.0, 2.0]]
+    assert [c.tolist() for c in memoize_columns(columns, "q", quantity)] == [[5, 22], [0.0, 2.0]]

@@ -22,7 +22,7 @@ from autosched.search.space.top_k import Unlisted
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.bounded import Bounded, Timed, timed
-from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.space import Space
 from autosched.tiling.space.values import rows_of
 from autosched.tiling.step import Decision, Rule, Step
@@ -187,7 +187,8 @@ def test_nothing_better_is_dropped(case: tuple[Space, list[Timed]], k: int, bloc
 def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unlisted, "AT_LEAST", 1)
     plan = plans("border")[0]
-    search = Apart(plan.space, timed(parts(plan), floors(plan), leasts(plan)), lambda ids: seconds(plan, ids))
+    parts_of_time = timed(parts(plan), floors(plan), leasts(plan))
+    search = IndependentGroups(plan.space, parts_of_time, lambda ids: seconds(plan, ids))
     rows = Unlisted(search)
     many, seconds_of = rows.best(400)
     looked = search.looked_at
@@ -196,7 +197,7 @@ def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch)
     assert search.looked_at == looked
     assert len(rows.best(500)[0]) == 500
     assert search.looked_at > looked
-    others = Unlisted(Apart(plan.space, search._parts, lambda ids: seconds(plan, ids)))
+    others = Unlisted(IndependentGroups(plan.space, search._parts, lambda ids: seconds(plan, ids)))
     near = others.near(300, np.inf, 20, 1.1)
     assert np.array_equal(others.best(len(near.ids))[0], near.ids)
     assert np.array_equal(others.best(500)[1], rows.best(500)[1])

@@ -10,7 +10,7 @@ import pytest
 import autosched
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
-from autosched.tiling.planner.rejections import by_reason, left_out
+from autosched.tiling.planner.rejections import by_reason, rejections
 
 BYTES = {"m": 64, "n": 64, "k": 64, "a": "u8", "b": "s8", "acc": "s32"}
 SAID = {
@@ -30,7 +30,7 @@ SAID = {
 def test_what_is_left_out_has_a_reason(name: str) -> None:
     target, options, intrinsic, said = SAID[name]
     request, matches, plans = _planned(target, options.get("conditions", "guard"))
-    found = left_out(matches, plans, request.target, request.conditions)
+    found = rejections(matches, plans, request.target, request.conditions)
     assert any(x.intrinsic == intrinsic and said in x.reason for x in found), found
     mappings = sum(len(m.mappings) for m in matches)
     planned = {(m.intrinsic.name, str(m.axes), str(m.operands)) for p in plans for m in p.mappings}

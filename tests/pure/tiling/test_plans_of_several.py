@@ -16,7 +16,7 @@ from autosched.search.space.space import SearchSpace
 from autosched.tiling.planner.nests import MOST_PLANS
 from autosched.tiling.space.bounded import Timed
 from autosched.tiling.space.counting import HUGE, counted
-from autosched.tiling.space.independent_groups import Apart
+from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.part_steps import numbered
@@ -94,7 +94,7 @@ def test_two_products_on_a_gpu_are_laid_out_and_ranked_without_a_list(monkeypatc
     assert plan.space.legal(rows.ids).all()
     assert np.array_equal(laid.analytic(rows), found)
     timed = [Timed(*both) for both in zip(parts(plan), floors(plan), strict=True)]
-    search = Apart(plan.space, timed, lambda ids: laid.analytic(Rows.of(0, ids)))
+    search = IndependentGroups(plan.space, timed, lambda ids: laid.analytic(Rows.of(0, ids)))
     best = search.best(2000)
     assert best.proved
     assert search.looked_at < 1e7

@@ -17,8 +17,8 @@ from autosched.costmodel.analytic.clock import clock
 from autosched.errors import AutoschedError
 from autosched.ir import parse, workload
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planner.plan_program import leeway_of
-from autosched.tiling.plans.plan import RowsPart, ScalarPart
+from autosched.tiling.planner.plan_program import float_policy_of
+from autosched.tiling.plans.plan import FusedLoopsPart, ScalarPart
 from autosched.tiling.steps.scalar.scalar_steps import VECTOR
 
 
@@ -65,12 +65,12 @@ def test_bits_are_kept_where_they_must_be() -> None:
     assert disagreement(plan, covering_rows(plan), exact) is None
     assert all(p.across is None for p in plan.parts if isinstance(p, ScalarPart))
     calls = workload("softmax")  # programs without calls are given no formulas at all
-    assert not leeway_of(calls, machine(), Catalogue.builtin(), "bitwise").formulas
-    assert leeway_of(calls, machine(), Catalogue.builtin(), "reassociated").formulas
+    assert not float_policy_of(calls, machine(), Catalogue.builtin(), "bitwise").formulas
+    assert float_policy_of(calls, machine(), Catalogue.builtin(), "reassociated").formulas
 
 
 def test_rows_share_loops_only_where_nothing_crosses_rows() -> None:
-    joined = next(p for p in scalar_plans(program("rows")) if isinstance(p.parts[0], RowsPart))
+    joined = next(p for p in scalar_plans(program("rows")) if isinstance(p.parts[0], FusedLoopsPart))
     assert joined.name == "M+S+Y: rows of i"
     crossing = parse(
         """
@@ -85,7 +85,7 @@ def crossing(X: f32[m, n], S: f32[m], Y: f32[m, n], *, m=6, n=20):
 """,
         filename="f.py",
     )
-    assert not any(isinstance(part, RowsPart) for plan in scalar_plans(crossing) for part in plan.parts)
+    assert not any(isinstance(part, FusedLoopsPart) for plan in scalar_plans(crossing) for part in plan.parts)
 
 
 def test_a_formula_stands_for_the_library_where_the_row_says_so() -> None:

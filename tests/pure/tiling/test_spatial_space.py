@@ -18,8 +18,8 @@ from autosched.costmodel.analytic.clock import clock
 from autosched.device.simulator.spatial.spatial_model import START_SECONDS
 from autosched.device.simulator.verify.verify import Verifier
 from autosched.machine.catalogue import load_target
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 
 GEMMINI = load_target("gemmini")
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}

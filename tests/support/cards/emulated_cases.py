@@ -26,7 +26,7 @@ from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.request import request
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.conditional import candidates_of
-from autosched.tiling.variants.transposed_operands import turned_programs
+from autosched.tiling.variants.transposed_operands import transposed_programs
 
 GENERATIONS = ("sm_61", "sm_70", "sm_72", "sm_75")
 """Those before asynchronous copies."""
@@ -61,7 +61,7 @@ class Case:
         found = match(program, usable(CATALOGUE, target, "simulator", [self.only]), self.numerics)
         if not self.turned and not self.blocks:
             return make_plans(program, target, candidates_of(found), 1)
-        rewritten = turned_programs if self.turned else block_diagonal_programs
+        rewritten = transposed_programs if self.turned else block_diagonal_programs
         variant, *_ = rewritten(program, found, self.numerics)
         return make_plans(variant.program, target, variant.certified(candidates_of(variant.matches)), 1)
 

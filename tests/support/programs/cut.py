@@ -50,7 +50,7 @@ def cut_plan(name: str, threads: int = 1) -> Plan:
 
 def cut_rows(plan: Plan, count: int, seed: int = 0, **wanted: int) -> list[int]:
     """Legal rows with several blocks of the reduction, and these values."""
-    cut = plan.tensor_parts[0].nest.cut
+    cut = plan.tensor_parts[0].nest.blocked_reduction
     assert cut is not None
     ids = plan.space.enumerate().ids
     values = plan.space.values(ids)

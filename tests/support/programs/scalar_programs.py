@@ -11,20 +11,21 @@ from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import Plan
 
 SSE = machine(frozenset(), registers=16, vector_bytes=16)
 
 
-def functions() -> Leeway:
+def functions() -> FloatPolicy:
     """What `reassociated` leaves open, with the built-in functions."""
-    return Leeway(formulas=formulas_of(Catalogue.builtin().of_isa(kind="function")))
+    return FloatPolicy(formulas=formulas_of(Catalogue.builtin().of_isa(kind="function")))
 
 
 def scalar_plans(program: Program, target: Target | None = None, threads: int = 1, exact: bool = False) -> list[Plan]:
     """The plans of a program whose stages no instruction fits."""
-    return make_plans(program, target or machine(), {}, threads, Leeway(reassociate=False) if exact else functions())
+    policy = FloatPolicy(reassociate=False) if exact else functions()
+    return make_plans(program, target or machine(), {}, threads, policy)
 
 
 ROWS = """

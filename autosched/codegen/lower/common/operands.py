@@ -90,7 +90,7 @@ class MemorySource:
                 index = (*index[: self.how.dim], group, *index[self.how.dim + 1 :], member)
             index = (*self.part.owners, *index)
         elif not self.inside:
-            still = {name: place for a in mine for name, place in a.still(at[a.name].unit).items()}
+            still = {name: place for a in mine for name, place in a.unit_constant_axes(at[a.name].unit).items()}
             valid.append(substitute_bool(nest.guarded[self.operand], axes | still))
         return Read(self.buffer.name, index, dtype), all_of(*valid)
 

@@ -95,7 +95,7 @@ class RegisterTile:
         self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
         self.alike: Places = {}
         self.transposer = None if self.owner else store_transposer(self.nest, ctx)
-        self.cut = self.nest.cut if part.scheme == "cpu" else self.nest.depth
+        self.cut = self.nest.blocked_reduction if part.scheme == "cpu" else self.nest.depth
         self.next = next_block(self.nest, self.names, ctx.values)
 
     def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
@@ -179,10 +179,10 @@ class RegisterTile:
 
     def drop(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
         """Where a guard over spatial axes does not hold, accumulators take back what they started with."""
-        if self.nest.summed == TRUE:
+        if self.nest.accumulate_mask == TRUE:
             return ()
         axes, _ = self.output(at)
-        counted = substitute_bool(self.nest.summed, axes)
+        counted = substitute_bool(self.nest.accumulate_mask, axes)
         if LANE not in free_vars(counted) and not self.owner:
             return self.started(at, counts, first, lambda value: value, ~counted)
         return self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))

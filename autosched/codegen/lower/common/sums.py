@@ -56,9 +56,10 @@ def sums(part: TensorPart, ctx: Context, threads: int) -> Sums | None:
 
 def held(nest: Nest, names: StepNames, values: Mapping[str, int]) -> bool:
     """Whether a row's sums are kept apart between its blocks."""
-    if nest.cut is None or nest.intrinsic.matrices is not None or vectorises(nest, nest.intrinsic.accumulator.name):
+    own = nest.intrinsic
+    if nest.blocked_reduction is None or own.matrices is not None or vectorises(nest, own.accumulator.name):
         return False
-    return 0 < values[names.block(nest.cut)] < nest.cut.units
+    return 0 < values[names.block(nest.blocked_reduction)] < nest.blocked_reduction.units
 
 
 __all__ = ["Sums", "sums"]

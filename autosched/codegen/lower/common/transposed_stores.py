@@ -25,12 +25,12 @@ from autosched.ir.variables import value_vars
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest import Nest, NestAxis
-from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, chunks, turning_row
+from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, chunks, transposed_row
 
 
 def store_transposer(nest: Nest, ctx: Context) -> StoreTransposer | None:
     """What turns the stores of a nest; None where there is nothing to turn."""
-    row = turning_row(nest)
+    row = transposed_row(nest)
     return None if row is None else StoreTransposer(ctx, row, nest.intrinsic.accumulator.elements)
 
 

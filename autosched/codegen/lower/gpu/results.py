@@ -34,7 +34,7 @@ from autosched.ir.value import Arith, Read, Value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.outputs import written
+from autosched.tiling.plans.outputs import output_accesses
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps.gpu.block_results import BULK_STORE, DIRECT, row_axis
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
@@ -52,7 +52,7 @@ class TileResults:
     def __init__(self, part: TensorPart, grid: TileGrid, ctx: Context) -> None:
         self.part, self.nest, self.grid, self.ctx = part, part.nest, grid, ctx
         self.kind = ctx.values.get(grid.names("epilogue"), DIRECT)
-        self.output = written(part)[-1]
+        self.output = output_accesses(part)[-1]
         self.tensor = self.output.tensor
         self.tile: Buffer | None = None
         if self.kind != DIRECT:

@@ -43,9 +43,9 @@ from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import elements, lane_elements
-from autosched.tiling.steps.scalar.team_transpose import turned
+from autosched.tiling.steps.scalar.team_transpose import team_transpose
 
 OTHER = Var("other")
 MOST_WARPS, MOST_UNDER_WAY = 8, 8
@@ -54,10 +54,10 @@ FEW_STEPS = 16
 """Terms of a warp, at most, that are expanded."""
 
 
-def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
+def lower_column_team(part: WarpCooperativePart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
     """One grid; two where blocks share the sums."""
     tile = ctx.values.get(part.names("tile"), 0)
-    if tile and (found := turned(part)) is not None:
+    if tile and (found := team_transpose(part)) is not None:
         return lower_transposed(part, ctx, team, tile, found)
     part = with_formulas(part)
     stage = part.members[0]
@@ -82,7 +82,7 @@ def lower_column_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, .
 class Columns:
     """One part under one row of its space."""
 
-    def __init__(self, part: TeamPart, ctx: Context, team: Team) -> None:
+    def __init__(self, part: WarpCooperativePart, ctx: Context, team: Team) -> None:
         self.part, self.ctx, self.team = part, ctx, team
         self.registers = TeamRegisters(ctx, team.warps * team.rows, team)
         self.extent = lane_elements(part)

@@ -48,7 +48,7 @@ from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value
 from autosched.ir.variables import value_vars
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, minimum
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import inner_axes, lane_elements, row_axes, team_rows
 from autosched.tiling.steps.scalar.shared_along_row import kept_values
 from autosched.tiling.steps.scalar.team_steps import lane_reads, shared_reads
@@ -56,9 +56,9 @@ from autosched.tiling.steps.scalar.team_steps import lane_reads, shared_reads
 Work = Callable[[Bool], Sequence[Stmt]]
 
 
-def lower_row_team(part: TeamPart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
+def lower_row_team(part: WarpCooperativePart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
     """One grid; two where blocks share a row's reduction."""
-    formulas, kept = part.leeway.formulas, kept_values(part) if team.hold else {}
+    formulas, kept = part.policy.formulas, kept_values(part) if team.hold else {}
     part = with_formulas(part)
     if team.split == 1:
         common = {n: tuple(apply_formulas(v, formulas) for v in values) for n, values in kept.items()}
@@ -84,7 +84,7 @@ class RowTeam:
 
     def __init__(
         self,
-        part: TeamPart,
+        part: WarpCooperativePart,
         ctx: Context,
         team: Team,
         partial: str | None = None,

@@ -39,13 +39,13 @@ from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import lane_elements, lies_inside
 
 Place = tuple[int, ...]
 
 
-def lower_per_thread(part: TeamPart, ctx: Context, team: Team) -> Stmt:
+def lower_per_thread(part: WarpCooperativePart, ctx: Context, team: Team) -> Stmt:
     """One grid; all terms of a sum are written out."""
     return _Apiece(with_formulas(part), ctx, team).summed()
 
@@ -54,7 +54,7 @@ def lower_per_thread(part: TeamPart, ctx: Context, team: Team) -> Stmt:
 class _Apiece:
     """One part under one row of its space. `held` says which register has an element, by where it was loaded."""
 
-    part: TeamPart
+    part: WarpCooperativePart
     ctx: Context
     team: Team
     held: dict[tuple[Read, Bool], Read] = field(default_factory=dict)

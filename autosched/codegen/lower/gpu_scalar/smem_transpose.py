@@ -32,19 +32,21 @@ from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import elements
-from autosched.tiling.steps.scalar.team_transpose import Turned
+from autosched.tiling.steps.scalar.team_transpose import TeamTranspose
 
 
-def lower_transposed(part: TeamPart, ctx: Context, team: Team, tile: int, found: Turned) -> tuple[Stmt, ...]:
+def lower_transposed(
+    part: WarpCooperativePart, ctx: Context, team: Team, tile: int, found: TeamTranspose
+) -> tuple[Stmt, ...]:
     """One grid of tiles."""
     shape = Team(team.lanes, tile // team.lanes, 1, min(team.warps, tile))
     return (_Tiles(with_formulas(part), ctx, shape, tile, found).emit(),)
 
 
 class _Tiles:
-    def __init__(self, part: TeamPart, ctx: Context, team: Team, tile: int, found: Turned) -> None:
+    def __init__(self, part: WarpCooperativePart, ctx: Context, team: Team, tile: int, found: TeamTranspose) -> None:
         self.part, self.ctx, self.team, self.tile, self.found = part, ctx, team, tile, found
         self.lines = tile // team.warps  # of a tile, that one warp takes
         self.registers = TeamRegisters(ctx, team.warps, team)

@@ -23,7 +23,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.steps.scalar.results_per_thread import apiece_axes, apiece_name
 
 WARP, BLOCK, CHUNK, SHARE = Var("warp"), Var("block"), Var("chunk"), Var("share")
@@ -52,7 +52,7 @@ class Team:
         return self.vector * self.lanes
 
 
-def team_of(part: TeamPart, values: Mapping[str, int], lanes: int) -> Team:
+def team_of(part: WarpCooperativePart, values: Mapping[str, int], lanes: int) -> Team:
     def value(name: str) -> int:
         return values.get(part.names(name), 1)
 
@@ -61,9 +61,9 @@ def team_of(part: TeamPart, values: Mapping[str, int], lanes: int) -> Team:
     return Team(lanes, value("vector"), value("unroll"), value("warps"), value("rows"), hold, value("split"), each)
 
 
-def with_formulas(part: TeamPart) -> TeamPart:
+def with_formulas(part: WarpCooperativePart) -> WarpCooperativePart:
     """The part with formulas in place of library functions, which compute in double."""
-    known = part.leeway.formulas
+    known = part.policy.formulas
 
     def member(stage: Stage) -> Stage:
         init = None if stage.init is None else apply_formulas(stage.init, known)
@@ -150,7 +150,9 @@ class TeamRegisters:
             self.ctx.tensor(read.tensor)
         return place(value, at, swap)
 
-    def made(self, part: TeamPart, member: Stage, at: Mapping[str, Int], valid: Bool, slots: int = 0) -> list[Stmt]:
+    def made(
+        self, part: WarpCooperativePart, member: Stage, at: Mapping[str, Int], valid: Bool, slots: int = 0
+    ) -> list[Stmt]:
         """What an elementwise member leaves at a place: in a register for the members behind it, and in memory where
         somebody wants it there."""
         valid = all_of(valid, guard(member, at))
@@ -229,7 +231,7 @@ def blocks(count: int, shares: int, body: Sequence[Stmt], note: str) -> Stmt:
     return For(str(SHARE), Const(0), Const(shares), (loop,), "block.y", note="shares of the reduction")
 
 
-def kept(program: Program, part: TeamPart, stage: Stage) -> bool:
+def kept(program: Program, part: WarpCooperativePart, stage: Stage) -> bool:
     """Whether what a member writes must reach memory: an output, or read outside of the part; the last of several
     members that write it does that."""
     tensor = stage.assign.tensor

@@ -14,7 +14,7 @@ from autosched.ir.value import Read
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.nontemporal import LINE_BYTES, row_bytes, steps_ahead
-from autosched.tiling.plans.plan import RowsPart
+from autosched.tiling.plans.plan import FusedLoopsPart
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class NextRow:
         return found
 
 
-def next_row(part: RowsPart, ctx: Context) -> NextRow | None:
+def next_row(part: FusedLoopsPart, ctx: Context) -> NextRow | None:
     """What asks for rows ahead, where the schedule says so."""
     ahead, rows = (ctx.values.get(part.names(n), k) for n, k in (("ahead", 0), ("rows", 1)))
     if not part.asked or not ahead:

@@ -16,7 +16,7 @@ from autosched.codegen.tree.kernel import Assign, For, If, Stmt
 from autosched.ir.value import Read, Value, map_value
 from autosched.logic import Const, Int
 from autosched.logic.walk import substitute_int
-from autosched.tiling.plans.plan import RowsPart
+from autosched.tiling.plans.plan import FusedLoopsPart
 from autosched.tiling.steps.scalar.scalar_steps import PAST
 
 
@@ -70,9 +70,9 @@ class RowBuffer:
         return (thread, row, *index[self.shared :])
 
 
-def row_buffer(part: RowsPart, ctx: Context, values: Mapping[str, int]) -> RowBuffer | None:
+def row_buffer(part: FusedLoopsPart, ctx: Context, values: Mapping[str, int]) -> RowBuffer | None:
     """What the row says about stores; None where they go through the caches."""
-    names, stream = part.names, part.stream
+    names, stream = part.names, part.nontemporal
     if stream is None or values.get(names("stores")) != PAST:
         return None
     count, buffer = len(part.shared), None

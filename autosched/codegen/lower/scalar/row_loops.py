@@ -14,10 +14,10 @@ from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import THREAD, Ats, shape_of, shared_out
 from autosched.codegen.tree.kernel import For, Stmt, StoreFence
 from autosched.logic import Const, Int, Var
-from autosched.tiling.plans.plan import RowsPart
+from autosched.tiling.plans.plan import FusedLoopsPart
 
 
-def lower_rows(part: RowsPart, ctx: Context) -> tuple[Stmt, ...]:
+def lower_rows(part: FusedLoopsPart, ctx: Context) -> tuple[Stmt, ...]:
     """The shared loops, the outermost among threads; `rows` iterations of the innermost at once, then one at a time."""
     by_name = {a.name: a for a in part.members[0].stage.axes}
     outer, inner = [by_name[n] for n in part.shared[:-1]], by_name[part.shared[-1]]
@@ -46,7 +46,7 @@ def lower_rows(part: RowsPart, ctx: Context) -> tuple[Stmt, ...]:
 class Passes:
     """The stages of a part, one pass over the row after the other."""
 
-    def __init__(self, part: RowsPart, ctx: Context) -> None:
+    def __init__(self, part: FusedLoopsPart, ctx: Context) -> None:
         self.part = part
         self.members = [ScalarStage.of(m, ctx, replace(shape_of(m, ctx.values), threads=1)) for m in part.members]
         self.past = row_buffer(part, ctx, ctx.values)

@@ -77,6 +77,6 @@ def with_formulas(stage: Stage, part: ScalarPart, shape: Shape) -> Stage:
     """The stage with formulas in place of library calls, where the row says so."""
     if not shape.formulas:
         return stage
-    known = part.leeway.formulas
+    known = part.policy.formulas
     init = None if stage.init is None else apply_formulas(stage.init, known)
     return replace(stage, assign=replace(stage.assign, value=apply_formulas(stage.assign.value, known)), init=init)

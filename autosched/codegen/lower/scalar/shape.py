@@ -59,7 +59,7 @@ def shape_of(part: ScalarPart, values: Mapping[str, int]) -> Shape:
         value("block", 0),
         value("threads", 1),
         value("math", 0) == VECTOR,
-        part.stream is not None and value("stores", CACHED) == PAST,
+        part.nontemporal is not None and value("stores", CACHED) == PAST,
     )
 
 

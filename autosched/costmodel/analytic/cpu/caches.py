@@ -16,7 +16,7 @@ from autosched.costmodel.analytic.cpu.tlb import page_bytes, paging_seconds
 from autosched.costmodel.analytic.cpu.traffic import traffic
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.space.memoize_columns import apiece
+from autosched.tiling.space.memoize_columns import memoize_columns
 from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.cpu.outer_tile_order import line_axis
@@ -33,7 +33,9 @@ def moved_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, shar
     """Seconds per row of the terms of LEVELS; `share` is the busiest thread's part of the work."""
     caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
     sizes, page = tuple(m.bytes * CACHE_SHARE for m in caches), page_bytes(target)
-    moved = apiece(v, names("clock traffic"), lambda v: traffic(nest, names, _moving(nest, names, v), sizes, page))
+    moved = memoize_columns(
+        v, names("clock traffic"), lambda v: traffic(nest, names, _moving(nest, names, v), sizes, page)
+    )
     terms = dict.fromkeys(LEVELS, np.zeros(rows_of(v)))
     for name, bytes_in, (all_cores, one_core) in zip(LEVELS, moved, _bandwidths(target), strict=False):
         terms[name] = np.maximum(bytes_in / all_cores, bytes_in * share / one_core)
@@ -53,7 +55,7 @@ def least_seconds(
     moved = moved_seconds(nest, names, v, target, share)
     sums, most = sum(moved.values(), start=np.zeros(rows_of(v))), np.maximum.reduce([*moved.values()])
     hidden = floor + unhidden * sums + (1.0 - unhidden) * np.maximum(0.0, most - floor)
-    paging = apiece(v, names("clock pages"), lambda v: (paging_seconds(nest, names, v, target),))[0]
+    paging = memoize_columns(v, names("clock pages"), lambda v: (paging_seconds(nest, names, v, target),))[0]
     return np.asarray(hidden + paging, np.float64)
 
 

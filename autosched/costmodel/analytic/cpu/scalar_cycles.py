@@ -60,7 +60,7 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     issue = ((len(nodes) + 1.0) / PER_CYCLE + quotients * DIVISION_CYCLES) * registers
     for read in reads(changing):
         issue = issue + np.where(across > 0, *(_load(read, a, width, registers) for a in (part.across, part.vector)))
-    known = part.leeway.formulas
+    known = part.policy.formulas
     for call in slow:
         library = CALL_CYCLES * width
         formula = known.get((call.function, call.dtype.name)) or known.get((call.function, "f32"))

@@ -17,7 +17,7 @@ from autosched.ir.program import Program
 from autosched.ir.variables import index_vars
 from autosched.machine.target import Memory, Target
 from autosched.tiling.analysis.nontemporal import FAR, FAR_BYTES, row_bytes
-from autosched.tiling.plans.plan import RowsPart
+from autosched.tiling.plans.plan import FusedLoopsPart
 
 UNASKED = 0.4
 """More of the shorter of computing and waiting for memory that is not hidden, where no row is asked for ahead; nothing
@@ -41,7 +41,7 @@ def memory_seconds(stages: Sequence[Stage], program: Program, target: Target, th
     return np.where(past > 0, _moving(read + stored, last, threads), _moving(read + 2 * stored, last, threads))
 
 
-def asked_bytes(part: RowsPart, rows: Column, ahead: Column) -> Column:
+def asked_bytes(part: FusedLoopsPart, rows: Column, ahead: Column) -> Column:
     """Bytes from the rows under way to the end of those that are asked for; 0 where none are."""
     if not part.asked:
         return np.zeros_like(rows)
@@ -50,7 +50,7 @@ def asked_bytes(part: RowsPart, rows: Column, ahead: Column) -> Column:
     return further * rows * row
 
 
-def revisited_seconds(part: RowsPart, program: Program, target: Target, rows: Column, asked: Column) -> Column:
+def revisited_seconds(part: FusedLoopsPart, program: Program, target: Target, rows: Column, asked: Column) -> Column:
     """Seconds of one thread to move what the passes read and write out of the second cache, where the rows that are
     under way, and those `asked` for, do not stay in the first."""
     level = {m.name: m for m in target.memories}

@@ -239,7 +239,7 @@ def _group(
     tiled = {a.name for a in tiled_axes(nest)}
     span: dict[str, Column] = {a.name: np.ones(n) for a in nest.axes}
     for a in nest.reduction:
-        if a is not nest.cut:
+        if a is not nest.blocked_reduction:
             span[a.name] = np.ones(n) * a.units * a.unit
     for loop in loops:  # innermost span of each axis
         span[loop.axis.name] = loop.span
@@ -265,8 +265,8 @@ def _group(
         return [np.asarray(totals[0] * (1.0 - _kept(totals[0], capacity)) + np.zeros(n)) for capacity in capacities]
     written = nest.intrinsic.accumulator.name
     visits = np.ones(n)
-    if nest.cut is not None:
-        visits = v[names(f"blocks_{nest.cut.name}")].astype(np.float64)
+    if nest.blocked_reduction is not None:
+        visits = v[names(f"blocks_{nest.blocked_reduction.name}")].astype(np.float64)
     moved = {o: _moved(nest, o, loops, [p[o] for p in prints]) for o in operands}
     moved[written] = [np.where(visits > 1, 2.0, 1.0) * bytes_in for bytes_in in moved[written]]
     fetched = [sum((m[d] for m in moved.values()), start=np.zeros(n)) for d in range(len(loops))]

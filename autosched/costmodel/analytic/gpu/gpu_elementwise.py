@@ -36,7 +36,7 @@ from autosched.ir.value import (
 from autosched.ir.variables import value_vars
 from autosched.logic import Int, affine, free_vars
 from autosched.machine.target import Target
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import elements, inner_axes, numbered, reducing, serial_elements, team_rows
 from autosched.tiling.steps.scalar.results_per_thread import apiece_axes, apiece_name, moves, slides
 from autosched.tiling.steps.scalar.shared_along_row import kept_values
@@ -62,7 +62,7 @@ LINE_BYTES = 128.0  # that a core's port moves a cycle
 UNHIDDEN = 0.15  # share of the shorter of two units' work that does not overlap with the longer
 
 
-def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> dict[str, Column]:
+def team_terms(part: WarpCooperativePart, v: Columns, program: Program, target: Target) -> dict[str, Column]:
     """Seconds of each row: `compute` (issuing), `memory`, `l2`, `overhead` (launches) and `total`."""
     names, n = part.names, len(v[part.names("vector")])
 
@@ -136,7 +136,7 @@ def team_terms(part: TeamPart, v: Columns, program: Program, target: Target) -> 
     return {"compute": compute, "memory": memory, "l2": l2, "overhead": launches, "total": total}
 
 
-def shared_part(part: TeamPart, read: Read, sides: Mapping[str, Column]) -> Column | float:
+def shared_part(part: WarpCooperativePart, read: Read, sides: Mapping[str, Column]) -> Column | float:
     """How often a thread's results read an element, over how often one result at a time would: `sides` says how many
     results a thread has along each axis."""
     found: Column | float = 1.0
@@ -146,7 +146,7 @@ def shared_part(part: TeamPart, read: Read, sides: Mapping[str, Column]) -> Colu
     return found
 
 
-def converted_once(part: TeamPart, sides: Mapping[str, Column]) -> Column | float:
+def converted_once(part: WarpCooperativePart, sides: Mapping[str, Column]) -> Column | float:
     """Conversions that several results of a thread share."""
     member = part.members[0]
     read = [v.operand for v in walk(member.assign.value) if isinstance(v, Cast) and isinstance(v.operand, Read)]
@@ -154,7 +154,11 @@ def converted_once(part: TeamPart, sides: Mapping[str, Column]) -> Column | floa
 
 
 def moved_bytes(
-    part: TeamPart, vector: Column, tiled: npt.NDArray[np.bool_], sides: Mapping[str, Column], program: Program
+    part: WarpCooperativePart,
+    vector: Column,
+    tiled: npt.NDArray[np.bool_],
+    sides: Mapping[str, Column],
+    program: Program,
 ) -> tuple[Column, Column, Column]:
     """Bytes read into the cores by the first member that reads an element, by later ones, and over a core's port: of
     lanes that are no neighbours a line each. What a window reads again is in a core's cache."""
@@ -181,13 +185,13 @@ def moved_bytes(
     return first, later, port
 
 
-def written_bytes(part: TeamPart, program: Program) -> float:
+def written_bytes(part: WarpCooperativePart, program: Program) -> float:
     """Bytes of the program's own tensors that the part writes."""
     found = {m.assign.tensor: m for m in part.members if not program.tensors[m.assign.tensor].intermediate}
     return sum(float(elements(m.spatial)) * m.assign.value.dtype.bits / 8 for m in found.values())
 
 
-def lane_stride(part: TeamPart, member: Stage, read: Read) -> int:
+def lane_stride(part: WarpCooperativePart, member: Stage, read: Read) -> int:
     """Elements from one lane's to the next one's along the innermost axis of lanes, 0 where all read one."""
     inner = [a for a in inner_axes(part, member) if a.extent > 1]
     if not inner:
@@ -228,7 +232,7 @@ def _vars(read: Read) -> frozenset[str]:
     return frozenset[str]().union(*(free_vars(i) for i in read.index if isinstance(i, Int)))
 
 
-def _operations(part: TeamPart, kept: bool) -> float:
+def _operations(part: WarpCooperativePart, kept: bool) -> float:
     """Instructions of all members together; with `kept`, what two of them compute alike counts once."""
     seen: set[Value] = set()
     common = kept_values(part) if kept else {}
@@ -237,7 +241,7 @@ def _operations(part: TeamPart, kept: bool) -> float:
         moving = {a.name for a in (*inner_axes(part, member), *member.reduction)}
         again = {v for v in common.get(member.name, ()) if numbered(part, member, v) in seen}
         seen |= {numbered(part, member, v) for v in common.get(member.name, ())}
-        total += elements(member.axes) * (1.0 + _each(member.assign.value, moving, again, part.leeway.formulas))
+        total += elements(member.axes) * (1.0 + _each(member.assign.value, moving, again, part.policy.formulas))
     return total
 
 

@@ -27,7 +27,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import require_data
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 class CudaKernel(CudaFunction):

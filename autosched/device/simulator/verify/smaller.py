@@ -12,9 +12,17 @@ from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
 from autosched.tiling.analysis.dependence import analyse
 from autosched.tiling.plans.fallback import scalar_fallback
-from autosched.tiling.plans.float_policy import Leeway
+from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import make_nest
-from autosched.tiling.plans.plan import LiteralPart, Part, Plan, RowsPart, ScalarPart, TeamPart, TensorPart
+from autosched.tiling.plans.plan import (
+    FusedLoopsPart,
+    LiteralPart,
+    Part,
+    Plan,
+    ScalarPart,
+    TensorPart,
+    WarpCooperativePart,
+)
 from autosched.tiling.space.schedule import Schedule
 from autosched.tiling.space.space import Space
 from autosched.tiling.steps.part_steps import part_steps
@@ -106,13 +114,14 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
                 part = replace(part, nest=make_nest(mapping), epilogue=behind)
                 if part.fallback is not None:
                     same = (stages[part.nest.stage.name], *(f.stage for f in behind))
-                    spare = scalar_fallback(program, same, analyse(program), threads, Leeway(formulas=plan.formulas))
+                    policy = FloatPolicy(formulas=plan.formulas)
+                    spare = scalar_fallback(program, same, analyse(program), threads, policy)
                     part = replace(part, fallback=spare)
             case ScalarPart():
                 part = replace(part, stage=stages[part.stage.name])
-            case RowsPart():
+            case FusedLoopsPart():
                 part = replace(part, members=tuple(replace(m, stage=stages[m.stage.name]) for m in part.members))
-            case TeamPart():
+            case WarpCooperativePart():
                 part = replace(part, members=tuple(stages[m.name] for m in part.members))
             case LiteralPart():
                 whole = [s for s, old in zip(program.body, plan.program.body, strict=True) if old in part.body]

@@ -39,7 +39,7 @@ def part_axes(nest: Nest, operand: str) -> Mapping[int, NestAxis]:
     return found
 
 
-def copy_each(nest: Nest, operand: str, copies: Bool, target: Target, names: StepNames) -> Step | None:
+def copy_granularity(nest: Nest, operand: str, copies: Bool, target: Target, names: StepNames) -> Step | None:
     """`copy_x`: the whole tensor before the nest, or a part of it in each iteration of the loops that `part_axes`
     names; no effect but where the operand is copied at all (`copies`). None where nothing can be cut, or all of it
     stays in the first cache anyway."""
@@ -57,4 +57,4 @@ def copy_each(nest: Nest, operand: str, copies: Bool, target: Target, names: Ste
     return Step(column, (Decision(column, (WHOLE, EACH_PART), ("whole", label)),), rules, inert={column: ~copies})
 
 
-__all__ = ["EACH_PART", "WHOLE", "copy_each", "part_axes"]
+__all__ = ["EACH_PART", "WHOLE", "copy_granularity", "part_axes"]

@@ -12,7 +12,7 @@ from autosched.tiling.steps.cpu.block_panel import BLOCK
 AROUND, WITHIN = 0, 1
 
 
-def lines(nest: Nest, names: StepNames) -> Step:
+def outer_tile_order(nest: Nest, names: StepNames) -> Step:
     """`lines`: the same where lanes have one block. A panel of one block is filled for one line at a time, so it wants
     the loop around it."""
     axis = line_axis(nest)
@@ -38,4 +38,4 @@ def line_axis(nest: Nest) -> NestAxis | None:
     return found[0] if len(found) == 1 else None
 
 
-__all__ = ["AROUND", "WITHIN", "line_axis", "lines"]
+__all__ = ["AROUND", "WITHIN", "line_axis", "outer_tile_order"]

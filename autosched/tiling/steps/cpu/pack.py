@@ -23,7 +23,7 @@ from autosched.tiling.steps.common.layout import (
 )
 from autosched.tiling.steps.cpu.block_panel import BLOCK, block_panel, offers_blocks
 from autosched.tiling.steps.cpu.columns import COLUMNS, is_streamed, several_columns
-from autosched.tiling.steps.cpu.copy_granularity import copy_each
+from autosched.tiling.steps.cpu.copy_granularity import copy_granularity
 from autosched.tiling.steps.cpu.fills import copied_extents, copied_offset, cut_by_ends, reach_ends
 from autosched.tiling.steps.cpu.interleave import interleave
 
@@ -71,7 +71,7 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
         kinds = kinds or [DIRECT]
         decisions.append(Decision(names.pack(operand.name), tuple(kinds), tuple(LABELS[k] for k in kinds)))
         copied = Var(names.pack(operand.name)).is_in([k for k in kinds if k in COPIES])
-        parts = None if known or not COPIES & {*kinds} else copy_each(nest, operand.name, copied, target, names)
+        parts = None if known or not COPIES & {*kinds} else copy_granularity(nest, operand.name, copied, target, names)
         if parts is not None:
             decisions += parts.decisions
             rules += parts.rules

@@ -21,7 +21,7 @@ MOST_ROWS = 8
 """Rows that are transposed together: twice as many would need twice the registers for a quarter fewer instructions."""
 
 
-def turning_row(nest: Nest) -> NestAxis | None:
+def transposed_row(nest: Nest) -> NestAxis | None:
     """The row of the register tile along which the output's elements are neighbours; None where a register of the
     output is stored whole as it is, or cannot be cut in two as often as there are rows."""
     accumulator = nest.intrinsic.accumulator
@@ -58,4 +58,4 @@ def _cycles(rows: int, alone: float) -> float:
     return sum(size * log2(size) + alone if size > 1 else alone for _, _, size in groups) / rows
 
 
-__all__ = ["chunks", "store_cycles", "turning_row"]
+__all__ = ["chunks", "store_cycles", "transposed_row"]

@@ -137,7 +137,7 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
         alone = all_of(loads.eq(EACH), Var(names("unroll")) > 1, ~panel)
         sliding.append(alone.implies(Var(merged) <= limit))
     shared = loads > EACH
-    cut = nest.cut or nest.depth
+    cut = nest.blocked_reduction or nest.depth
     uncut = loads.is_in(k for k, found in windows.items() if cut in found.axes)
     derived |= {names("shared_registers"): registers, names("whole_body"): body}
     return Step(

@@ -20,7 +20,7 @@ def unroll(nest: Nest, names: StepNames) -> Step:
     if depth is None:
         return Step("unroll")
     factor = Var(names("unroll"))
-    block = Var(names.block(depth)) if depth is nest.cut else Const(0)
+    block = Var(names.block(depth)) if depth is nest.blocked_reduction else Const(0)
     divides = all_of((block % factor).eq(0), (Const(depth.full_units) % factor).eq(0))
     body = names.var("accumulators") * factor
     whole = (depth.full_units,) if 1 < depth.full_units <= WHOLE and depth.full_units == depth.units else ()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
-from autosched.tiling.plans.outputs import Written
+from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, workers_name
@@ -19,7 +19,7 @@ DIRECT, ROWS, BULK_STORE = 0, 1, 2
 LABELS = ("direct", "shared", "TMA")
 
 
-def row_axis(nest: Nest, output: Written, pair: tuple[NestAxis, ...]) -> NestAxis:
+def row_axis(nest: Nest, output: OutputAccess, pair: tuple[NestAxis, ...]) -> NestAxis:
     """The axis of the pair along which the output runs on, else the last."""
     size = nest.intrinsic.accumulator.dtype.bytes
     return next((a for a in reversed(pair) if stored_bytes(nest, output, a, size) > size), pair[-1])
@@ -33,7 +33,7 @@ def staging_bytes(nest: Nest) -> int:
 
 
 def gpu_epilogue(
-    nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[Written], names: StepNames
+    nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[OutputAccess], names: StepNames
 ) -> Step:
     """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads
     store whole rows, or each warp or warpgroup has the copy engine store its part while others go on. `outputs`: what

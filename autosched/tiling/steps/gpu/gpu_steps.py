@@ -5,7 +5,7 @@ from __future__ import annotations
 from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.outputs import Written
+from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Step
 from autosched.tiling.steps.gpu.block_results import gpu_epilogue
@@ -21,7 +21,7 @@ from autosched.tiling.steps.gpu.split_k import gpu_split
 from autosched.tiling.steps.gpu.warp_roles import gpu_roles
 
 
-def gpu_steps(nest: Nest, target: Target, outputs: tuple[Written, ...], names: StepNames) -> list[Step]:
+def gpu_steps(nest: Nest, target: Target, outputs: tuple[OutputAccess, ...], names: StepNames) -> list[Step]:
     """The whole space of one mapping on a GPU; `outputs` is what its part writes."""
     pair = gpu_pair(nest)
     steps = [gpu_tile(nest, target, names), gpu_stage(nest, target, names)]

@@ -12,7 +12,7 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest, NestAxis
-from autosched.tiling.plans.outputs import Written
+from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
 
@@ -46,7 +46,7 @@ def element_offset(nest: Nest, operand: str) -> Int:
     return _offset(nest, read.tensor, read.index)
 
 
-def output_offset(nest: Nest, output: Written) -> Int:
+def output_offset(nest: Nest, output: OutputAccess) -> Int:
     """The same of an element that is written."""
     return _offset(nest, output.tensor, output.index)
 
@@ -117,7 +117,7 @@ def _aligned(offset: Int, size: int, major: NestAxis, others: list[NestAxis]) ->
 
 
 @of_nest
-def stored_bytes(nest: Nest, output: Written, axis: NestAxis, size: int) -> int:
+def stored_bytes(nest: Nest, output: OutputAccess, axis: NestAxis, size: int) -> int:
     """The same of what is written, along one of the nest's axes, `size` bytes an element."""
     offset = output_offset(nest, output)
     if run_length(offset, axis) == 1 and axis.extent > 1:
@@ -126,7 +126,7 @@ def stored_bytes(nest: Nest, output: Written, axis: NestAxis, size: int) -> int:
 
 
 @of_nest
-def stored_in_boxes(nest: Nest, output: Written) -> bool:
+def stored_in_boxes(nest: Nest, output: OutputAccess) -> bool:
     """Whether the copy engine can store boxes of what is written: all of the nest's axes are evenly apart in memory,
     and begin where the tensor does."""
     offset = output_offset(nest, output)

@@ -64,8 +64,8 @@ class SharedLayout:
     @property
     def shape(self) -> tuple[int, ...]:
         """Spans, rows, chunks of a span with those that nobody uses, elements of a chunk."""
-        spare = (1 - self.chunks % 2) if self.padded else 0
-        return (-(-self.chunks // self.span), self.rows, self.span + spare, self.chunk)
+        padding = (1 - self.chunks % 2) if self.padded else 0
+        return (-(-self.chunks // self.span), self.rows, self.span + padding, self.chunk)
 
     def row(self, place: Mapping[str, Int]) -> Int:
         """The row of an element at a position along each axis."""
@@ -79,8 +79,8 @@ class SharedLayout:
         chunk, inside = element // self.chunk, element % self.chunk
         if not self.swizzle:
             return chunk // self.span, row, chunk % self.span, inside
-        turned = exclusive_or(chunk % self.span, (row // (8 // self.span)) % self.span, self.span)
-        return chunk // self.span, row, turned, inside
+        swizzled = exclusive_or(chunk % self.span, (row // (8 // self.span)) % self.span, self.span)
+        return chunk // self.span, row, swizzled, inside
 
 
 def exclusive_or(a: Int, b: Int, below: int) -> Int:
@@ -112,7 +112,7 @@ def slice_bytes(nest: Nest, operand: str, pair: tuple[NestAxis, ...], names: Ste
     bits = nest.intrinsic.operands[operand].dtype.bits
     *rows, row = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
     chunks, swizzle = ceil_div(row, chunk_elements(bits)), Var(names("swizzle"))
-    chunks = where(Var(names("padding")).eq(0), chunks, chunks + spare_chunks(chunks))
+    chunks = where(Var(names("padding")).eq(0), chunks, chunks + padding_chunks(chunks))
     whole = ceil_div(chunks * CHUNK_BYTES, where(swizzle.eq(0), CHUNK_BYTES, swizzle)) * where(
         swizzle.eq(0), CHUNK_BYTES, swizzle
     )
@@ -121,7 +121,7 @@ def slice_bytes(nest: Nest, operand: str, pair: tuple[NestAxis, ...], names: Ste
     return whole
 
 
-def spare_chunks(chunks: Int) -> Int:
+def padding_chunks(chunks: Int) -> Int:
     """Chunks that padding adds to a row."""
     return 1 - chunks % 2
 
@@ -169,7 +169,7 @@ def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int]
             sentence = f"an instruction takes {unit} bytes of a row of {operand}, and spans have {{{swizzle.name}}}"
             rules.append(Rule(names(f"across_{operand}"), fits, sentence))
         anything = anything + is_staged
-        even.append(is_staged.ne(0) & spare_chunks(chunks).ne(0))
+        even.append(is_staged.ne(0) & padding_chunks(chunks).ne(0))
     decisions = [Decision(swizzle.name, SWIZZLES, ("none", "32 B", "64 B", "128 B"))]
     inert = {swizzle.name: anything.eq(0)}
     if from_shared(nest.intrinsic):

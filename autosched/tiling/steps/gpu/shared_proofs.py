@@ -142,8 +142,8 @@ def _conflicts(layout: SharedLayout) -> z3.BoolRef:
     banks = []
     for k in range(EIGHT):
         env = {"row": EIGHT * group + k, "e": chunk * layout.chunk}
-        _, row, turned, _ = (to_z3(i, env) for i in layout.index(Var("row"), Var("e")))
-        banks.append((row * layout.shape[2] + turned) % (BANK_BYTES // CHUNK_BYTES))
+        _, row, swizzled, _ = (to_z3(i, env) for i in layout.index(Var("row"), Var("e")))
+        banks.append((row * layout.shape[2] + swizzled) % (BANK_BYTES // CHUNK_BYTES))
     ways = ways_of(layout)
     crowds = [z3.Sum(*(z3.If(a == b, 1, 0) for b in banks)) <= ways for a in banks]
     return z3.Implies(z3.And(group >= 0, chunk >= 0, chunk < layout.chunks), z3.And(*crowds))

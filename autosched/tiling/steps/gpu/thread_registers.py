@@ -34,7 +34,7 @@ ROOM = 12
 on any of several counts, often on fewer than would serve it."""
 MOST_PIECES = 16
 """Pieces of a slice that a thread copies in one unrolled loop."""
-MOST_TURNED = 8
+MOST_SWIZZLED = 8
 """Depth units of a slice whose places in swizzled rows are kept."""
 
 
@@ -44,9 +44,9 @@ class RegisterTerms:
 
     `sums`: for each of them, fragments and places that grow with the tile; `held`: registers of the fragments that
     outlive a call; `ahead`: of those that are loaded ahead; `direct`: fragments straight from memory; `copies`: pieces
-    of a slice that a thread copies; `checked`: those whose places are asked about; `turned`: depth units of swizzled
-    rows; `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: where threads copy, too;
-    `sequence`: what operands take beside their own where the machine runs others in an instruction's place.
+    of a slice that a thread copies; `checked`: those whose places are asked about; `swizzle_offsets`: depth units of
+    swizzled rows; `persistent`: where a block has several tiles; `sums_copied`, `persistent_copied`: where threads
+    copy, too; `sequence`: what operands take beside their own where the machine runs others in an instruction's place.
     `limited`: whether a compiler is told how many there may be."""
 
     base: int
@@ -56,7 +56,7 @@ class RegisterTerms:
     direct: int = 0
     copies: int = 0
     checked: int = 0
-    turned: int = 0
+    swizzle_offsets: int = 0
     persistent: int = 0
     sums_copied: int = 0
     persistent_copied: int = 0
@@ -65,7 +65,9 @@ class RegisterTerms:
 
 
 TERMS = tuple(f.name for f in fields(RegisterTerms) if f.name not in ("base", "limited"))
-THREAD = RegisterTerms(37, sums=17, sums_copied=15, ahead=7, copies=24, turned=47, persistent=985, limited=True)
+THREAD = RegisterTerms(
+    37, sums=17, sums_copied=15, ahead=7, copies=24, swizzle_offsets=47, persistent=985, limited=True
+)
 OPAQUE = RegisterTerms(
     22, sums=13, sums_copied=6, ahead=130, direct=219, copies=86, persistent=619, persistent_copied=343, limited=True
 )
@@ -76,7 +78,7 @@ WARPS = RegisterTerms(
     held=28,
     ahead=110,
     checked=127,
-    turned=37,
+    swizzle_offsets=37,
     persistent=336,
     persistent_copied=722,
     sequence=45,
@@ -92,7 +94,7 @@ def thread_registers(operand: Operand, threads: int) -> int:
     return -(-operand.elements * operand.dtype.bits // (32 * threads))
 
 
-def beside(intrinsic: Intrinsic, operand: Operand, own: int) -> int:
+def sequence_registers(intrinsic: Intrinsic, operand: Operand, own: int) -> int:
     """Registers that an operand takes beside its own where the machine runs a sequence of others."""
     return max(0, intrinsic.sequence.get(operand.name, own) - own)
 
@@ -134,10 +136,11 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
         loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in from_shared(nest.intrinsic) else Const(1)
         found["held"] = found["held"] + held_tiles(nest, pair, operand.name, names) * each * loaded
         found["direct"] = found["direct"] + where(source.eq(GLOBAL), tiles, 0)
-        found["sequence"] = found["sequence"] + tiles * beside(nest.intrinsic, operand, each)
+        found["sequence"] = found["sequence"] + tiles * sequence_registers(nest.intrinsic, operand, each)
     accumulator = nest.intrinsic.accumulator
     own = thread_registers(accumulator, threads)
-    found["sequence"] = found["sequence"] + Var(names("accumulators")) * beside(nest.intrinsic, accumulator, own)
+    more = sequence_registers(nest.intrinsic, accumulator, own)
+    found["sequence"] = found["sequence"] + Var(names("accumulators")) * more
     copy, staged = Var(names("copy")), Var(names("staged"))
     width = maximum(Var(names("vector")), max(1, min(o.dtype.bits for o in nest.intrinsic.inputs) // 8))
     bytes_ = Var(names("slice_bytes"))
@@ -146,7 +149,7 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
     found["copies"] = pieces * by_threads
     guarded = any(nest.guarded[o.name] != TRUE for o in nest.intrinsic.inputs)
     found["checked"] = pieces * by_threads if guarded else Const(0)
-    found["turned"] = where(Var(names("swizzle")).eq(0), 0, minimum(MOST_TURNED, Var(names.block(depth))))
+    found["swizzle_offsets"] = where(Var(names("swizzle")).eq(0), 0, minimum(MOST_SWIZZLED, Var(names.block(depth))))
     found["ahead"] = Var(names("ahead_registers"))
     found["persistent"] = Var(names("persistent"))
     found["sums_copied"], found["persistent_copied"] = sums * by_threads, Var(names("persistent")) * by_threads

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from autosched.ir.value import Read, reads
 from autosched.logic import Int, affine, free_vars
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import serial_elements
 
 SIDES = (1, 2, 4)
@@ -22,7 +22,7 @@ MOST_TERMS = 32
 MOST_AXES = 2
 
 
-def apiece_axes(part: TeamPart) -> tuple[int, ...]:
+def apiece_axes(part: WarpCooperativePart) -> tuple[int, ...]:
     """Numbers of the spatial axes along which a thread may have several results, outermost first."""
     terms = serial_elements(part)
     if part.across or terms == 1 or terms > MOST_TERMS or not part.members[0].reduction:
@@ -33,18 +33,18 @@ def apiece_axes(part: TeamPart) -> tuple[int, ...]:
     return tuple(found[-MOST_AXES:])
 
 
-def sides(part: TeamPart, number: int) -> tuple[int, ...]:
+def sides(part: WarpCooperativePart, number: int) -> tuple[int, ...]:
     """How many results a thread may have along that axis."""
     extent = part.members[0].spatial[number].extent
     return tuple(s for s in SIDES if extent % s == 0)
 
 
-def apiece_name(part: TeamPart, number: int) -> str:
+def apiece_name(part: WarpCooperativePart, number: int) -> str:
     """The decision of that axis, without the part's prefix."""
     return f"each_{part.members[0].spatial[number].name}"
 
 
-def slides(part: TeamPart, read: Read, axis: str) -> int:
+def slides(part: WarpCooperativePart, read: Read, axis: str) -> int:
     """Terms along which a read slides with an axis: `X[x + s]` with 3 values of s is 3; 1 where no term moves it so."""
     terms = {a.name: a.extent for a in part.members[0].reduction}
     for index in read.index:
@@ -54,7 +54,7 @@ def slides(part: TeamPart, read: Read, axis: str) -> int:
     return 1
 
 
-def _operands(part: TeamPart) -> list[Read]:
+def _operands(part: WarpCooperativePart) -> list[Read]:
     written = {m.assign.tensor for m in part.members}
     return [r for r in dict.fromkeys(reads(part.members[0].assign.value)) if r.tensor not in written]
 

@@ -16,7 +16,7 @@ from autosched.ir.value import Value
 from autosched.logic import FALSE, Bool, Int, Var, any_of, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.analysis.nontemporal import FAR, FAR_BYTES, LEAST_BYTES, NEXT, row_bytes
-from autosched.tiling.plans.plan import Part, RowsPart, ScalarPart
+from autosched.tiling.plans.plan import FusedLoopsPart, Part, ScalarPart
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps import StepNames
 
@@ -107,15 +107,15 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
         decisions.append(Decision(block.name, choices.blocks))
         inert[block.name] = any_of(single, across, Var(names("vector")) > _extent(part, part.vector))
         rules += _as_many(block, choices.blocks, part.blocked, _extent(part, part.blocked))
-    if part.stream and part.vector:
+    if part.nontemporal and part.vector:
         decisions.append(_stores(names, choices))
         inert[names("stores")] = _narrow(names, part.stage)
-    if applies(_values(part), part.leeway.formulas):
+    if applies(_values(part), part.policy.formulas):
         decisions.append(_math(names, choices))
     return Step("scalar", (*decisions, count), tuple(rules), {}, inert)
 
 
-def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Step:
+def rows_step(part: FusedLoopsPart, threads: int, choices: Choices = Choices()) -> Step:
     """The one step of a rows part: one width and one number of vectors for all of its stages."""
     names = part.names
     decisions: list[Decision] = []
@@ -142,11 +142,11 @@ def rows_step(part: RowsPart, threads: int, choices: Choices = Choices()) -> Ste
             if FAR in domain:
                 few = any_of(ahead.ne(FAR), 2 * row * together <= FAR_BYTES)
                 rules.append(Rule(ahead.name, few, f"{{{together.name}}} rows of {row:,} bytes are far enough"))
-        if part.stream:
-            writer = next(m.stage for m in part.members if m.stage.name == part.stream.writer)
+        if part.nontemporal:
+            writer = next(m.stage for m in part.members if m.stage.name == part.nontemporal.writer)
             decisions.append(_stores(names, choices))
             inert[names("stores")] = _narrow(names, writer)
-    if any(applies(_values(m), m.leeway.formulas) for m in part.members):
+    if any(applies(_values(m), m.policy.formulas) for m in part.members):
         decisions.append(_math(names, choices))
     return Step("rows", (*decisions, Decision(names("threads"), tuple(range(1, threads + 1)))), tuple(rules), {}, inert)
 

@@ -12,14 +12,14 @@ from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.reuse import COSTLY
 from autosched.ir.value import Call, Literal, Value, map_value, reads, walk
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import along_lanes, inner_axes, numbered
 
 WORD = 32
 """Bits of a register."""
 
 
-def kept_values(part: TeamPart) -> dict[str, tuple[Value, ...]]:
+def kept_values(part: WarpCooperativePart) -> dict[str, tuple[Value, ...]]:
     """For each member the costly parts of its value, largest first, that another member computes alike."""
     found: dict[str, list[Value]] = {m.name: [] for m in part.members}
     for number, first in enumerate(part.members):
@@ -35,7 +35,7 @@ def kept_values(part: TeamPart) -> dict[str, tuple[Value, ...]]:
     return {name: tuple(_outermost(values)) for name, values in found.items() if values}
 
 
-def row_bits(part: TeamPart, program: Program) -> int:
+def row_bits(part: WarpCooperativePart, program: Program) -> int:
     """Bits of registers that one element of a row takes at most between two members: of tensors, and of values, that
     one before has read or computed and one behind takes. Narrow ones take a whole register, since compilers keep what
     they were widened to."""
@@ -63,7 +63,7 @@ def _without(value: Value, parts: set[Value]) -> Value:
     return map_value(value, lambda v: Literal(0, v.dtype) if v in parts else v)
 
 
-def _costly(part: TeamPart, member: Stage) -> Iterator[Value]:
+def _costly(part: WarpCooperativePart, member: Stage) -> Iterator[Value]:
     for node in walk(member.assign.value):
         if isinstance(node, Call) and node.function in COSTLY and along_lanes(part, member, node):
             yield node

@@ -11,7 +11,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read, reads
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, free_vars, maximum, where
 from autosched.machine.target import Target
-from autosched.tiling.plans.plan import Part, ScalarPart, TeamPart
+from autosched.tiling.plans.plan import Part, ScalarPart, WarpCooperativePart
 from autosched.tiling.plans.teams import inner_axes, lane_elements, serial_elements, team_rows, whole
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.scalar.results_per_thread import (
@@ -23,7 +23,7 @@ from autosched.tiling.steps.scalar.results_per_thread import (
     sides,
 )
 from autosched.tiling.steps.scalar.shared_along_row import row_bits
-from autosched.tiling.steps.scalar.team_transpose import TILES, Turned, turned
+from autosched.tiling.steps.scalar.team_transpose import TILES, TeamTranspose, team_transpose
 
 VECTORS = (1, 2, 4, 8, 16)
 WIDEST = 16
@@ -61,7 +61,9 @@ def team_choices(parts: Sequence[Part]) -> TeamChoices:
     return TeamChoices((1, 4), (1, 4), (1, 4, 8), (1,), (1, 64), (1,))
 
 
-def team_step(part: TeamPart, program: Program, target: Target, choices: TeamChoices = TeamChoices()) -> Step:
+def team_step(
+    part: WarpCooperativePart, program: Program, target: Target, choices: TeamChoices = TeamChoices()
+) -> Step:
     """The one step of a team's part. Derived: `chunk` (elements that a team's lanes take at once), `chunks` of a row,
     `held` registers, `threads_in_block`, `blocks`."""
     return _Decided(part, program, target, choices).step()
@@ -70,7 +72,7 @@ def team_step(part: TeamPart, program: Program, target: Target, choices: TeamCho
 class _Decided:
     """The step of one part, put together."""
 
-    def __init__(self, part: TeamPart, program: Program, target: Target, choices: TeamChoices) -> None:
+    def __init__(self, part: WarpCooperativePart, program: Program, target: Target, choices: TeamChoices) -> None:
         self.part, self.program, self.target, self.choices = part, program, target, choices
         self.lanes = target.limits["warp_threads"]
         self.decisions: list[Decision] = []
@@ -87,7 +89,7 @@ class _Decided:
         most = self.target.limits.get("threads_per_block", 1024) // self.lanes
         several = part.across or serial == 1 or splits(part)
         warps = self.decide("warps", tuple(w for w in self.choices.warps if w <= most) if several else (1,))
-        across = turned(part)
+        across = team_transpose(part)
         tile = None if across is None else self.tiled(across, warps)
         chunk = self.derive("chunk", (warps if part.across or serial == 1 else Const(1)) * vector * self.lanes)
         chunks = self.derive("chunks", ceil_div(extent, chunk))
@@ -144,7 +146,7 @@ class _Decided:
         self.rule("sums", any_of(each.eq(1), sums <= MOST_SUMS), f"sums of a thread > {MOST_SUMS}")
         return each
 
-    def tiled(self, across: Turned, warps: Int) -> Var:
+    def tiled(self, across: TeamTranspose, warps: Int) -> Var:
         """Whether operands that lie across the results pass through tiles in shared memory."""
         sizes = [t for t in TILES if t % self.lanes == 0]  # a line of a tile is whole warps
         tile = self.decide("tile", tuple(sizes), ("none", *map(str, sizes[1:])))
@@ -159,7 +161,7 @@ class _Decided:
         self.rule("tile", few, f"lines of a tile are fewer than warps, or more than {MOST_TURNED} elements a thread")
         return tile
 
-    def tiles(self, across: Turned, tile: Int) -> Int:
+    def tiles(self, across: TeamTranspose, tile: Int) -> Int:
         count: Int = Const(1)
         for n, axis in enumerate(self.part.members[0].spatial):
             pair = n in (across.slow, across.fast)
@@ -191,13 +193,13 @@ class _Decided:
         self.rules.append(Rule(own, holds, f"{{{own}}} {sentence}"))
 
 
-def splits(part: TeamPart) -> bool:
+def splits(part: WarpCooperativePart) -> bool:
     """Whether several warps, and blocks, may share the part's only reduction."""
     stage = part.members[0]
-    return whole(part) and part.leeway.reorders(stage.assign.op, stage.assign.value.dtype)
+    return whole(part) and part.policy.reorders(stage.assign.op, stage.assign.value.dtype)
 
 
-def lane_reads(part: TeamPart) -> list[Read]:
+def lane_reads(part: WarpCooperativePart) -> list[Read]:
     """What members read from memory along the lanes, each once."""
     written = {m.assign.tensor for m in part.members}
     found: dict[Read, None] = {}
@@ -210,12 +212,12 @@ def lane_reads(part: TeamPart) -> list[Read]:
     return list(found)
 
 
-def again(part: TeamPart) -> bool:
+def again(part: WarpCooperativePart) -> bool:
     """Whether several members go over the row."""
     return part.across and sum(bool(inner_axes(part, m)) for m in part.members) > 1
 
 
-def shared_reads(part: TeamPart) -> list[str]:
+def shared_reads(part: WarpCooperativePart) -> list[str]:
     """Tensors that several members read along the lanes: what is worth holding."""
     found = lane_reads(part)
     users = {r.tensor: [m for m in part.members if _reads(m, r.tensor)] for r in found}

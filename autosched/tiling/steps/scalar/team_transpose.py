@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from autosched.ir.value import Read, reads
 from autosched.logic import Int, free_vars
-from autosched.tiling.plans.plan import TeamPart
+from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.scalar_parts import side_by_side
 from autosched.tiling.plans.teams import along_lanes, serial_elements
 
@@ -15,7 +15,7 @@ TILES = (0, 32, 64)
 
 
 @dataclass(frozen=True)
-class Turned:
+class TeamTranspose:
     """The numbers of two spatial axes: results lie side by side along `fast`, some operands along `slow`; `reads` are
     those, by the name of the member that reads them."""
 
@@ -24,7 +24,7 @@ class Turned:
     reads: tuple[tuple[str, Read], ...]
 
 
-def turned(part: TeamPart) -> Turned | None:
+def team_transpose(part: WarpCooperativePart) -> TeamTranspose | None:
     """None where no operand lies across the results."""
     if part.across or serial_elements(part) > 1 or any(m.reduction for m in part.members):
         return None
@@ -44,7 +44,7 @@ def turned(part: TeamPart) -> Turned | None:
     if not found:
         return None
     slow = max(found, key=lambda n: len(found[n]))
-    return Turned(slow, fast, tuple(found[slow]))
+    return TeamTranspose(slow, fast, tuple(found[slow]))
 
 
 def _uses(read: Read, axis: str) -> bool:

@@ -21,7 +21,7 @@ from autosched.machine.detect import detect
 from autosched.search.tuning.baseline import literal_plan
 from autosched.search.tuning.study import Best
 from autosched.store.records import Measurement, Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 TEXT = "def add(A: f32[n], B: const[f32[n]], Y: f32[n], *, n=8):\n    for i in range(n):\n        Y[i] = A[i] + B[i]"
 A, B = np.arange(8, dtype=np.float32), np.full(8, 2, np.float32)

@@ -29,7 +29,7 @@ from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
 from autosched.store.sqlite import SqliteStore
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 pytestmark = [
     pytest.mark.x86,

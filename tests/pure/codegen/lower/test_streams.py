@@ -19,7 +19,7 @@ from autosched.ir import parse, workload
 from autosched.ir.program import Program
 from autosched.ir.rewrites.reuse import keep_common
 from autosched.machine.target import Memory
-from autosched.tiling.plans.plan import Plan, RowsPart, ScalarPart
+from autosched.tiling.plans.plan import FusedLoopsPart, Plan, ScalarPart
 
 SMALL = replace(
     machine(), memories=tuple(replace(m, bytes=256) if m.shared_by == "core" else m for m in machine().memories)
@@ -139,10 +139,10 @@ def f(X: f32[m, n], Y: f32[m, n], *, m=9, n=40):
 )
 def test_where_stores_may_bypass_the_caches(low: str, first: str, last: str, buffered: bool | None) -> None:
     wanted = parse(READ_LATER.format(low=low, first=first, last=last), filename="f.py")
-    found = [p.stream for plan in scalar_plans(wanted, SMALL) for p in plan.parts if isinstance(p, RowsPart)]
+    found = [p.nontemporal for plan in scalar_plans(wanted, SMALL) for p in plan.parts if isinstance(p, FusedLoopsPart)]
     assert {s.buffered if s else None for s in found} == {buffered}
-    large = [p for plan in scalar_plans(wanted) for p in plan.parts if isinstance(p, RowsPart | ScalarPart)]
-    assert all(p.stream is None for p in large)  # what a core's caches hold is written through them
+    large = [p for plan in scalar_plans(wanted) for p in plan.parts if isinstance(p, FusedLoopsPart | ScalarPart)]
+    assert all(p.nontemporal is None for p in large)  # what a core's caches hold is written through them
 
 
 def test_the_clock_sends_large_results_past_the_caches() -> None:

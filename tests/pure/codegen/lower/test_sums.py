@@ -58,11 +58,13 @@ def test_the_longest_reduction_around_a_short_depth_is_cut() -> None:
         return plan.tensor_parts[0].nest
 
     first, last = nest(ci=256, layout="nchw"), nest(ci=256)
-    assert (first.depth.name, first.cut.name, last.depth.name, last.cut.name) == ("s", "c", "c", "c")
-    assert depth_blocks(first, first.cut, few=False) == [16, 32, 64]  # 144 to 576 elements of a 3x3 window
-    assert depth_blocks(last, last.cut, few=False) == [128]
+    assert (first.depth.name, first.blocked_reduction.name) == ("s", "c")
+    assert (last.depth.name, last.blocked_reduction.name) == ("c", "c")
+    window = depth_blocks(first, first.blocked_reduction, few=False)  # 144 to 576 elements of a 3x3 window
+    assert window == [16, 32, 64]
+    assert depth_blocks(last, last.blocked_reduction, few=False) == [128]
     few = nest(ci=3, layout="nchw")
-    assert few.cut is few.depth
+    assert few.blocked_reduction is few.depth
 
 
 def test_a_line_of_the_window_is_unrolled_where_registers_hold_what_its_steps_share() -> None:

@@ -13,13 +13,13 @@ from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Assign, statements
 from autosched.ir.value import reads
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.steps.cpu.register_transpose import chunks, store_cycles, turning_row
+from autosched.tiling.steps.cpu.register_transpose import chunks, store_cycles, transposed_row
 
 
 def turned(name: str) -> tuple[Plan, str]:
     """The first plan that turns its stores, and the axis of its rows."""
     for plan in plans_of(PROGRAMS[name], only=ONLY):
-        row = plan.tensor_parts and turning_row(plan.tensor_parts[0].nest)
+        row = plan.tensor_parts and transposed_row(plan.tensor_parts[0].nest)
         if row:
             return plan, row.name
     raise AssertionError(f"no plan of {name} turns its stores")
@@ -64,7 +64,7 @@ def test_what_is_stored_whole_is_not_turned() -> None:
         for plan in plans_of(PROGRAMS[name], only=ONLY):
             for part in plan.tensor_parts:
                 lanes = [m for a in part.nest.lanes for m, _, _ in a.members]
-                assert (turning_row(part.nest) is None) == ("i" in lanes)
+                assert (transposed_row(part.nest) is None) == ("i" in lanes)
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])

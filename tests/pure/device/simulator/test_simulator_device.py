@@ -26,7 +26,7 @@ from autosched.device.simulator.verify.smaller import cut, cut_plan, unwritten
 from autosched.device.simulator.verify.verify import Verifier
 from autosched.errors import MissingError, UsageError
 from autosched.machine.catalogue import load_target
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 AVX512 = load_target("x86-avx512")
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}

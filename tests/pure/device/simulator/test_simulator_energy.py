@@ -19,7 +19,7 @@ from autosched.errors import AutoschedError, UsageError
 from autosched.machine.catalogue import load_target
 from autosched.search.events import NewBest
 from autosched.search.tuning.final import distinguishable
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 GEMMINI = load_target("gemmini")
 _, (PLAN, *_) = plans("matmul", "gemmini/*", GEMMINI, m=128, n=128, k=256, a="s8", b="s8", acc="s32")

@@ -36,7 +36,7 @@ from autosched.ir.value import Read, walk
 from autosched.logic import evaluate
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.baseline import literal_plan
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 AVX512 = load_target("x86-avx512")
 

@@ -27,8 +27,8 @@ from autosched.search.tuning.tune import plans_of
 from autosched.store.records import Measurement
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.schedule import Candidate
 
 COPIES = """
   - name: fetch

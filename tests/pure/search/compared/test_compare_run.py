@@ -15,7 +15,7 @@ from autosched.search import SearchSpace, open_study, run, strategy
 from autosched.search.evaluate.compare import Remembering, Row, RunDone, compare, contestants, seeds_of
 from autosched.search.strategy.simple import Random
 from autosched.store.records import Trial
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 
 def space() -> SearchSpace:

@@ -12,7 +12,7 @@ from autosched.device.protocol import Build
 from autosched.search.tuning import remeasure as nearest
 from autosched.search.tuning.remeasure import NEAR, raced
 from autosched.store import Measurement
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 PLAN = make_plan("a", tiles=4)
 TRUE = [4.0, 1.2, 1.1, 1.3, 5.0]

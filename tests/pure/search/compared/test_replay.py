@@ -25,7 +25,7 @@ from autosched.search.tuning.tune import prepare
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
 from autosched.store.replay_file import read_replay, write_replay
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.listed import ListedSpace
 from autosched.tiling.step import Decision
 

@@ -14,7 +14,7 @@ from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.planner.rank import issue_cycles, rankings
 from autosched.tiling.variants.adapted import Variant
-from autosched.tiling.variants.transposed_operands import turned_programs
+from autosched.tiling.variants.transposed_operands import transposed_programs
 
 BYTES = {"t": "s8", "acc": "s32"}
 
@@ -22,7 +22,7 @@ BYTES = {"t": "s8", "acc": "s32"}
 def variants(name: str, only: str, sizes: dict[str, Any], target: Target = H200) -> tuple[Program, list[Variant]]:
     program = resolve(name, sizes)
     found = match(program, usable(CATALOGUE, target, "simulator", [only]))
-    return program, list(turned_programs(program, found, "real"))
+    return program, list(transposed_programs(program, found, "real"))
 
 
 def test_weights_of_a_convolution_lie_along_the_channels() -> None:
@@ -62,7 +62,7 @@ def test_one_tensor_is_turned_where_it_lies_across() -> None:
         "        for p in range(32):\n            C[i, j] += s32(A[i, p]) * s32(A[p, j])\n"
     )
     found = match(program, usable(CATALOGUE, H200, "simulator", ["cuda/wgmma.m64n8k32.s8.s8.s32"]))
-    (variant,) = turned_programs(program, found, "real")
+    (variant,) = transposed_programs(program, found, "real")
     (stage,) = [s for s in variant.program.stages if s.assign.tensor == "C"]
     assert sorted(r.tensor for r in stage.reads) == ["A", "A_turned"]
     squares = np.arange(1024, dtype=np.int8).reshape(32, 32)

@@ -15,7 +15,7 @@ import autosched
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import load
-from autosched.tiling.schedule import Candidate
+from autosched.tiling.candidate import Candidate
 
 LINES = {
     "fir": [{}, {"pad": 1}, {"taps": 8}, {"n": 3}, {"taps": 5}, {"guard": "x < 6"}, {"guard": "r <= x", "n": 8}],

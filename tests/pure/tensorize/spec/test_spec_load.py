@@ -17,7 +17,7 @@ from autosched.tensorize.intrinsic import CPU_ISAS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import deferred_text, load_text
 from autosched.tensorize.spec.schema import schema_text
-from autosched.tiling.planner.plan_program import leeway_of
+from autosched.tiling.planner.plan_program import float_policy_of
 
 FAMILY = """\
 isa: npu
@@ -223,7 +223,7 @@ def test_functions_are_built_for_programs_that_call_some():
     for name, called in (("matmul", False), ("softmax", True)):
         catalogue = Catalogue.builtin().with_intrinsics([])
         assert {i.kind for i in usable(catalogue, target, "cpu")} == {"compute"}
-        assert bool(leeway_of(workload(name), target, catalogue, "reassociated").formulas) is called
+        assert bool(float_policy_of(workload(name), target, catalogue, "reassociated").formulas) is called
         kinds = {catalogue.entries.outline(n).kind for n in catalogue.entries._built}
         assert ("function" in kinds) is called
 

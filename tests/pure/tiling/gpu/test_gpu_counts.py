@@ -21,7 +21,7 @@ from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.plans.plan import Plan, TeamPart
+from autosched.tiling.plans.plan import Plan, WarpCooperativePart
 from autosched.tiling.variants.conditional import candidates_of
 
 GPUS = [t for t in map(load_target, target_names()) if "warp_threads" in t.limits]
@@ -71,7 +71,7 @@ def test_teams(target: Target, name: str) -> None:
     program = TEAMS[name]
     plan = make_plans(program, target, {}, 1)[0]
     (part,) = plan.parts
-    assert isinstance(part, TeamPart)
+    assert isinstance(part, WarpCooperativePart)
     lanes = target.limits["warp_threads"]
     oracle = compute(program, 0)
     for row in _some(plan):

@@ -22,8 +22,8 @@ from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.plans.float_policy import Leeway
-from autosched.tiling.plans.plan import Plan, ScalarPart, TeamPart
+from autosched.tiling.plans.float_policy import FloatPolicy
+from autosched.tiling.plans.plan import Plan, ScalarPart, WarpCooperativePart
 from autosched.tiling.space.request import request
 from autosched.tiling.variants.conditional import candidates_of
 
@@ -165,8 +165,8 @@ def program_of(name: str) -> Program:
     return resolve(workload, sizes)
 
 
-def plan_of(name: str, leeway: Leeway = Leeway(formulas=FORMULAS)) -> Plan:
-    return make_plans(program_of(name), H200, {}, 1, leeway)[0]
+def plan_of(name: str, policy: FloatPolicy = FloatPolicy(formulas=FORMULAS)) -> Plan:
+    return make_plans(program_of(name), H200, {}, 1, policy)[0]
 
 
 @pytest.mark.sampled(3)
@@ -174,7 +174,7 @@ def plan_of(name: str, leeway: Leeway = Leeway(formulas=FORMULAS)) -> Plan:
 def test_rows_compute_the_oracles_numbers(name: str) -> None:
     plan = plan_of(name)
     (part,) = plan.parts
-    assert isinstance(part, TeamPart)
+    assert isinstance(part, WarpCooperativePart)
     oracle = compute(plan.program, 0)
     for row in covering(plan):
         kernel = lower(plan, plan.space.schedule(row))
@@ -185,7 +185,7 @@ def test_rows_compute_the_oracles_numbers(name: str) -> None:
 
 def test_lanes_lie_where_memory_is_contiguous() -> None:
     """Rows are summed along lanes, columns beside each other; a product's lanes follow its matrix."""
-    across = {n: part.across for n in WORKLOADS for part in plan_of(n).parts if isinstance(part, TeamPart)}
+    across = {n: part.across for n in WORKLOADS for part in plan_of(n).parts if isinstance(part, WarpCooperativePart)}
     assert {n for n, along in across.items() if along} == {
         "softmax", "softmax f16", "layer norm", "long sum", "maxima", "gemv",
     }  # fmt: skip
@@ -224,13 +224,13 @@ def test_results_of_a_thread_share_what_they_read() -> None:
 
 def test_bitwise_sums_stay_in_order() -> None:
     """No float sum is shared out among lanes or warps; a maximum is."""
-    plan = plan_of("sum of columns", Leeway(reassociate=False))
+    plan = plan_of("sum of columns", FloatPolicy(reassociate=False))
     assert {d.name: d.domain for d in plan.space.decisions if d.name in ("warps", "split")} == {"warps": (1,)}
-    (rows,) = plan_of("long sum", Leeway(reassociate=False)).parts
-    assert isinstance(rows, TeamPart)
+    (rows,) = plan_of("long sum", FloatPolicy(reassociate=False)).parts
+    assert isinstance(rows, WarpCooperativePart)
     assert not rows.across
-    (maxima,) = plan_of("maxima", Leeway(reassociate=False)).parts
-    assert isinstance(maxima, TeamPart)
+    (maxima,) = plan_of("maxima", FloatPolicy(reassociate=False)).parts
+    assert isinstance(maxima, WarpCooperativePart)
     assert maxima.across
 
 
@@ -242,7 +242,8 @@ def mirrored(A: f32[n], B: f32[n], C: f32[n], *, n=40):
     for j in range(n):
         C[j] = B[39 - j]
 """)
-    assert [len(p.members) for p in make_plans(program, H200, {}, 1)[0].parts if isinstance(p, TeamPart)] == [1, 1]
+    parts = make_plans(program, H200, {}, 1)[0].parts
+    assert [len(p.members) for p in parts if isinstance(p, WarpCooperativePart)] == [1, 1]
 
 
 def test_guarded_stages_are_left_to_single_threads() -> None:
@@ -314,4 +315,4 @@ def longer(A: f32[m, n], B: f32[m, 40], *, m=6, n=37):
     assert isinstance(part, ScalarPart)
     inside = text.replace("A[i, j] if j < n", "A[i, 0] if j < n")
     (part,) = make_plans(parse(inside), H200, {}, 1)[0].parts
-    assert isinstance(part, TeamPart)
+    assert isinstance(part, WarpCooperativePart)

@@ -13,8 +13,8 @@ from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.analysis.dependence import together
-from autosched.tiling.analysis.nontemporal import asked_ahead, exceeds_caches, stream_of
-from autosched.tiling.plans.plan import RowsPart, ScalarPart
+from autosched.tiling.analysis.nontemporal import asked_ahead, exceeds_caches, nontemporal_store
+from autosched.tiling.plans.plan import FusedLoopsPart, ScalarPart
 from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.plans.step_names import StepNames
 
@@ -37,9 +37,11 @@ def shared_axes(program: Program, stages: Sequence[Stage]) -> tuple[str, ...]:
     return tuple(free)
 
 
-def rows_parts(program: Program, parts: Sequence[ScalarPart], target: Target) -> list[ScalarPart | RowsPart]:
+def fused_loops_parts(
+    program: Program, parts: Sequence[ScalarPart], target: Target
+) -> list[ScalarPart | FusedLoopsPart]:
     """The parts, in order, with runs of them that can share loops joined: each run as long as it can be."""
-    result: list[ScalarPart | RowsPart] = []
+    result: list[ScalarPart | FusedLoopsPart] = []
     at = 0
     while at < len(parts):
         run = 1
@@ -60,10 +62,10 @@ def rows_parts(program: Program, parts: Sequence[ScalarPart], target: Target) ->
             joined = tuple(_member(m, shared, names) for m in members)
             stages = [m.stage for m in joined]
             along = joined[0].across or joined[0].vector
-            stream = stream_of(program, stages, shared, target) if any(m.vector for m in joined) else None
+            stream = nontemporal_store(program, stages, shared, target) if any(m.vector for m in joined) else None
             asked = asked_ahead(program, stages, along, shared, target)
             distant = any(exceeds_caches(program, r.tensor, target) for r in asked)
-            result.append(RowsPart(shared, joined, names, stream, asked, distant))
+            result.append(FusedLoopsPart(shared, joined, names, stream, asked, distant))
         at += run
     return result
 
@@ -71,4 +73,4 @@ def rows_parts(program: Program, parts: Sequence[ScalarPart], target: Target) ->
 def _member(part: ScalarPart, shared: tuple[str, ...], names: StepNames) -> ScalarPart:
     """A stage as a member: its shared axes are neither vectorised nor run several at a time."""
     vector = None if part.vector in shared else part.vector
-    return replace(part, names=names, vector=vector, rows=None, blocked=None, stream=None)
+    return replace(part, names=names, vector=vector, rows=None, blocked=None, nontemporal=None)
