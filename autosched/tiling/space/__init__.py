@@ -1,5 +1,5 @@
 """Spaces of schedules: rows of an integer matrix and the rules that make them legal. Nothing here knows of hardware.
-Read `tiling.step`, then `space` and `enumerate`.
+Read `tiling.step`, `base` (what rows mean), then `enumerate` and `space`.
 """
 
 from autosched.tiling.space.space import Space

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from autosched.tiling.space.bounded import BestRows, Bounded, Column, Ids
 from autosched.tiling.space.known import KnownBest
 from autosched.tiling.space.partial_columns import WantedError, masked
-
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
+from autosched.tiling.space.space import Space
 
 _SOME = 128
 """Rows on which two groups must agree to be taken for alike, at least; what is found is looked at again."""

@@ -12,19 +12,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.space.enumerate import BLOCK, ROOT, Joiner, JoinStage, Prefixes, RulePart, plan_stages
+from autosched.tiling.space.base import BLOCK, RulePart
+from autosched.tiling.space.enumerate import ROOT, Joiner, JoinStage, Prefixes, plan_stages
 from autosched.tiling.space.memoize_columns import memoize_columns
 from autosched.tiling.space.partial_columns import PartialColumns, WantedError, read_by
+from autosched.tiling.space.space import Space
 from autosched.tiling.space.table import Columns, tabulate
 from autosched.tiling.space.values import rows_of
-
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
 
 Ids = npt.NDArray[np.int64]
 Times = npt.NDArray[np.floating[Any]]

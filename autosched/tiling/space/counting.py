@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +19,11 @@ import numpy.typing as npt
 from autosched.logic import Bool, Const, Expr, Int, evaluate, free_vars
 from autosched.logic.residual import Residual
 from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tiling.space.base import Ids, SpaceBase, once_per_space
+from autosched.tiling.space.enumerate import join_stages
+from autosched.tiling.space.subspace import Subspace, subspaces
 from autosched.tiling.space.values import Lazy
 
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
-    from autosched.tiling.space.subspace import Subspace
-
-Ids = npt.NDArray[np.int64]
 _MIXING, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)  # an odd number without pattern, as hashes use
 MOST_STEPS = 1 << 22
 """Pairs of a state and the next value above which states are too many to be worth it."""
@@ -88,13 +85,13 @@ class RowCount:
         return ids
 
 
-def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> RowCount | None:
+def counted(space: SpaceBase, most: int = MOST_STEPS, huge: int = HUGE) -> RowCount | None:
     """The legal rows of a space; None where there are more than `most` ways between its states, or no decisions."""
     if not space.decisions:
         return None
-    if space.size > huge and len(space.subspaces) > 1:
+    if space.size > huge and len(subspaces(space)) > 1:
         return _counted_apart(space, most)
-    stages = space.stages
+    stages = join_stages(space)
     order = [d for stage in stages if stage.parts for d in stage.decisions]
     free = [d for d in range(len(space.decisions)) if d not in order]
     order = order or free[:1]  # a rule may be false whatever is decided
@@ -119,11 +116,17 @@ def counted(space: Space, most: int = MOST_STEPS, huge: int = HUGE) -> RowCount 
     return RowCount(legal, rejected, tuple(reversed(layers)), tuple((space.strides[d], space.radices[d]) for d in free))
 
 
-def _counted_apart(space: Space, most: int) -> RowCount | None:
+@once_per_space
+def row_count(space: SpaceBase) -> RowCount | None:
+    """`counted` with its usual limits."""
+    return counted(space)
+
+
+def _counted_apart(space: SpaceBase, most: int) -> RowCount | None:
     """The rows of a space counted in each of its subspaces: the ways of one lead to all the rows of those after it."""
     counts: list[tuple[Subspace, RowCount]] = []
-    for sub in space.subspaces:
-        found = sub.space.count if most == MOST_STEPS else counted(sub.space, most)
+    for sub in subspaces(space):
+        found = row_count(sub.space) if most == MOST_STEPS else counted(sub.space, most)
         if found is None:
             return None
         counts.append((sub, found))
@@ -150,7 +153,7 @@ class _Counter:
     """The states of all prefixes so far. `columns` holds the values that tell them apart, `prefixes` how many prefixes
     each stands for."""
 
-    def __init__(self, space: Space, rows: int) -> None:
+    def __init__(self, space: SpaceBase, rows: int) -> None:
         self._space = space
         self.rejected = [0] * len(space.rules)
         self._rows = rows  # full rows that one prefix stands for
@@ -285,4 +288,4 @@ def distinct_ranks(legal: int, n: int, rng: np.random.Generator) -> Ids:
     return found[:n]
 
 
-__all__ = ["Layer", "RowCount", "counted", "distinct_ranks"]
+__all__ = ["Layer", "RowCount", "counted", "distinct_ranks", "row_count"]

@@ -11,30 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.logic import Bool, Expr, Int, evaluate, free_vars, interval
+from autosched.logic import Expr, Int, free_vars, interval
 from autosched.logic.walk import children
+from autosched.tiling.space.base import BLOCK, Ids, RulePart, SpaceBase, once_per_space, truth
 from autosched.tiling.space.values import Lazy
 
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
-
-Ids = npt.NDArray[np.int64]
-BLOCK = 1 << 18
 _PROBE = 4096  # rows drawn to estimate how much a rule prunes; only the join order depends on it, never an answer
-
-
-@dataclass(frozen=True)
-class RulePart:
-    """A conjunct of the rule number `rule`, and the positions of the decisions that it depends on."""
-
-    rule: int
-    holds: Bool
-    depends: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -64,7 +50,7 @@ class JoinStage:
     weight: int
 
     @staticmethod
-    def chain(space: Space, steps: Sequence[tuple[tuple[int, ...], tuple[RulePart, ...]]]) -> tuple[JoinStage, ...]:
+    def chain(space: SpaceBase, steps: Sequence[tuple[tuple[int, ...], tuple[RulePart, ...]]]) -> tuple[JoinStage, ...]:
         """The stages of decisions and the rules' parts that prune after them, in order."""
         stages = []
         for n, (decisions, parts) in enumerate(steps):
@@ -98,7 +84,7 @@ ROOT = Prefixes(np.zeros(1, np.int64), {})
 """The prefix with no decision made."""
 
 
-def plan_stages(space: Space, parts: Sequence[RulePart], wanted: Set[int] | None = None) -> tuple[JoinStage, ...]:
+def plan_stages(space: SpaceBase, parts: Sequence[RulePart], wanted: Set[int] | None = None) -> tuple[JoinStage, ...]:
     """The join order: greedily the part whose completion leaves the fewest prefixes; free decisions last. `wanted` are
     the positions to decide (default all); the others are decided before.
 
@@ -123,25 +109,26 @@ def plan_stages(space: Space, parts: Sequence[RulePart], wanted: Set[int] | None
     return JoinStage.chain(space, groups)
 
 
-def _pass_rate(space: Space, part: RulePart) -> float:
+@once_per_space
+def join_stages(space: SpaceBase) -> tuple[JoinStage, ...]:
+    """The order in which all decisions are joined."""
+    return plan_stages(space, space.parts)
+
+
+def _pass_rate(space: SpaceBase, part: RulePart) -> float:
     """Counting, listing and explaining all ask for it."""
     if part not in space.rates:
         space.rates[part] = _drawn_rate(space, part)
     return space.rates[part]
 
 
-def _drawn_rate(space: Space, part: RulePart) -> float:
+def _drawn_rate(space: SpaceBase, part: RulePart) -> float:
     rng = np.random.default_rng(0)
     base = {}
     for d in sorted(part.depends):
         domain = np.array(space.decisions[d].domain, np.int64)
         base[space.decisions[d].name] = domain[rng.integers(0, len(domain), _PROBE)]
-    return float(np.mean(_truth(part.holds, Lazy({**space.constants, **base}, space.derived), (_PROBE,))))
-
-
-def _truth(holds: Bool, env: Lazy, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-    with np.errstate(divide="ignore"):
-        return np.broadcast_to(np.asarray(evaluate(holds, env), np.bool_), shape)
+    return float(np.mean(truth(part.holds, Lazy({**space.constants, **base}, space.derived), (_PROBE,))))
 
 
 class Joiner:
@@ -150,7 +137,7 @@ class Joiner:
 
     def __init__(
         self,
-        space: Space,
+        space: SpaceBase,
         block: int = BLOCK,
         parts: Sequence[RulePart] | None = None,
         stages: Sequence[JoinStage] | None = None,
@@ -158,10 +145,10 @@ class Joiner:
         self.space = space
         self.block = block
         if stages is None:
-            stages = space.stages if parts is None else plan_stages(space, parts)
+            stages = join_stages(space) if parts is None else plan_stages(space, parts)
         self.stages = tuple(stages)
         self.rejected = [0] * len(space.rules)
-        narrow = space.narrow
+        narrow = narrow_names(space)
         # Sums and products of small sizes run twice as fast in int32; where bounds do not prove it safe, int64.
         self._narrow = {p: _small(space, p, narrow) for s in self.stages for p in s.parts}
         self._domains: dict[bool, list[Ids | npt.NDArray[np.int32] | None]] = {
@@ -212,8 +199,8 @@ class Joiner:
         mask: npt.NDArray[np.bool_] | None = None
         alive = p * g
         for part in stage.parts:
-            truth = _truth(part.holds, envs[self._narrow[part]], (p, g))
-            mask = truth if mask is None else mask & truth
+            holds = truth(part.holds, envs[self._narrow[part]], (p, g))
+            mask = holds if mask is None else mask & holds
             now = int(np.count_nonzero(mask))
             self.rejected[part.rule] += (alive - now) * stage.weight
             alive = now
@@ -256,7 +243,7 @@ def _gathered(stream: Iterator[Prefixes], block: int) -> Iterator[Prefixes]:
         yield Prefixes.join(waiting)
 
 
-def enumerate_legal(space: Space, block: int = BLOCK, limit: int | None = None) -> Legal:
+def enumerate_legal(space: SpaceBase, block: int = BLOCK, limit: int | None = None) -> Legal:
     """See `Space.enumerate`."""
     joiner = Joiner(space, block)
     found: list[Ids] = []
@@ -274,17 +261,6 @@ def enumerate_legal(space: Space, block: int = BLOCK, limit: int | None = None) 
     return Legal(ids, rejected, space.size, complete)
 
 
-def legal(space: Space, ids: Ids, block: int = BLOCK) -> npt.NDArray[np.bool_]:
-    """See `Space.legal`."""
-    result = np.ones(len(ids), np.bool_)
-    for start in range(0, len(ids), block):
-        chunk = ids[start : start + block]
-        env = space.values(chunk).columns
-        for part in space.parts:
-            result[start : start + block] &= _truth(part.holds, env, chunk.shape)
-    return result
-
-
 # Which parts int32 can hold
 
 
@@ -296,7 +272,8 @@ def _int32(low: int, high: int) -> bool:
     return low > -(2**31) and high < 2**31
 
 
-def narrow_names(space: Space) -> dict[str, tuple[int, int]]:
+@once_per_space
+def narrow_names(space: SpaceBase) -> dict[str, tuple[int, int]]:
     """Bounds of the names whose values, and all values on the way to them, provably fit int32."""
     bounds = {n: (v, v) for n, v in space.constants.items()} | {d.name: _ends(d.domain) for d in space.decisions}
     bounds = {n: b for n, b in bounds.items() if _int32(*b)}
@@ -306,7 +283,7 @@ def narrow_names(space: Space) -> dict[str, tuple[int, int]]:
     return bounds
 
 
-def _small(space: Space, part: RulePart, narrow: dict[str, tuple[int, int]]) -> bool:
+def _small(space: SpaceBase, part: RulePart, narrow: dict[str, tuple[int, int]]) -> bool:
     if part not in space.small:
         space.small[part] = _fits(part.holds, narrow)
     return space.small[part]

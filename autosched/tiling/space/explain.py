@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Formatter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from autosched.logic import Bool, Compare, Or, evaluate, sentence, to_z3
 from autosched.logic.expr import negate
 from autosched.logic.solver import proving, z3
-from autosched.tiling.space.enumerate import Joiner, RulePart
-
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
-    from autosched.tiling.step import Rule
+from autosched.tiling.space.base import RulePart, SpaceBase
+from autosched.tiling.space.enumerate import Joiner
+from autosched.tiling.step import Rule
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class _Sentence(Formatter):
     """Fields are names of the space, dots included (`{C.2.registers}`): no attributes are looked up."""
 
     @proving
-    def __init__(self, space: Space, columns: Mapping[str, Any]) -> None:
+    def __init__(self, space: SpaceBase, columns: Mapping[str, Any]) -> None:
         self._space = space
         self._columns = columns
 
@@ -58,11 +56,11 @@ class _Sentence(Formatter):
         return (_Number(label) if isinstance(label, int) else label), field_name
 
 
-def _filled(space: Space, rule: Rule, columns: Mapping[str, Any]) -> str:
+def _filled(space: SpaceBase, rule: Rule, columns: Mapping[str, Any]) -> str:
     return _Sentence(space, columns).format(rule.sentence)
 
 
-def why_not(space: Space, row: int) -> list[str]:
+def why_not(space: SpaceBase, row: int) -> list[str]:
     """See `Space.why_not`."""
     columns = space.values(row).columns
     said = []
@@ -89,7 +87,7 @@ def _because(condition: Bool, numbers: Mapping[str, int]) -> str:
 
 
 @proving
-def z3_reading(space: Space) -> tuple[dict[str, Any], list[Any]]:
+def z3_reading(space: SpaceBase) -> tuple[dict[str, Any], list[Any]]:
     """z3 integer terms for all names (decisions are variables, derived quantities terms over them), and the formulas
     that hold the decisions to their domains."""
     env: dict[str, Any] = {n: z3.IntVal(v) for n, v in space.constants.items()}
@@ -106,7 +104,7 @@ class _Contradiction:
     """Answers whether a set of rules can hold together: z3 first, the staged joins where z3 gives up (products of many
     decisions are hard for integer arithmetic, and easy to enumerate with early pruning)."""
 
-    def __init__(self, space: Space, timeout_s: float) -> None:
+    def __init__(self, space: SpaceBase, timeout_s: float) -> None:
         self.space = space
         env, domains = z3_reading(space)
         self.solver = z3.Solver()
@@ -131,7 +129,7 @@ class _Contradiction:
         return None if any(len(p.ids) for p in joiner.run(pruning)) else rules
 
 
-def explain(space: Space, timeout_s: float) -> Explanation | None:
+def explain(space: SpaceBase, timeout_s: float) -> Explanation | None:
     """See `Space.explain`. Each rule of the core is dropped in turn; one without which the rest can hold stays."""
     contradiction = _Contradiction(space, timeout_s)
     core = contradiction.core(frozenset(range(len(space.rules))))
@@ -146,7 +144,7 @@ def explain(space: Space, timeout_s: float) -> Explanation | None:
     return Explanation(tuple(space.rules[i].name for i in chosen), said)
 
 
-def _closest(space: Space, core: frozenset[int], broken: int) -> str:
+def _closest(space: SpaceBase, core: frozenset[int], broken: int) -> str:
     """The rule's sentence for the row that satisfies the rest of the core and misses this rule by least."""
     rule = space.rules[broken]
     others = [p for p in space.parts if p.rule in core and p.rule != broken]

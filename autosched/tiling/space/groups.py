@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
+from autosched.tiling.space.base import SpaceBase
 
 
-def groups_of(space: Space, together: Iterable[Set[int]] = ()) -> tuple[frozenset[int], ...]:
+def groups_of(space: SpaceBase, together: Iterable[Set[int]] = ()) -> tuple[frozenset[int], ...]:
     """The positions of all decisions of several values, in groups: no rule, and none of the sets `together`, reads
     decisions of two of them. In the order of their first positions."""
     groups = [frozenset((d,)) for d, radix in enumerate(space.radices) if radix > 1]

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from autosched.tiling.space.alike import Alike, Group, Same
+from autosched.tiling.space.base import BLOCK
 from autosched.tiling.space.bounded import SLACK, BestRows, Bounded, Column, Ids, Timed, Times, read_by_some
-from autosched.tiling.space.enumerate import BLOCK
 from autosched.tiling.space.groups import groups_of
 from autosched.tiling.space.partial_columns import PartialColumns, WantedError
 from autosched.tiling.space.space import Space

@@ -13,10 +13,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autosched.tiling.space.enumerate import BLOCK, Legal
+from autosched.tiling.space.base import BLOCK, Values
+from autosched.tiling.space.enumerate import Legal
 from autosched.tiling.space.explain import Explanation
 from autosched.tiling.space.space import Space
-from autosched.tiling.space.values import Lazy, Values
+from autosched.tiling.space.values import Lazy
 from autosched.tiling.step import Decision, Step
 
 Ids = npt.NDArray[np.int64]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.tiling.space.base import Values
 from autosched.tiling.space.partial_columns import PartialColumns, WantedError, masked, read_by
-from autosched.tiling.space.values import Values
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[Any]

@@ -6,15 +6,12 @@ What a quantity depends on need not be said then: it is evaluated, and what it a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import Var
-
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
+from autosched.tiling.space.base import SpaceBase
 
 
 class WantedError(Exception):
@@ -28,7 +25,7 @@ class WantedError(Exception):
 class PartialColumns(Mapping[str, npt.NDArray[np.int64]]):
     """The columns of the rows `ids` that depend on the decisions at `positions` and on nothing else."""
 
-    def __init__(self, space: Space, positions: Iterable[int], ids: npt.NDArray[np.int64]) -> None:
+    def __init__(self, space: SpaceBase, positions: Iterable[int], ids: npt.NDArray[np.int64]) -> None:
         self.space, self.positions, self.ids = space, frozenset(positions), ids
         self.rows = len(ids)
         self._values = space.values(ids)
@@ -54,7 +51,7 @@ class PartialColumns(Mapping[str, npt.NDArray[np.int64]]):
 class RecordingColumns(PartialColumns):
     """The columns of one row, all of them; `noted` is what those that were asked for depend on."""
 
-    def __init__(self, space: Space, row: int) -> None:
+    def __init__(self, space: SpaceBase, row: int) -> None:
         super().__init__(space, range(len(space.decisions)), np.array([row], np.int64))
         self.noted: frozenset[int] = frozenset()
 
@@ -64,7 +61,7 @@ class RecordingColumns(PartialColumns):
         return column
 
 
-def read_by(space: Space, quantity: Callable[[PartialColumns], object], row: int = 0) -> frozenset[int]:
+def read_by(space: SpaceBase, quantity: Callable[[PartialColumns], object], row: int = 0) -> frozenset[int]:
     """What a quantity asks for of one row: all that it reads, unless it looks at numbers before it asks for more. To be
     told of one missing decision after the other would be an evaluation each."""
     noting = RecordingColumns(space, row)
@@ -72,7 +69,7 @@ def read_by(space: Space, quantity: Callable[[PartialColumns], object], row: int
     return noting.noted
 
 
-def masked(space: Space, ids: npt.NDArray[np.int64], positions: Iterable[int]) -> npt.NDArray[np.int64]:
+def masked(space: SpaceBase, ids: npt.NDArray[np.int64], positions: Iterable[int]) -> npt.NDArray[np.int64]:
     """The ids of these rows with every decision but those at `positions` at its first value."""
     kept: npt.NDArray[np.int64] = np.zeros(len(ids), np.int64)
     for first, last in neighbouring(sorted(positions)):

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from autosched.logic import evaluate
-from autosched.tiling.space.counting import HUGE, distinct_ranks
+from autosched.tiling.space.base import Ids, SpaceBase, once_per_space
+from autosched.tiling.space.counting import HUGE, distinct_ranks, row_count
 from autosched.tiling.space.enumerate import ROOT, Joiner, Prefixes
+from autosched.tiling.space.subspace import subspaces
 
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
-
-Ids = npt.NDArray[np.int64]
 _MOST_PREFIXES = 1 << 21  # 16 MiB of ids; spaces of 10^7 rows with a usual share of legal ones are held whole
 _MOST_DRAWS = 1 << 25  # about 10 s of legality checks: then what was found is returned
 _DRAWS = 1 << 16
@@ -24,9 +20,9 @@ _TRIES = 16
 _THIN = 8  # prefixes kept of each stage, for each row wanted, where a sample need not be uniform
 
 
-def thinned(space: Space, n: int, rng: np.random.Generator) -> Ids:
+def thinned(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
     """See `Space.thinned`."""
-    if space.size > HUGE and len(space.subspaces) > 1 and space.count is not None:
+    if space.size > HUGE and len(subspaces(space)) > 1 and row_count(space) is not None:
         return sample(space, n, rng)  # parts are counted once for many plans
     most = _THIN * n
     while most <= _MOST_PREFIXES:
@@ -55,7 +51,8 @@ class SampleFrame:
     exact: bool
 
 
-def frame(space: Space) -> SampleFrame:
+@once_per_space
+def frame(space: SpaceBase) -> SampleFrame:
     """Joins stages as long as the surviving prefixes stay few enough to hold."""
     joiner = Joiner(space)
     current = [ROOT]
@@ -76,12 +73,13 @@ def frame(space: Space) -> SampleFrame:
     return SampleFrame(np.sort(ids), free, all(not s.parts for s in open_stages))
 
 
-def sample(space: Space, n: int, rng: np.random.Generator) -> Ids:
+def sample(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
     """See `Space.sample`. Where rows cannot be counted and are too many to hold and too sparse to hit, fewer than `n`
     come back after 2^25 draws."""
-    if space.count is not None:
-        return space.count.rows(distinct_ranks(space.count.legal, n, rng))
-    whole = space.frame
+    counted = row_count(space)
+    if counted is not None:
+        return counted.rows(distinct_ranks(counted.legal, n, rng))
+    whole = frame(space)
     universe = len(whole.prefixes) * prod(space.radices[d] for d in whole.free)
     if whole.exact:
         numbers = rng.choice(universe, min(n, universe), replace=False) if universe else np.zeros(0, np.int64)
@@ -96,7 +94,7 @@ def sample(space: Space, n: int, rng: np.random.Generator) -> Ids:
     return found[:n]
 
 
-def _decoded(space: Space, whole: SampleFrame, numbers: Ids) -> Ids:
+def _decoded(space: SpaceBase, whole: SampleFrame, numbers: Ids) -> Ids:
     """The rows of numbers in the product of prefixes and completions."""
     rest = numbers.astype(np.int64)
     offset = np.zeros(len(rest), np.int64)
@@ -106,7 +104,7 @@ def _decoded(space: Space, whole: SampleFrame, numbers: Ids) -> Ids:
     return np.asarray(whole.prefixes[rest] + offset, np.int64)
 
 
-def neighbours(space: Space, row: int) -> Ids:
+def neighbours(space: SpaceBase, row: int) -> Ids:
     """See `Space.neighbours`."""
     moves = [np.zeros(0, np.int64)]
     for stride, radix in zip(space.strides, space.radices, strict=True):
@@ -117,7 +115,7 @@ def neighbours(space: Space, row: int) -> Ids:
     return ids[space.legal(ids)]
 
 
-def canonical(space: Space, ids: Ids) -> Ids:
+def canonical(space: SpaceBase, ids: Ids) -> Ids:
     """See `Space.canonical`. Resetting one decision may free or bind another, so this repeats until nothing changes."""
     ids = ids.copy()
     if not space.inert:
@@ -138,7 +136,7 @@ def canonical(space: Space, ids: Ids) -> Ids:
     return ids
 
 
-def mutate(space: Space, ids: Ids, rng: np.random.Generator) -> Ids:
+def mutate(space: SpaceBase, ids: Ids, rng: np.random.Generator) -> Ids:
     """See `Space.mutate`."""
     result = ids.copy()
     radices, strides = np.array(space.radices, np.int64), np.array(space.strides, np.int64)
@@ -159,7 +157,7 @@ def mutate(space: Space, ids: Ids, rng: np.random.Generator) -> Ids:
     return result
 
 
-def crossover(space: Space, first: Ids, second: Ids, rng: np.random.Generator) -> Ids:
+def crossover(space: SpaceBase, first: Ids, second: Ids, rng: np.random.Generator) -> Ids:
     """See `Space.crossover`."""
     result = first.copy()
     waiting = np.arange(len(first))

@@ -14,242 +14,28 @@ the most significant digit. Rules and derived quantities are evaluated over whol
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import prod
-from string import Formatter
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.errors import UnknownNameError, UsageError
-from autosched.json_text import parse_json
-from autosched.logic import TRUE, And, Expr, Int, Var, all_of, free_vars
 from autosched.tiling.space import counting
 from autosched.tiling.space import enumerate as staged
 from autosched.tiling.space import explain as explaining
 from autosched.tiling.space import sample as sampling
-from autosched.tiling.space.enumerate import Legal, RulePart
+from autosched.tiling.space.base import BLOCK, Ids, SpaceBase
+from autosched.tiling.space.enumerate import Legal
 from autosched.tiling.space.explain import Explanation
-from autosched.tiling.space.schedule import Schedule
 from autosched.tiling.space.subspace import Subspace, subspaces
-from autosched.tiling.space.values import Lazy, Values, digit
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Rule
 
-Ids = npt.NDArray[np.int64]
-CANONICAL = "canonical"
-MOST_ROWS = 2**63
-"""An id is a signed integer of 64 bits."""
 _FEW = 8
 
 
-class Space:
-    """Decisions, rules and derived quantities of `steps`, in order.
+class Space(SpaceBase):
+    """The schedules of one plan: see `SpaceBase` for what its rows mean. Raises what it raises."""
 
-    Derived quantities may refer to decisions (of any step), `constants` and quantities derived before them. `inert`
-    conditions become one rule, `canonical`: where a decision changes nothing it has its domain's first value.
-    Raises ValueError where names clash or are unknown (a mistake in a step), UsageError above 2^63 rows.
-    """
-
-    def __init__(self, name: str, steps: Sequence[Step], constants: Mapping[str, int] | None = None) -> None:
-        self.name = name
-        self.steps = tuple(steps)
-        self.constants = dict(constants or {})
-        self.decisions: tuple[Decision, ...] = tuple(d for s in steps for d in s.decisions)
-        self.derived: dict[str, Int] = {}
-        self._check_names()
-        self.position = {d.name: i for i, d in enumerate(self.decisions)}
-        self.inert = tuple((d, when) for s in steps for d, when in s.inert.items())
-        held = [when.implies(Var(d).eq(self.decision(d).domain[0])) for d, when in self.inert]
-        rules = [r for s in steps for r in s.rules]
-        if held:
-            rules.append(Rule(CANONICAL, all_of(*held), "a decision without effect is not at its first value"))
-        self.rules: tuple[Rule, ...] = tuple(rules)
-        self._check_rules()
-        self.radices = tuple(len(d.domain) for d in self.decisions)
-        self.size = prod(self.radices)
-        if self.size >= MOST_ROWS:
-            raise UsageError(f"the space {name!r} has {self.size:,} rows, more than an id can number",
-                             hint="narrow the domains of its decisions")  # fmt: skip
-        self.strides = tuple(prod(self.radices[i + 1 :]) for i in range(len(self.radices)))
-        self._domains = {d.name: np.array(d.domain, np.int64) for d in self.decisions}
-        self.reads: dict[str, frozenset[int]] = {}
-        """Positions of the decisions that quantities were seen to read, by name (`tiling.space.memoize_columns`)."""
-        self._reached: dict[str, frozenset[int]] = {}
-        self.rates: dict[RulePart, float] = {}
-        """The share of rows for which a conjunct holds, about, of those that were asked for
-        (`tiling.space.enumerate`)."""
-        self.small: dict[RulePart, bool] = {}
-        """Whether int32 holds all values on the way to a conjunct's truth, of those that were asked for."""
-
-    def _check_names(self) -> None:
-        seen = set(self.constants)
-        for d in self.decisions:
-            if d.name in seen or not d.domain or len(set(d.domain)) != len(d.domain):
-                raise ValueError(f"decision {d.name!r}: its name is taken, or its domain is empty or repeats a value")
-            if d.labels and (len(d.labels) != len(d.domain) or len(set(d.labels)) != len(d.labels)):
-                raise ValueError(f"decision {d.name!r}: one label for each value, all different")
-            seen.add(d.name)
-        for step in self.steps:
-            for quantity, expression in step.derived.items():
-                unknown = sorted(free_vars(expression) - seen)
-                if quantity in seen or unknown:
-                    raise ValueError(f"derived {quantity!r} of {step.name!r}: name taken, or refers to {unknown}")
-                seen.add(quantity)
-                self.derived[quantity] = expression
-        self.names = frozenset(seen)
-
-    def _check_rules(self) -> None:
-        if len({r.name for r in self.rules}) != len(self.rules):
-            raise ValueError(f"two rules have one name: {[r.name for r in self.rules]}")
-        for rule in self.rules:
-            fields = {f for _, f, _, _ in Formatter().parse(rule.sentence) if f is not None}
-            unknown = sorted((free_vars(rule.holds) | fields) - self.names)
-            if unknown:
-                raise ValueError(f"rule {rule.name!r} refers to {unknown}")
-
-    def __repr__(self) -> str:
-        return f"Space({self.name!r}, {len(self.decisions)} decisions, {len(self.rules)} rules, {self.size:,} rows)"
-
-    def decision(self, name: str) -> Decision:
-        """The decision called `name`; UnknownNameError where there is none."""
-        if name not in self.position:
-            raise UnknownNameError("decision", name, self.position)
-        return self.decisions[self.position[name]]
-
-    @cached_property
-    def version(self) -> str:
-        """16 hex digits over everything that decides what a row id means and which are legal."""
-        text = json.dumps([
-            [(d.name, d.domain, d.labels) for d in self.decisions],
-            [(r.name, str(r.holds)) for r in self.rules],
-            [(n, str(e)) for n, e in self.derived.items()],
-            sorted(self.constants.items()),
-        ])  # fmt: skip
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def depends_on(self, node: Expr) -> frozenset[int]:
-        """Positions of the decisions that an expression depends on, through derived quantities too."""
-        return frozenset().union(*(self._reach(name) for name in free_vars(node)))
-
-    def _reach(self, name: str) -> frozenset[int]:
-        if name not in self._reached:
-            derived = self.derived.get(name)
-            own = frozenset((self.position[name],)) if name in self.position else frozenset()
-            self._reached[name] = own if derived is None else self.depends_on(derived)
-        return self._reached[name]
-
-    @cached_property
-    def parts(self) -> tuple[RulePart, ...]:
-        """The rules' conjuncts in order: what enumeration evaluates as early as each one can be."""
-        return tuple(
-            RulePart(i, part, self.depends_on(part))
-            for i, rule in enumerate(self.rules)
-            for part in (rule.holds.parts if isinstance(rule.holds, And) else (rule.holds,))
-            if part != TRUE
-        )
-
-    @cached_property
-    def stages(self) -> tuple[staged.JoinStage, ...]:
-        """The order in which decisions are joined (`tiling.space.enumerate`)."""
-        return staged.plan_stages(self, self.parts)
-
-    @cached_property
-    def narrow(self) -> dict[str, tuple[int, int]]:
-        """Bounds of the names whose values int32 holds (`tiling.space.enumerate`)."""
-        return staged.narrow_names(self)
-
-    # Rows, ids, values
-
-    def rows(self, ids: npt.ArrayLike) -> dict[str, npt.NDArray[np.unsignedinteger]]:
-        """Indices into the domains, one contiguous array for each decision (uint8, or wider where needed)."""
-        numbers = self._checked(ids)
-        return {
-            d.name: digit(numbers, stride, radix).astype(np.min_scalar_type(radix - 1))
-            for d, stride, radix in zip(self.decisions, self.strides, self.radices, strict=True)
-        }
-
-    def ids(self, rows: Mapping[str, npt.ArrayLike]) -> Ids:
-        """The ids of rows given as indices (inverse of `rows`)."""
-        total: Ids = np.zeros((), np.int64)
-        for d, stride in zip(self.decisions, self.strides, strict=True):
-            total = total + np.asarray(rows[d.name], np.int64) * stride
-        return np.atleast_1d(total)
-
-    def values(self, ids: npt.ArrayLike) -> Values:
-        """The columns of these rows: decisions, constants and derived quantities by name."""
-        numbers = self._checked(ids)
-
-        def decided(name: str) -> npt.NDArray[np.int64]:
-            at = self.position[name]
-            return self._domains[name].take(digit(numbers, self.strides[at], self.radices[at]))
-
-        return Values(Lazy(self.constants, self.derived, self.position, decided), len(numbers), self, numbers)
-
-    def _checked(self, ids: npt.ArrayLike) -> Ids:
-        numbers = np.atleast_1d(np.asarray(ids, np.int64))
-        outside = (numbers < 0) | (numbers >= self.size)
-        if outside.any():
-            first = int(numbers[outside][0])
-            raise UsageError(f"row {first} is not in the space {self.name!r} of {self.size:,} rows")
-        return numbers
-
-    def schedule(self, row: int) -> Schedule:
-        """The row by names; UsageError for an id outside the space (an illegal row has a schedule too)."""
-        self._checked(row)
-        indices = [(int(row) // s) % r for s, r in zip(self.strides, self.radices, strict=True)]
-        values = {d.name: d.domain[i] for d, i in zip(self.decisions, indices, strict=True)}
-        return Schedule(int(row), values, {d.name: d.label(values[d.name]) for d in self.decisions})
-
-    def row_of(self, values: Mapping[str, int | str]) -> int:
-        """The id of the row with these values or labels; UsageError for a name or value that the space does not have.
-
-        Decisions not named are at their first value.
-        """
-        for name in values:
-            self.decision(name)
-        row = 0
-        for d, stride in zip(self.decisions, self.strides, strict=True):
-            row += stride * (self._index(d, values[d.name]) if d.name in values else 0)
-        return row
-
-    @staticmethod
-    def _index(d: Decision, value: int | str) -> int:
-        if isinstance(value, str):
-            if value not in d.labels:
-                raise UnknownNameError(f"value of {d.name}", value, d.labels or map(str, d.domain))
-            return d.labels.index(value)
-        if value not in d.domain:
-            near = min(d.domain, key=lambda v: abs(v - value))
-            raise UsageError(f"{d.name} cannot be {value}", hint=f"nearest is {near}; values: {list(d.domain)}")
-        return d.domain.index(value)
-
-    def to_json(self, row: int) -> str:
-        """The schedule as a JSON object by names and labels, with the space's version."""
-        schedule = self.schedule(row)
-        return json.dumps({"space": self.name, "version": self.version, "schedule": schedule.named})
-
-    def from_json(self, text: str) -> Schedule:
-        """The schedule in `text`: what `to_json` wrote, or a bare object of names. It need not be of this version as
-        long as every name and value exists here; UsageError otherwise."""
-        try:
-            data = parse_json(text)
-        except (ValueError, TypeError) as e:
-            raise UsageError(f"not a schedule: {e}") from e
-        named = data.get("schedule", data) if isinstance(data, dict) else None
-        if not isinstance(named, dict) or not all(isinstance(v, int | str) for v in named.values()):
-            raise UsageError("not a schedule: expected an object of decision names with a number or label each")
-        return self.schedule(self.row_of(named))
-
-    # Legality
-
-    def legal(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Which of these rows satisfy every rule."""
-        return staged.legal(self, self._checked(ids))
-
-    def enumerate(self, block: int = staged.BLOCK, limit: int | None = None) -> Legal:
+    def enumerate(self, block: int = BLOCK, limit: int | None = None) -> Legal:
         """All legal rows (see `Legal`); with `limit`, any `limit` of them, found with less work."""
         return staged.enumerate_legal(self, block, limit)
 
@@ -270,13 +56,13 @@ class Space:
 
     # Drawing rows
 
-    @cached_property
+    @property
     def count(self) -> counting.RowCount | None:
         """How many rows are legal, and which one has a rank, without listing them; computed once. None where prefixes
         have too little in common."""
-        return counting.counted(self)
+        return counting.row_count(self)
 
-    @cached_property
+    @property
     def frame(self) -> sampling.SampleFrame:
         """What samples are drawn from where rows cannot be counted; computed once."""
         return sampling.frame(self)
@@ -290,7 +76,7 @@ class Space:
         joined and thinned out in turns, which takes a part of the time of counting all rows."""
         return sampling.thinned(self, n, rng)
 
-    @cached_property
+    @property
     def subspaces(self) -> tuple[Subspace, ...]:
         """The spaces that it is made of (`tiling.space.subspace`)."""
         return subspaces(self)

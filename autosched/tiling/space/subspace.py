@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from autosched.logic import Int, Var, all_of, evaluate, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tiling.space.base import RulePart, SpaceBase, once_per_space
 from autosched.tiling.space.groups import groups_of
 from autosched.tiling.step import Decision, Rule, Step
 
-if TYPE_CHECKING:
-    from autosched.tiling.space.enumerate import RulePart
-    from autosched.tiling.space.space import Space
-
-_KNOWN: WeakValueDictionary[object, Space] = WeakValueDictionary()
+_KNOWN: WeakValueDictionary[object, SpaceBase] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -29,12 +25,13 @@ class Subspace:
     """`space` has the decisions at `positions` of another one, and of that one's rules those numbered `rules`, as far
     as they speak of these decisions."""
 
-    space: Space
+    space: SpaceBase
     positions: tuple[int, ...]
     rules: tuple[int, ...]
 
 
-def subspaces(space: Space) -> tuple[Subspace, ...]:
+@once_per_space
+def subspaces(space: SpaceBase) -> tuple[Subspace, ...]:
     """Those that the rules of a space leave independent of each other, in the order of their first positions; decisions
     that no rule reads are in none. Empty where a rule that nothing is left to decide of forbids all rows."""
     settled = [p for p in space.parts if all(space.radices[d] == 1 for d in p.depends)]
@@ -48,7 +45,7 @@ def subspaces(space: Space) -> tuple[Subspace, ...]:
     return tuple(found)
 
 
-def _subspace(space: Space, parts: Sequence[RulePart]) -> Subspace:
+def _subspace(space: SpaceBase, parts: Sequence[RulePart]) -> Subspace:
     positions = tuple(sorted(frozenset[int]().union(*(p.depends for p in parts))))
     wanted = _derived(space, parts)
     named: dict[str, Int | int] = dict(space.constants)
@@ -62,11 +59,11 @@ def _subspace(space: Space, parts: Sequence[RulePart]) -> Subspace:
     key = tuple(d.domain for d in decisions), rules, tuple(derived.values())
     known = _KNOWN.get(key)
     if known is None:
-        known = _KNOWN.setdefault(key, type(space)("decisions apart", [Step("all", decisions, rules, derived)]))
+        known = _KNOWN.setdefault(key, SpaceBase("decisions apart", [Step("all", decisions, rules, derived)]))
     return Subspace(known, positions, numbers)
 
 
-def _derived(space: Space, parts: Sequence[RulePart]) -> list[str]:
+def _derived(space: SpaceBase, parts: Sequence[RulePart]) -> list[str]:
     """The derived quantities that rules read, through each other too, in the order of their definitions."""
     read: Set[str] = frozenset().union(*(free_vars(p.holds) for p in parts))
     found: list[str] = []

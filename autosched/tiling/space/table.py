@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import evaluate
+from autosched.tiling.space.base import SpaceBase
 from autosched.tiling.space.partial_columns import PartialColumns, WantedError, neighbouring, read_by
 from autosched.tiling.space.values import digit
-
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
 
 MOST = 1 << 18
 """Combinations above which a table costs more than it saves."""
@@ -30,7 +27,7 @@ class Table:
     """`column` (float64) holds the quantity for each combination of the decisions at `positions`, the first the most
     significant digit."""
 
-    space: Space
+    space: SpaceBase
     positions: tuple[int, ...]
     column: npt.NDArray[np.float64]
 
@@ -53,7 +50,7 @@ class Table:
 
 
 def tabulate(
-    space: Space, quantity: Callable[[Columns], npt.ArrayLike], most: int = MOST, *, legal: bool = False
+    space: SpaceBase, quantity: Callable[[Columns], npt.ArrayLike], most: int = MOST, *, legal: bool = False
 ) -> Table | None:
     """The table of `quantity`, a function of columns; None where it depends on more than `most` combinations.
 
@@ -73,7 +70,7 @@ def tabulate(
     return None
 
 
-def _legal(space: Space, given: PartialColumns) -> npt.NDArray[np.bool_]:
+def _legal(space: SpaceBase, given: PartialColumns) -> npt.NDArray[np.bool_]:
     """Which combinations break no rule that their decisions settle."""
     result = np.ones(given.rows, np.bool_)
     for part in space.parts:
@@ -83,7 +80,7 @@ def _legal(space: Space, given: PartialColumns) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _combinations(space: Space, positions: Sequence[int]) -> npt.NDArray[np.int64]:
+def _combinations(space: SpaceBase, positions: Sequence[int]) -> npt.NDArray[np.int64]:
     """The ids of all combinations of some decisions, in order; the others are at their first value."""
     found = np.zeros(1, np.int64)
     for p in positions:

@@ -1,17 +1,14 @@
-"""`Values`: the columns of some rows (decisions, constants, derived quantities), evaluated when first asked for."""
+"""Columns of rows (decisions, constants, derived quantities), evaluated when first asked for; digits of row ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import Int, evaluate
-
-if TYPE_CHECKING:
-    from autosched.tiling.space.space import Space
 
 
 class Lazy(Mapping[str, Any]):
@@ -46,34 +43,6 @@ class Lazy(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len({*self._decisions, *self._known, *self._derived})
-
-
-class Values(Mapping[str, npt.NDArray[np.int64]]):
-    """One int64 array of shape (rows,) for each decision, constant and derived quantity.
-
-    >>> Values(Lazy({"a": np.array([1, 2]), "k": 3}, {}), 2)["k"]
-    array([3, 3])
-    """
-
-    def __init__(
-        self, columns: Lazy, rows: int, space: Space | None = None, ids: npt.NDArray[np.int64] | None = None
-    ) -> None:
-        self.columns = columns
-        """The same as they were computed: Python ints where a quantity is the same in all rows."""
-        self.rows = rows
-        self.space = space
-        """The space whose rows `ids` these are, where nothing but their ids decides the columns."""
-        self.ids = np.zeros(0, np.int64) if ids is None else ids
-
-    def __getitem__(self, name: str) -> npt.NDArray[np.int64]:
-        column = np.asarray(self.columns[name], np.int64)
-        return column if column.ndim else np.broadcast_to(column, (self.rows,))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
 
 
 def rows_of(columns: Mapping[str, npt.NDArray[np.int64]]) -> int:

@@ -11,7 +11,7 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.plans.outputs import output_accesses
 from autosched.tiling.plans.plan import FusedLoopsPart, Part, ScalarPart, TensorPart, WarpCooperativePart
-from autosched.tiling.space.space import MOST_ROWS
+from autosched.tiling.space.base import MOST_ROWS
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.nest_steps import nest_steps
 from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, scalar_step

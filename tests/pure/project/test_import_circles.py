@@ -12,10 +12,6 @@ import autosched
 
 KNOWN: tuple[frozenset[str], ...] = (
     frozenset({"tiling.plans.guards", "tiling.plans.nest", "tiling.plans.windows"}),
-    frozenset(
-        f"tiling.space.{m}"
-        for m in ("counting", "enumerate", "explain", "groups", "sample", "space", "subspace", "values")
-    ),
     frozenset({"search.space.description_cache", "search.space.space"}),
     frozenset(f"search.tuning.{m}" for m in ("baseline", "deadline", "loop", "tune")),
 )
