@@ -1,4 +1,4 @@
 """What runs on what, as values: for each stage of a program, how it is computed. `tiling.planner` makes them.
 
-Read `plan`, then `nest` (the geometry of one stage on an instruction).
+Read `plan`, then `nest_geometry` and `nest` (one stage on an instruction).
 """

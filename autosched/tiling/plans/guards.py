@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from autosched.ir.nodes import Stage
 from autosched.ir.value import Index, Read
@@ -28,10 +27,8 @@ from autosched.logic import (
     to_z3,
 )
 from autosched.logic.solver import proving, z3
+from autosched.tiling.plans.nest_geometry import NestGeometry
 from autosched.tiling.plans.windows import determined
-
-if TYPE_CHECKING:
-    from autosched.tiling.plans.nest import Nest
 
 _Z3_TIMEOUT_MS = 2000
 
@@ -49,7 +46,7 @@ class GuardPlacement:
     stepped: Bool = TRUE
 
 
-def place_guards(nest: Nest) -> GuardPlacement:
+def place_guards(nest: NestGeometry) -> GuardPlacement:
     """Each conjunct goes where it can be held. Raises LookupError where there is no such place."""
     written = _written(nest)
     staged: dict[str, Bool] = {}
@@ -85,7 +82,7 @@ def place_guards(nest: Nest) -> GuardPlacement:
     return GuardPlacement(staged, written, all_of(*summed), all_of(*stepped))
 
 
-def _written(nest: Nest) -> Bool:
+def _written(nest: NestGeometry) -> Bool:
     """Bounds of loops that are not a box leave elements unwritten. Guards do not, unless only they keep the address
     inside: a guarded element is written with what was there, or with its initial value."""
     spatial = {a.name for a in nest.spatial}
@@ -108,7 +105,7 @@ def spatial_formulas(stage: Stage) -> tuple[Bool, ...]:
     return tuple(c for c in conjuncts(formulas) if free_vars(c) <= spatial)
 
 
-def _inside(nest: Nest, read: Read, facts: Bool) -> bool:
+def _inside(nest: NestGeometry, read: Read, facts: Bool) -> bool:
     return stays_inside(read, nest.mapping.program.tensors[read.tensor].extents, nest.ranges, facts)
 
 
@@ -141,5 +138,5 @@ def _stays_inside(
     return bool(solver.check() == z3.unsat)
 
 
-def _axes(nest: Nest, condition: Bool) -> set[str]:
+def _axes(nest: NestGeometry, condition: Bool) -> set[str]:
     return {nest.members[v].name for v in free_vars(condition)}

@@ -11,30 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.ir.value import Index
 from autosched.logic import Affine, Bool, Int, Var, affine, ceil_div, evaluate, free_vars, maximum, minimum, to_z3
 from autosched.logic.solver import proving, z3
 from autosched.tensorize.intrinsic import Intrinsic
-
-if TYPE_CHECKING:
-    from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry, moving
 
 _Z3_TIMEOUT_MS = 2000
 MOST_POINTS = 1 << 22
 """Points of a tile that are looked at, to see that elements are chosen as this page says."""
 
 
-def moving(index: tuple[Index, ...]) -> frozenset[str]:
-    """The axes of the instruction that an index depends on."""
-    return frozenset(n for part in index if isinstance(part, Int) for n in free_vars(part))
-
-
-def window_lanes(nest: Nest, operand: str, coordinates: tuple[Int, ...]) -> dict[str, Int]:
+def window_lanes(nest: NestGeometry, operand: str, coordinates: tuple[Int, ...]) -> dict[str, Int]:
     """A point of the tile, as a coordinate along each intrinsic axis that the operand has, which meets the element at
     `coordinates` of a windowed operand. Coordinates that no point meets get a point of the tile all the same.
     LookupError where no formula for it is known."""
@@ -82,7 +74,7 @@ def _solved(form: Affine, coordinate: Int, known: Mapping[str, Int], axes: Mappi
     return found
 
 
-def not_chosen(nest: Nest, operand: str) -> str | None:
+def not_chosen(nest: NestGeometry, operand: str) -> str | None:
     """Why no formula says where elements of a windowed operand come from; None where one does, or it is not windowed.
 
     Every point of a tile is looked at: the one that is chosen for its element has the same coordinates, and lies no
@@ -129,7 +121,7 @@ def _values(parts: tuple[Int, ...], env: Mapping[str, npt.NDArray[Any]]) -> list
 
 
 @proving
-def determined(nest: Nest, operand: str, condition: Bool) -> bool:
+def determined(nest: NestGeometry, operand: str, condition: Bool) -> bool:
     """Whether all points of a tile that meet one element of a windowed operand agree on a condition: only then may the
     element hold a fill where it fails. False if not proved; true of operands that are not windowed."""
     index = nest.intrinsic.windows.get(operand)
@@ -163,4 +155,4 @@ def unmet(intrinsic: Intrinsic) -> str | None:
     return None
 
 
-__all__ = ["determined", "moving", "not_chosen", "reach", "unmet", "window_lanes"]
+__all__ = ["determined", "not_chosen", "reach", "unmet", "window_lanes"]

@@ -11,7 +11,6 @@ import pytest
 import autosched
 
 KNOWN: tuple[frozenset[str], ...] = (
-    frozenset({"tiling.plans.guards", "tiling.plans.nest", "tiling.plans.windows"}),
     frozenset({"search.space.description_cache", "search.space.space"}),
     frozenset(f"search.tuning.{m}" for m in ("baseline", "deadline", "loop", "tune")),
 )
