@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from pure.tiling.gpu.test_gpu_boxes import without_boxes
+from pure.tiling.steps.gpu.test_gpu_boxes import without_boxes
 from support.cards.gpu_plans import CATALOGUE, H200, plans
 
 from autosched.codegen.analysis.check import check_kernel
