@@ -147,6 +147,8 @@ def _tuned(wanted: Program, target: Any, where: str, steps: dict[str, float]) ->
 
     def listen(event: events.Event) -> None:
         nonlocal said
+        if isinstance(event, events.Proposed):
+            steps.setdefault("proposed", time.perf_counter() - clock)
         if isinstance(event, events.Matched | events.StudyOpened | events.Scored | events.TrialDone):
             name = {"Matched": "match", "StudyOpened": "study"}.get(type(event).__name__, type(event).__name__.lower())
             steps[name] = time.perf_counter() - clock

@@ -74,6 +74,8 @@ class Progress:
                 self.before = event.done
                 self._line(f"study  {event.name}   ({_state(event)}; seed {event.seed})")
                 self.bar.update(self.task, completed=event.done, total=max(event.done, event.total), said="")
+            case events.Proposed() if self.bar.tasks[0].completed == self.before:  # no trial has said more yet
+                self.bar.update(self.task, said=f"measuring {counted(event.candidates, 'candidate')}")
             case events.TrialDone():
                 self._trial(event)
             case events.NewBest():
@@ -87,7 +89,7 @@ class Progress:
                 then = "they are run again" if event.again else "quiet rounds decide where there are enough"
                 said = f"{event.disturbed} of {event.rounds} rounds were {event.slowdown:.0%} slower for all alike"
                 self._line(f"noise  {said}: {then}")
-            case events.NotPlanned() | events.MeasuredAgain() | events.WorkerDied() | events.Stopped():
+            case _:
                 pass  # the trial and the answer say so
 
     def _matched(self, event: events.Matched) -> None:

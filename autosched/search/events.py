@@ -64,6 +64,14 @@ class NearMiss:
 
 
 @dataclass(frozen=True)
+class Proposed:
+    """The strategy has chosen so many candidates; they are built and measured next."""
+
+    candidates: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
 class TrialDone:
     """`best_s` are the seconds of the best so far, by what the study minimises."""
 
@@ -125,6 +133,7 @@ Event: TypeAlias = (
     | Scored
     | NearMiss
     | StudyOpened
+    | Proposed
     | TrialDone
     | NewBest
     | FinalRound

@@ -6,8 +6,9 @@ Whoever wants the best rows asks for all that take at most some time: a row whos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,10 @@ from autosched.tiling.space.table import Table
 
 Ids = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float32]
+T = TypeVar("T")
 
 BLOCK = 1 << 16  # rows a block: larger ones gain nothing, smaller ones pay numpy and the interpreter more often
+PIECE = 4  # blocks a thread works out before somebody may ask whether a trial is done: some 0.4 s
 _ROUNDING = 1 - 1e-6
 """Bound and clock add the same numbers in another order, and seconds are kept in float32."""
 
@@ -106,16 +109,35 @@ class Scores:
 
 def settle(scores: Sequence[Scores], limit_s: float, threads: int = 1) -> None:
     """Work out all rows of these plans that may take at most `limit_s`, their blocks shared among the threads."""
+    result_of(settling(scores, limit_s, threads))
+
+
+def settling(scores: Sequence[Scores], limit_s: float, threads: int = 1) -> Generator[None, None, None]:
+    """`settle` in pieces of a few blocks a thread; the rows are settled at the end of the last piece."""
     tasks = [(s, runs) for s in scores for runs in s.pending(limit_s)]
 
     def run(task: tuple[Scores, Ids]) -> None:
         task[0].work_out(task[1])
 
-    if threads > 1 and len(tasks) > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(run, tasks))
-    else:
-        for task in tasks:
-            run(task)
+    piece = PIECE * threads
+    for top in range(0, len(tasks), piece):
+        some = tasks[top : top + piece]
+        if threads > 1 and len(some) > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(run, some))
+        else:
+            for task in some:
+                run(task)
+        yield
     for s in scores:
         s.settle(limit_s)
+
+
+def result_of(pieces: Generator[None, None, T]) -> T:
+    """Do all the pieces of some work; what it returns."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            result: T = end.value
+            return result

@@ -6,7 +6,7 @@ among the best (see `search.space.scores`), in blocks over threads (numpy releas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +18,7 @@ from autosched.search.space.description_cache import Remembered
 from autosched.search.space.kept import Kept
 from autosched.search.space.plan_rows import LIMIT, Entry
 from autosched.search.space.rows import Ids, Rows, Seconds, in_order, slowest_of
-from autosched.search.space.scores import BLOCK, Scores, settle
+from autosched.search.space.scores import BLOCK, Scores, result_of, settle, settling
 from autosched.search.space.top_k import Unlisted, merged
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.alike import Alike
@@ -113,7 +113,7 @@ class SearchSpace:
                 self.sampled(number)
                 yield
                 if entry.complete and self.kept.find("plausible") is None:
-                    self._listed([number], 1)
+                    yield from self._listing([number], 1)
             yield
         _ = self.best(LEADING)
         yield
@@ -306,11 +306,12 @@ class SearchSpace:
             found = self._search_of(number).near(k, limit_s, count, factor)
             if found.proved:
                 return found.ids, np.asarray(found.seconds, np.float32)
-        first = self._best_of([number], count)[0]
-        limit_s = min(limit_s, factor * slowest_of([first[1]], count))
         if self._beyond(number) is not None:
             ids, seconds = self._best_of([number], k)[0]
-            return ids[seconds <= limit_s], seconds[seconds <= limit_s]
+            fast = seconds <= min(limit_s, factor * slowest_of([seconds], count))
+            return ids[fast], seconds[fast]
+        first = self._listed([number], count, limit_s)[0]
+        limit_s = min(limit_s, factor * slowest_of([first[1]], count))
         scores = self.scores(number)
         settle([scores], limit_s, self._threads)
         return scores.best(k, limit_s)
@@ -442,16 +443,22 @@ class SearchSpace:
             )
         return self._unlisted[number]
 
-    def _listed(self, numbers: Sequence[int], k: int) -> list[tuple[Ids, Seconds]]:
-        """`_best_of` the rows that are listed. A probe says how slow these may be; what may be faster is scored, and if
-        `k` rows are, no other row can be."""
+    def _listed(self, numbers: Sequence[int], k: int, at_most_s: float = np.inf) -> list[tuple[Ids, Seconds]]:
+        """`_best_of` the rows that are listed and take at most `at_most_s`."""
+        return result_of(self._listing(numbers, k, at_most_s))
+
+    def _listing(
+        self, numbers: Sequence[int], k: int, at_most_s: float = np.inf
+    ) -> Generator[None, None, list[tuple[Ids, Seconds]]]:
+        """`_listed` in pieces. A probe says how slow these rows may be; what may be faster is scored, and if `k` rows
+        are, no other row can be."""
         scores = [self.scores(n) for n in numbers]
         wanted, rows = float(k), sum(len(s.ids) for s in scores)
         while True:
             wanted *= _MARGIN
-            limit_s = self._reached(numbers, wanted) if wanted < rows else np.inf
-            settle(scores, limit_s, self._threads)
-            if limit_s == np.inf or sum(s.count(limit_s) for s in scores) >= k:
+            limit_s = min(at_most_s, self._reached(numbers, wanted) if wanted < rows else np.inf)
+            yield from settling(scores, limit_s, self._threads)
+            if limit_s == at_most_s or sum(s.count(limit_s) for s in scores) >= k:
                 return [s.best(k, limit_s) for s in scores]
             wanted *= 2
 

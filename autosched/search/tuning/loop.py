@@ -20,6 +20,7 @@ from autosched.search.events import (
     MeasuredAgain,
     NewBest,
     Noisy,
+    Proposed,
     Stopped,
     StudyOpened,
     TrialDone,
@@ -240,6 +241,8 @@ class _Run:
         candidates = self.study.ask(min(self.batch or self.study.batch or BATCH, wanted)) if wanted else []
         if not candidates and not before:
             return "exhausted"
+        if candidates:
+            self._emit(Proposed(len(candidates), self.watch.elapsed_s))
         self.deadline.doing = MEASURING
         if self._aside(before + len(candidates)):
             drafts = [self.building.draft(candidate) for candidate in candidates]
