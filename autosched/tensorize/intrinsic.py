@@ -127,7 +127,12 @@ class Intrinsic:
     """Of a copy: from and to `memory`, `inputs` or `accumulators`; None where it does not say."""
     state: dict[str, object] = field(default_factory=dict)
     matrices: Matrices | None = None  # registers of its own, which hold its operands
+    shared_memory: dict[str, bool] = field(default_factory=dict)
+    """Operands that it reads in shared memory itself: whether they must be there, else they may be in registers too."""
+    contiguous: dict[str, str] = field(default_factory=dict)
+    """Operands whose elements must be neighbours in memory along an axis of the instruction."""
     rules: tuple[str, ...] = ()
+    """What is legal, in words, with what `shared_memory` and `contiguous` say."""
     header: str | None = None
     emit: dict[str, str] = field(default_factory=dict)
     timing: dict[str, float] = field(default_factory=dict)

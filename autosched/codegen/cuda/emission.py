@@ -28,7 +28,6 @@ from autosched.errors import SpecError
 from autosched.escape import in_comment
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
-from autosched.tiling.plans.shared_operands import from_shared
 
 LINE = 118  # characters of a printed line
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*(?:\.across)?)\}")
@@ -53,7 +52,7 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
     inputs: list[str] = []
     numbers: dict[str, str] = {}
     opaque = [o.name for o in intrinsic.operands.values() if o.opaque is not None and not o.written]
-    described = dict(zip(from_shared(intrinsic), majors, strict=True)) if not opaque and majors else {}
+    described = dict(zip(intrinsic.shared_memory, majors, strict=True)) if not opaque and majors else {}
     numbers |= {f"{o}_layout": major for o, major in zip(opaque, majors, strict=bool(majors))} if opaque else {}
     numbers |= {f"{o}.across": str(int(major == ACROSS)) for o, major in described.items()}
     template = intrinsic.emit["cuda_registers" if HELD in described.values() else "cuda"]

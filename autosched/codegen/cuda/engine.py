@@ -29,7 +29,6 @@ from autosched.codegen.tree.kernel import (
     statements,
 )
 from autosched.logic import FALSE, TRUE, Const, Int
-from autosched.tiling.plans.shared_operands import from_shared
 
 INDENT = "    "
 WORKERS_BARRIER = 1
@@ -222,7 +221,7 @@ class EnginePrinter:
             else:
                 texts.append(scope.array(scope.layouts[ref.buffer], (*ref.index, Const(0))))
                 majors[operand.name] = HELD
-        name = scope.used.issue(intrinsic, tuple(majors[o] for o in from_shared(intrinsic)))
+        name = scope.used.issue(intrinsic, tuple(majors[o] for o in intrinsic.shared_memory))
         known = scope.simplifier.condition(stmt.zero_init)
         keep = str(int(known == FALSE)) if known in (TRUE, FALSE) else f"!({scope.index.condition(known)})"
         return f"{name}({', '.join(texts)}, {keep});"

@@ -29,6 +29,7 @@ from autosched.tensorize.spec.matrices import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics import contract, target_contracts
 from autosched.tensorize.spec.operands import Source, make_operands, printer_of
+from autosched.tensorize.spec.placement import placement
 from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
 from autosched.tensorize.spec.sequences import sequences_of
 from autosched.text_file import read_text
@@ -159,7 +160,8 @@ def _intrinsic(
     _check_features(head, keys, source)
     formula = parse_function(keys, program, name, requires, source)
     header = keys.header or head.header
-    said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **filled}
+    placed = placement(keys, program, source)
+    said = {"isa": head.isa, "requires": sorted(head.requires), "header": header, **_in_words(filled, placed.rules)}
     made = Intrinsic(
         name=name,
         isa=head.isa,
@@ -180,7 +182,9 @@ def _intrinsic(
         moves=_moves(keys, source),
         state=dict(keys.state),
         matrices=matrices,
-        rules=tuple(keys.rules),
+        shared_memory=placed.shared_memory,
+        contiguous=placed.contiguous,
+        rules=placed.rules,
         header=header,
         emit={p: t.rstrip() for p, t in emit.items()},
         timing={k: v for k in ("latency", "interval", "chain") if (v := getattr(keys.timing, k)) is not None},
@@ -197,6 +201,12 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
+
+
+def _in_words(filled: dict[str, Any], rules: tuple[str, ...]) -> dict[str, Any]:
+    """The entry with sentences in place of `shared_memory` and `contiguous`: its version is the same either way."""
+    plain = {key: value for key, value in filled.items() if key not in ("shared_memory", "contiguous")}
+    return plain | {"rules": list(rules)} if rules else plain
 
 
 def _second(text: str | None, semantics: Program, operands: dict[str, Operand], source: Source) -> Pseudocode | None:

@@ -188,7 +188,13 @@ class IntrinsicKeys(_Keys):
         None, description="of a copy on an accelerator: between which memories; without it, wherever types fit"
     )
     state: dict[str, Any] = Field(default_factory=dict, description="what must be configured first")
-    rules: list[str] = Field(default_factory=list, description="legal shapes, alignment, majorness, in words")
+    shared_memory: dict[Name, Literal["required", "allowed"]] = Field(
+        default_factory=dict, description="inputs that it reads in shared memory itself: always, or also in registers"
+    )
+    contiguous: dict[Name, str] = Field(
+        default_factory=dict, description="inputs whose elements must be neighbours in memory along an axis of it"
+    )
+    rules: list[str] = Field(default_factory=list, description="what else is legal, in words: shapes, alignment")
     numerics: NumericsKeys = Field(default_factory=NumericsKeys)
     operands: dict[Name, OperandKeys] = Field(default_factory=dict)
     emit: dict[Name, str] | str = Field(default_factory=dict, description="printer (llvm, c, cuda, …) to its text")

@@ -19,7 +19,6 @@ from autosched.tiling.plans.fallback import check_elements
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import FusedLoopsPart, LiteralPart, Plan, ScalarPart, TensorPart, WarpCooperativePart
 from autosched.tiling.plans.scalar_parts import is_constant
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.steps import gpu_pair, interleave, is_gpu, vectorises
 from autosched.tiling.steps.common.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, store_cycles, transposed_row
@@ -65,7 +64,7 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
     """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one.
     On a GPU, see `issue_cycles`."""
     cycles = issue_cycles(nest, ranking)
-    if from_shared(nest.intrinsic):
+    if nest.intrinsic.shared_memory:
         return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
@@ -100,7 +99,7 @@ def issue_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
     intrinsic, cores = nest.intrinsic, ranking.cores
     tiles = prod(a.units for a in nest.spatial)
     interval = intrinsic.timing.get("interval", 1.0)
-    if from_shared(intrinsic):
+    if intrinsic.shared_memory:
         read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs)
         interval = max(interval, read / SHARED_BYTES)
         if ranking.blocks:

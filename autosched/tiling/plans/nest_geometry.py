@@ -16,7 +16,6 @@ from autosched.ir.value import Index, Literal, Read
 from autosched.logic import Bool, Int, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
-from autosched.tiling.plans.shared_operands import from_shared
 
 SHORT_DEPTH = 32
 """Elements of a depth from which on nothing around it is cut into blocks: a block of it alone fills registers for long
@@ -141,7 +140,7 @@ class NestGeometry:
     @cached_property
     def _operand_axes(self) -> dict[str, tuple[NestAxis, ...]]:
         found = {}
-        taken = from_shared(self.intrinsic)
+        taken = self.intrinsic.shared_memory
         for operand, read in self.mapping.operands.items():
             index = self.intrinsic.windows.get(operand, ())
             own, has = self.axes_of(read), set(self.intrinsic.operand_axes[operand]) | moving(index)

@@ -15,7 +15,6 @@ from autosched.tensorize.body.neutral import said_finite
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.excluded import STRICT, still_open
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.variants.adapted import Variant
 
 LINE_BYTES = 128
@@ -29,7 +28,7 @@ def block_diagonal_programs(program: Program, matches: Sequence[Match], numerics
     as fill a line with their terms, and fewer."""
     by_stage: dict[str, list[match_types.Mapping]] = {}
     for found in matches:
-        plain = [m for m in found.mappings if not m.adapters and not m.conditions and from_shared(m.intrinsic)]
+        plain = [m for m in found.mappings if not m.adapters and not m.conditions and m.intrinsic.shared_memory]
         by_stage.setdefault(found.stage, []).extend(plain)
     for name, mappings in by_stage.items():
         facts = StageFacts(program, program.stage(name))

@@ -15,8 +15,6 @@ from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.plans.shared_operands import from_shared
-from autosched.tiling.steps.gpu.operand_paths import contiguous_along
 from autosched.tiling.variants.adapted import Variant
 
 TRANSPOSED_BITS = 16
@@ -45,9 +43,9 @@ def transposed_programs(program: Program, matches: Sequence[Match], numerics: st
 def _asked(intrinsic: Intrinsic) -> dict[str, str]:
     """Operands that lie along an axis of the instruction and that nothing turns on their way: those that it reads from
     shared memory, and those whose elements are too narrow for `ldmatrix`, which turns 16 bits."""
-    kept = from_shared(intrinsic)
+    kept = intrinsic.shared_memory
     narrow = {o.name for o in intrinsic.inputs if o.dtype.bits < TRANSPOSED_BITS}
-    return {o: axis for o, axis in contiguous_along(intrinsic).items() if o in kept or o in narrow}
+    return {o: axis for o, axis in intrinsic.contiguous.items() if o in kept or o in narrow}
 
 
 def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
@@ -55,7 +53,7 @@ def _spare(mapping: match_types.Mapping) -> tuple[float, int]:
     padding = 1.0
     for extent, whole in mapping.padding.values():
         padding *= whole / extent
-    along = set(contiguous_along(mapping.intrinsic).values())
+    along = set(mapping.intrinsic.contiguous.values())
     return padding, -prod(extent for x, (extent, _) in mapping.padding.items() if x in along)
 
 

@@ -10,7 +10,6 @@ from autosched.codegen.cuda.fragments.registers import ACROSS, HELD, identifier,
 from autosched.codegen.cuda.plain import plain_function
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
-from autosched.tiling.plans.shared_operands import from_shared
 
 REGISTERS, ROWS, TILE = "registers", "rows", "tile"
 """How an operand is given: a lane's registers; the address of one row of a matrix in memory; a descriptor of a tile in
@@ -84,7 +83,7 @@ def printed(intrinsic: Intrinsic, text: str) -> Iterator[IssueSignature | Whole]
         if "asm" not in m.group(0):
             continue
         majors = m["majors"].split("_")[1:]
-        lying = dict(zip(opaque or from_shared(intrinsic), majors, strict=False))
+        lying = dict(zip(opaque or intrinsic.shared_memory, majors, strict=False))
         kinds = dict(_kinds(m["list"]))
         across = frozenset(o for o, major in lying.items() if major == ACROSS)
         columns = frozenset(o for o, major in lying.items() if major == COLUMN)

@@ -13,7 +13,6 @@ from math import prod
 from autosched.logic import Const, Int, Var, all_of, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import outside_blocks
@@ -52,7 +51,7 @@ def cluster_shape(pair: tuple[NestAxis, ...], cluster: int) -> dict[str, int]:
 def offers_clusters(nest: Nest, target: Target) -> bool:
     """Whether blocks may share slices: of instructions that are so fast that fetching each slice twice keeps them
     waiting, which are those that read shared memory themselves."""
-    return has_any(target, BULK_COPIES) and bool(from_shared(nest.intrinsic))
+    return has_any(target, BULK_COPIES) and bool(nest.intrinsic.shared_memory)
 
 
 def clusters_at_once(cores: int, blocks: Int) -> Int:

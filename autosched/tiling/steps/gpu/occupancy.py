@@ -5,7 +5,6 @@ from __future__ import annotations
 from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, evaluate, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Rule, Step
 from autosched.tiling.steps.gpu.block_tile import worker_threads
@@ -80,7 +79,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
             names("barriers"), Var(names("barriers")) <= BARRIERS, "{" + names("barriers") + f"}} barriers > {BARRIERS}"
         ),
     )
-    if from_shared(nest.intrinsic) and nest.depth is not None:
+    if nest.intrinsic.shared_memory and nest.depth is not None:
         each = thread_registers(nest.intrinsic.accumulator, threads) + ISSUE_REGISTERS
         sentence = f"an instruction needs {each} registers a thread, and a launch gives {{{entry}}}"
         rules += (Rule(entry, Var(entry) >= each, sentence),)

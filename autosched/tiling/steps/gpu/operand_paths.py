@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, merge_dimensions
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
-from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.plans.outputs import OutputAccess
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
 
 ASYNC_COPIES = frozenset({"sm_80", "async_copy"})
@@ -23,21 +19,11 @@ whole tiles (TMA)."""
 CHUNK_BYTES = 16  # of shared memory that a swizzle moves together, and the widest access of one thread
 MOST_DIMENSIONS = 5  # of what the engine copies (CUDA driver API, cuTensorMapEncodeTiled)
 WORD_BYTES = 4  # the narrowest copy that is offered beside one element
-_ALONG = re.compile(r"([\w ]+): contiguous along (\w+)")
 SLICE_ELEMENTS = (16, 32, 64, 128, 256)
 
 
 def has_any(target: Target, features: frozenset[str]) -> bool:
     return bool(target.features & features)
-
-
-def contiguous_along(intrinsic: Intrinsic) -> dict[str, str]:
-    """Operands that must run on along an axis of the instruction (`a and b: contiguous along k`), which is K-major."""
-    found: dict[str, str] = {}
-    for rule in intrinsic.rules:
-        for names, axis in _ALONG.findall(rule):
-            found |= dict.fromkeys(names.split(" and "), axis)
-    return found
 
 
 def element_offset(nest: Nest, operand: str) -> Int:
@@ -88,7 +74,7 @@ def memory_major(nest: Nest, operand: str) -> NestAxis | None:
 @of_nest
 def layout_major(nest: Nest, operand: str) -> NestAxis:
     """The axis along which a copy in shared memory runs on: as the instruction asks for, or the tensor does."""
-    wanted = contiguous_along(nest.intrinsic).get(operand) if operand in from_shared(nest.intrinsic) else None
+    wanted = nest.intrinsic.contiguous.get(operand) if operand in nest.intrinsic.shared_memory else None
     asked = next((a for a in nest.operand_axes(operand) if wanted and a.intrinsic_axis == wanted), None)
     found = asked or memory_major(nest, operand) or nest.depth
     return found if found is not None and found in nest.operand_axes(operand) else nest.operand_axes(operand)[-1]

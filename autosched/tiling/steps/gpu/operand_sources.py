@@ -8,7 +8,6 @@ from math import prod
 from autosched.logic import Const, Int, Var, all_of, ceil_div, minimum
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import depth_slices
@@ -28,7 +27,7 @@ def stage_name(names: StepNames, operand: str) -> str:
 
 def sources(nest: Nest, operand: str, target: Target) -> tuple[int, ...]:
     """The sources that an operand may have, the plainest first."""
-    fetched = from_shared(nest.intrinsic)
+    fetched = nest.intrinsic.shared_memory
     if operand in fetched:
         return (DESCRIPTOR,) if fetched[operand] else (DESCRIPTOR, SHARED)
     shared = target.limits.get("shared_bytes", 0) and nest.depth in nest.operand_axes(operand)

@@ -17,7 +17,6 @@ from math import prod
 
 from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, where
 from autosched.tiling.plans.nest import Nest, NestAxis
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, layout_major
@@ -172,7 +171,7 @@ def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int]
         even.append(is_staged.ne(0) & padding_chunks(chunks).ne(0))
     decisions = [Decision(swizzle.name, SWIZZLES, ("none", "32 B", "64 B", "128 B"))]
     inert = {swizzle.name: anything.eq(0)}
-    if from_shared(nest.intrinsic):
+    if nest.intrinsic.shared_memory:
         derived = {padding.name: Const(0), **derived}
     else:
         decisions.append(Decision(padding.name, PADDINGS, ("none", f"{CHUNK_BYTES} B")))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import ASYNC_COPIES, BULK_COPIES, CHUNK_BYTES, aligned_bytes, has_any
@@ -57,7 +56,7 @@ def gpu_copy(
     label = "{" + stages.name + "}"
     # A producer of a persistent block goes on to the slices of its next tile.
     beyond: Bool = FALSE
-    if BULK in kinds and from_shared(nest.intrinsic):
+    if BULK in kinds and nest.intrinsic.shared_memory:
         beyond = Var(names("roles")).ne(0) & Var(names("persistent")).ne(0)
     rules += [
         Rule(stages.name, deep, f"{label} stages: {SYNC_STAGES} at most with sync copies, 2 at least with cp.async"),

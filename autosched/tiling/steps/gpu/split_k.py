@@ -11,7 +11,6 @@ from autosched.ir.value import Literal
 from autosched.logic import Const, Int, Var, any_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, workers_name
@@ -37,7 +36,7 @@ def may_gather(nest: Nest, target: Target) -> bool:
     """Whether blocks of a cluster can add up their shares: workers that a producer feeds, of sums that begin with 0."""
     init = nest.stage.init
     zero = isinstance(init, Literal) and init.value == 0
-    able = offers_roles(nest, target) and bool(from_shared(nest.intrinsic))
+    able = offers_roles(nest, target) and bool(nest.intrinsic.shared_memory)
     return may_split(nest) and able and zero and len(nest.intrinsic.accumulator.shape) == 2
 
 

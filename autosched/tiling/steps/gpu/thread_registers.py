@@ -14,7 +14,6 @@ from autosched.logic import TRUE, Bool, Const, Int, Var, ceil_div, maximum, mini
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.shared_operands import from_shared
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps.common.register_tile import held_tiles
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
@@ -133,7 +132,7 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
             if axis in nest.operand_axes(operand.name):
                 tiles = tiles * Var(names.register(axis))
         each = thread_registers(operand, threads)
-        loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in from_shared(nest.intrinsic) else Const(1)
+        loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in nest.intrinsic.shared_memory else Const(1)
         found["held"] = found["held"] + held_tiles(nest, pair, operand.name, names) * each * loaded
         found["direct"] = found["direct"] + where(source.eq(GLOBAL), tiles, 0)
         found["sequence"] = found["sequence"] + tiles * sequence_registers(nest.intrinsic, operand, each)
@@ -158,7 +157,7 @@ def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, In
 
 def taken_by(nest: Nest) -> RegisterTerms:
     """What a kernel of the nest's instruction takes."""
-    if from_shared(nest.intrinsic) and nest.depth is not None:
+    if nest.intrinsic.shared_memory and nest.depth is not None:
         return DESCRIBED
     if nest.intrinsic.accumulator.opaque is not None:
         return OPAQUE
