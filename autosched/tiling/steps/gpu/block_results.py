@@ -39,52 +39,31 @@ def gpu_epilogue(
     store whole rows, or each warp or warpgroup has the copy engine store its part while others go on. `outputs`: what
     the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
     all (at most, where fragments are opaque); `worker_barriers`, at which the threads of one worker meet."""
-    epilogue, total = Var(names("epilogue")), names("shared_bytes")
-    before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
-    if pieces := staging_bytes(nest):
-        before = before + Var(names("threads_in_block")) // target.limits["warp_threads"] * pieces
-    own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
+    before = _bytes_before(nest, target, names)
     limit = target.limits.get("shared_bytes", 0)
-    rule = Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")
+    total = names("shared_bytes")
+    rules = [Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")]
     lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
     if len(outputs) != 1 or not limit or not pair or outputs[0].dtype.bits < 8 or not lanes_inside:
         nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): Const(0)}
-        return Step("gpu epilogue", (), (rule,), nothing | {total: before})
+        return Step("gpu epilogue", (), tuple(rules), nothing | {total: before})
     (output,) = outputs
-    size, row_along = output.dtype.bytes, row_axis(nest, output, pair)
-    kinds = [DIRECT, ROWS]
-    aligned = stored_bytes(nest, output, row_along, size)
-    whole = aligned == CHUNK_BYTES and nest.written == TRUE and nest.intrinsic.scope in SCOPE_WARPS
-    kinds += [BULK_STORE] if has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest, output) else []
-    tile: Int = Const(1)
-    for axis in pair:
-        side = Var(names(f"tile_{axis.name}")) * axis.unit
-        tile = tile * (side if axis is not row_along else ceil_div(side * size, CHUNK_BYTES) * CHUNK_BYTES)
-    rules = [rule]
+    epilogue, row_along = Var(names("epilogue")), row_axis(nest, output, pair)
+    kinds = _kinds(nest, target, output, row_along)
     apart: Bool = FALSE  # whether workers finish their tiles by themselves, in other blocks of a cluster
     if nest.depth is not None and may_gather(nest, target):
         apart = Var(names("gather")).eq(CLUSTER)
         sentence = "workers of a cluster that shares a reduction finish apart, and rows are stored by all together"
         rules.append(Rule(names("gather_rows"), epilogue.ne(ROWS) | ~apart, sentence))
     if BULK_STORE in kinds:
-        sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_along]
-        small = all_of(*(side <= BOX for side in sides))
-        sentence = f"a side of the box of {output.tensor} is longer than {BOX} elements"
-        rules.append(Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, sentence))
-        # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
-        row = Var(names.register(row_along)) * (row_along.unit * size)
-        sentence = f"a row of a tile of {output.tensor} is no whole number of {CHUNK_BYTES} bytes"
-        rules.append(Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), sentence))
+        rules += _box_rules(output, pair, row_along, names)
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
+    own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
     out = Var(names("out_bytes"))
     shares: Int = Var(names("share_bytes")) if nest.depth is not None else Const(0)
-    several = SCOPE_WARPS.get(nest.intrinsic.scope, 0) > 1  # lanes of one warp need no barrier
-    workers: Int = Const(1)
-    for axis in pair:
-        workers = workers * Var(workers_name(nest, names, axis))
     derived = {
-        names("out_bytes"): where(epilogue.eq(DIRECT), 0, tile),
-        names("worker_barriers"): where(epilogue.eq(BULK_STORE) | apart, workers, 0) if several else Const(0),
+        names("out_bytes"): where(epilogue.eq(DIRECT), 0, _tile_bytes(output, pair, row_along, names)),
+        names("worker_barriers"): _worker_barriers(nest, pair, epilogue.eq(BULK_STORE) | apart, names),
         total: where(own.eq(1) | apart, before + out + shares, maximum(before, out)),
     }
     return Step(
@@ -93,3 +72,56 @@ def gpu_epilogue(
         tuple(rules),
         derived,
     )
+
+
+def _bytes_before(nest: Nest, target: Target, names: StepNames) -> Int:
+    """Bytes of shared memory that a block holds besides its results: slices, barriers, pieces of opaque fragments."""
+    before = Var(names("slices_bytes")) + Var(names("barrier_bytes")) if nest.depth is not None else Const(0)
+    if pieces := staging_bytes(nest):
+        before = before + Var(names("threads_in_block")) // target.limits["warp_threads"] * pieces
+    return before
+
+
+def _kinds(nest: Nest, target: Target, output: OutputAccess, row_along: NestAxis) -> list[int]:
+    """The ways that results may take: boxes of the copy engine where rows are aligned, whole and evenly apart."""
+    aligned = stored_bytes(nest, output, row_along, output.dtype.bytes)
+    whole = aligned == CHUNK_BYTES and nest.written == TRUE and nest.intrinsic.scope in SCOPE_WARPS
+    boxes = has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest, output)
+    return [DIRECT, ROWS, BULK_STORE] if boxes else [DIRECT, ROWS]
+
+
+def _tile_bytes(output: OutputAccess, pair: tuple[NestAxis, ...], row_along: NestAxis, names: StepNames) -> Int:
+    """Bytes of a block's tile of results: rows of whole chunks."""
+    tile: Int = Const(1)
+    for axis in pair:
+        side = Var(names(f"tile_{axis.name}")) * axis.unit
+        rows = ceil_div(side * output.dtype.bytes, CHUNK_BYTES) * CHUNK_BYTES
+        tile = tile * (side if axis is not row_along else rows)
+    return tile
+
+
+def _box_rules(
+    output: OutputAccess, pair: tuple[NestAxis, ...], row_along: NestAxis, names: StepNames
+) -> tuple[Rule, Rule]:
+    """What the copy engine asks of the box that it stores."""
+    epilogue = Var(names("epilogue"))
+    sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_along]
+    small = all_of(*(side <= BOX for side in sides))
+    long = f"a side of the box of {output.tensor} is longer than {BOX} elements"
+    # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
+    row = Var(names.register(row_along)) * (row_along.unit * output.dtype.bytes)
+    uneven = f"a row of a tile of {output.tensor} is no whole number of {CHUNK_BYTES} bytes"
+    return (
+        Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, long),
+        Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), uneven),
+    )
+
+
+def _worker_barriers(nest: Nest, pair: tuple[NestAxis, ...], alone: Bool, names: StepNames) -> Int:
+    """Barriers of a block's workers where each of them stores `alone`; lanes of one warp need none."""
+    if SCOPE_WARPS.get(nest.intrinsic.scope, 0) <= 1:
+        return Const(0)
+    workers: Int = Const(1)
+    for axis in pair:
+        workers = workers * Var(workers_name(nest, names, axis))
+    return where(alone, workers, 0)

@@ -120,39 +120,51 @@ def worker_registers(per_lane: int, workers: Int) -> Int:
 
 def terms(nest: Nest, names: StepNames, threads: int, sums: Int) -> dict[str, Int]:
     """What the fields of `RegisterTerms` count in a row, `threads` issuing an instruction together."""
-    pair, depth = gpu_pair(nest), nest.depth
-    found: dict[str, Int] = dict.fromkeys(TERMS, Const(0))
-    found["sums"] = sums
-    if depth is None:
+    found: dict[str, Int] = dict.fromkeys(TERMS, Const(0)) | {"sums": sums}
+    if nest.depth is None:
         return found
-    for operand in nest.intrinsic.inputs:
+    persistent, by_threads = Var(names("persistent")), _copied_by_threads(names)
+    found |= _fragment_terms(nest, names, threads) | _copy_terms(nest, names, by_threads)
+    swizzled = minimum(MOST_SWIZZLED, Var(names.block(nest.depth)))
+    found["swizzle_offsets"] = where(Var(names("swizzle")).eq(0), 0, swizzled)
+    found["ahead"] = Var(names("ahead_registers"))
+    found["persistent"] = persistent
+    found["sums_copied"], found["persistent_copied"] = sums * by_threads, persistent * by_threads
+    return found
+
+
+def _fragment_terms(nest: Nest, names: StepNames, threads: int) -> dict[str, Int]:
+    """Of the operands' fragments: `held`, `direct`, and `sequence`, the accumulator's too."""
+    pair, intrinsic = gpu_pair(nest), nest.intrinsic
+    held: Int = Const(0)
+    direct: Int = Const(0)
+    sequence: Int = Const(0)
+    for operand in intrinsic.inputs:
         source = Var(stage_name(names, operand.name))
         tiles: Int = Const(1)
         for axis in pair:
             if axis in nest.operand_axes(operand.name):
                 tiles = tiles * Var(names.register(axis))
         each = thread_registers(operand, threads)
-        loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in nest.intrinsic.shared_memory else Const(1)
-        found["held"] = found["held"] + held_tiles(nest, pair, operand.name, names) * each * loaded
-        found["direct"] = found["direct"] + where(source.eq(GLOBAL), tiles, 0)
-        found["sequence"] = found["sequence"] + tiles * sequence_registers(nest.intrinsic, operand, each)
-    accumulator = nest.intrinsic.accumulator
-    own = thread_registers(accumulator, threads)
-    more = sequence_registers(nest.intrinsic, accumulator, own)
-    found["sequence"] = found["sequence"] + Var(names("accumulators")) * more
-    copy, staged = Var(names("copy")), Var(names("staged"))
+        loaded = where(source.eq(DESCRIPTOR), 0, 1) if operand.name in intrinsic.shared_memory else Const(1)
+        held = held + held_tiles(nest, pair, operand.name, names) * each * loaded
+        direct = direct + where(source.eq(GLOBAL), tiles, 0)
+        sequence = sequence + tiles * sequence_registers(intrinsic, operand, each)
+    more = sequence_registers(intrinsic, intrinsic.accumulator, thread_registers(intrinsic.accumulator, threads))
+    return {"held": held, "direct": direct, "sequence": sequence + Var(names("accumulators")) * more}
+
+
+def _copied_by_threads(names: StepNames) -> Int:
+    """1 where threads copy slices, 0 where an engine does or nothing is staged."""
+    return where(Var(names("copy")).eq(BULK), 0, minimum(1, Var(names("staged"))))
+
+
+def _copy_terms(nest: Nest, names: StepNames, by_threads: Int) -> dict[str, Int]:
+    """Of the pieces of a slice that a thread copies: `copies`, and `checked` where guards ask about their places."""
     width = maximum(Var(names("vector")), max(1, min(o.dtype.bits for o in nest.intrinsic.inputs) // 8))
-    bytes_ = Var(names("slice_bytes"))
-    pieces = minimum(MOST_PIECES, ceil_div(bytes_, width * Var(names("threads_in_block"))))
-    by_threads = where(copy.eq(BULK), 0, minimum(1, staged))
-    found["copies"] = pieces * by_threads
+    pieces = minimum(MOST_PIECES, ceil_div(Var(names("slice_bytes")), width * Var(names("threads_in_block"))))
     guarded = any(nest.guarded[o.name] != TRUE for o in nest.intrinsic.inputs)
-    found["checked"] = pieces * by_threads if guarded else Const(0)
-    found["swizzle_offsets"] = where(Var(names("swizzle")).eq(0), 0, minimum(MOST_SWIZZLED, Var(names.block(depth))))
-    found["ahead"] = Var(names("ahead_registers"))
-    found["persistent"] = Var(names("persistent"))
-    found["sums_copied"], found["persistent_copied"] = sums * by_threads, Var(names("persistent")) * by_threads
-    return found
+    return {"copies": pieces * by_threads, "checked": pieces * by_threads if guarded else Const(0)}
 
 
 def taken_by(nest: Nest) -> RegisterTerms:
