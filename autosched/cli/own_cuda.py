@@ -7,8 +7,8 @@ from contextlib import closing
 from autosched.cli.output import talk
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.tree.kernel import Kernel
-from autosched.device.cuda.compile.builder import CudaBuilder, Source
-from autosched.device.cuda.compile.nvrtc import CompileError
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
+from autosched.device.cuda.compile.nvrtc import CudaCompileError
 from autosched.errors import MissingError, SpecError
 from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import is_own
@@ -25,8 +25,8 @@ def refuse_wrong_cuda(kernel: Kernel, target: Target, measured: bool) -> None:
     said = "it compiles, and no card has run it"
     try:
         with closing(CudaBuilder(processes=1)) as builder:
-            builder.build(Source(printed.text, printed.plan.arch, printed.headers))
-    except CompileError as error:
+            builder.build(TranslationUnit(printed.text, printed.plan.arch, printed.headers))
+    except CudaCompileError as error:
         what = f"{files}: the kernel with {names} does not compile: {error.message}"
         raise SpecError(what, hint="mend emit.cuda, or the header that it needs") from None
     except MissingError as error:

@@ -12,7 +12,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryPoint:
     """A function of an object: `void symbol(ptr, ptr, …, scalars…)`, one pointer a buffer, in order; a scalar is its
     LLVM type and its bytes."""
 
@@ -22,7 +22,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
+class ScratchBuffer:
     """A buffer of the kernel's own. `packed` ones are filled by a `prepare` entry, workspaces by nobody."""
 
     bytes: int
@@ -35,15 +35,15 @@ class Job:
     below the data's whose inputs break what the kernel checks: its answers must be right there too."""
 
     objects: tuple[bytes, ...] = field(repr=False)
-    main: Entry
-    prepare: tuple[Entry, ...] = ()
-    scratch: dict[str, Scratch] = field(default_factory=dict)
+    main: EntryPoint
+    prepare: tuple[EntryPoint, ...] = ()
+    scratch: dict[str, ScratchBuffer] = field(default_factory=dict)
     threads: int = 1
     violations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class TensorFile:
     """One of the program's tensors in the data folder: `<name>.in` (its values at entry) where `input`, `<name>.want`
     (float64, or the dtype itself for integers) and `<name>.tol` (float64, absolute, an element) where `output`.
     `dtype` is numpy's name; `bytes` the size of the array."""

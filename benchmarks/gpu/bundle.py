@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from autosched.device.cuda.job import CudaJob, Sample
-from autosched.device.job import Outcome, Tensor
+from autosched.device.job import Outcome, TensorFile
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Problem:
     dtype: str
     peer: str
     operations: int
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[TensorFile, ...]
     samples: tuple[Sample, ...]
     runs: dict[str, str]
     wants: dict[str, Any]

@@ -10,7 +10,7 @@ from math import prod
 from autosched.codegen.cuda.emission import device_function, whole_function
 from autosched.codegen.cuda.fragments.registers import issue_name, lanes_of, register_type, registers_of, whole_name
 from autosched.codegen.cuda.headers import needed
-from autosched.device.cuda.job import Call, CudaJob, Held, Pointer
+from autosched.device.cuda.job import CudaJob, KernelMemory, LaunchCall, Pointer
 from autosched.device.cuda.probes import OPAQUE_MAJORS, Probe, issue_probe
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -31,8 +31,8 @@ def loops_of(plan: Plan, target: Target, headers: dict[str, str]) -> tuple[Loop,
     for name, probe, shared_bytes in _probes(intrinsic):
         headers |= dict(probe.headers)
         each = 1 if shared_bytes else max(1, target.limits["warps_per_core"] * 32 // probe.threads // 2)
-        call = Call("probe", (target.cores * each, 1, 1), (probe.threads, 1, 1), shared_bytes, (Pointer("to"),))
-        job = CudaJob(b"", (call,), held={"to": Held(256)})
+        call = LaunchCall("probe", (target.cores * each, 1, 1), (probe.threads, 1, 1), shared_bytes, (Pointer("to"),))
+        job = CudaJob(b"", (call,), held={"to": KernelMemory(256)})
         number = -2 - len(found)  # -1 is the plain kernel's
         entry = Entry(name, 0, number, probe.text, tuple(probe.headers), target.compiler["arch"], job)
         products = probe.issues * probe.workers * each * target.cores * prod(a.extent for a in intrinsic.axes)

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any
 
 from autosched.device.cpu.timing import batch
-from autosched.device.cuda.bench import Ready
+from autosched.device.cuda.bench import LoadedCandidate
 from autosched.device.cuda.compile.nvrtc import Cubin
-from autosched.device.cuda.data import POISONS, Data, Wrong
+from autosched.device.cuda.data import POISONS, CudaData, Wrong
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
 from autosched.device.job import Effort, Outcome
@@ -43,14 +43,14 @@ class Finals:
     """
 
     card: Card
-    data: Data
+    data: CudaData
     problem: Problem
     made: Mapping[int, Any]
     l2_bytes: int
     plain: CudaJob | None = None
     wrong: dict[int, str] = field(default_factory=dict)
     """What was found of candidates that are right in the boxes only, by number."""
-    opened: list[Ready] = field(default_factory=list)
+    opened: list[LoadedCandidate] = field(default_factory=list)
     """Loops whose code is loaded, for the time of the rounds."""
 
     @property
@@ -63,7 +63,7 @@ class Finals:
         """Run the plain kernel and keep what it writes; what is wrong with it, if anything is."""
         if self.plain is None:
             return ""
-        ready = Ready(self.card, self.data, self.plain)
+        ready = LoadedCandidate(self.card, self.data, self.plain)
         try:
             ready.prepare()
             ready.check(POISONS[0])
@@ -74,15 +74,15 @@ class Finals:
             ready.close()
         return ""
 
-    def ours(self, outcomes: Sequence[Outcome]) -> dict[int, Ready]:
+    def ours(self, outcomes: Sequence[Outcome]) -> dict[int, LoadedCandidate]:
         """The `FINALISTS` fastest that are right, by number, ready to run; the next takes the place of who is wrong."""
-        found: dict[int, Ready] = {}
+        found: dict[int, LoadedCandidate] = {}
         for _, i in sorted((median(o.samples_s), i) for i, o in enumerate(outcomes) if o.status == "ok"):
             if len(found) == FINALISTS:
                 break
             entry = self.problem.entries[i]
             job = replace(entry.job, code=self.made[entry.number].code)
-            ready = Ready(self.card, self.data, job, self.asked.sets)
+            ready = LoadedCandidate(self.card, self.data, job, self.asked.sets)
             ready.prepare()
             if self._right(i, ready):
                 ready.spread()
@@ -97,14 +97,14 @@ class Finals:
         for loop in self.problem.loops:
             made = self.made.get(loop.entry.number)
             if isinstance(made, Cubin):
-                ready = Ready(self.card, self.data, replace(loop.entry.job, code=made.code))
+                ready = LoadedCandidate(self.card, self.data, replace(loop.entry.job, code=made.code))
                 self.opened.append(ready)
                 found[loop.entry.plan] = Scaled(ready, self.problem.operations / loop.operations)
         return found
 
     def rounds(self, outcomes: Sequence[Outcome]) -> tuple[Compared, ...]:
         """The seconds of each competitor, or why it has none."""
-        ours: dict[int, Ready] = {}
+        ours: dict[int, LoadedCandidate] = {}
         competitors: dict[str, Callable[[int], float]] = {}
         failed: list[Compared] = []
         try:
@@ -135,7 +135,7 @@ class Finals:
             replace(o, status="wrong", message=self.wrong[i]) if i in self.wrong else o for i, o in enumerate(outcomes)
         )
 
-    def _right(self, number: int, ready: Ready) -> bool:
+    def _right(self, number: int, ready: LoadedCandidate) -> bool:
         try:
             ready.check(POISONS[0])
             self.data.verify_whole(ready.sets[0], ready.job.slack)

@@ -19,9 +19,9 @@ import numpy as np
 from autosched.device.correctness.wants import write_wants
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.comparing import TEXT, Comparer
-from autosched.device.cuda.compile.builder import CudaBuilder, Source
-from autosched.device.cuda.compile.nvrtc import CompileError, Cubin
-from autosched.device.cuda.data import Data, numpy_dtype
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
+from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
+from autosched.device.cuda.data import CudaData, numpy_dtype
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
 from autosched.device.job import Effort, Outcome
@@ -76,26 +76,26 @@ def _memory_folder() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, Cubin | CompileError]:
+def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, Cubin | CudaCompileError]:
     """What the text of each candidate, of the plain kernel, of loops and of the comparison compiles to, by its
     number."""
     wanted = [e for e in (*problem.entries, problem.plain, *(loop.entry for loop in problem.loops)) if e and e.text]
-    sources = [Source(e.text, e.arch, {h: bundle.headers[h] for h in e.headers}) for e in wanted]
+    sources = [TranslationUnit(e.text, e.arch, {h: bundle.headers[h] for h in e.headers}) for e in wanted]
     numbers = [e.number for e in wanted]
     if wanted:
-        sources.append(Source(TEXT, wanted[0].arch))
+        sources.append(TranslationUnit(TEXT, wanted[0].arch))
         numbers.append(COMPARING)
     return dict(zip(numbers, builder.build_all(sources), strict=True))
 
 
-def comparing(made: Mapping[int, Cubin | CompileError]) -> bytes:
+def comparing(made: Mapping[int, Cubin | CudaCompileError]) -> bytes:
     """The machine code that compares outputs on the card; nothing where there is none."""
     found = made.get(COMPARING)
     return found.code if isinstance(found, Cubin) else b""
 
 
 def measured(
-    client: Client, bundle: Bundle, problem: Problem, made: Mapping[int, Cubin | CompileError], folder: Path
+    client: Client, bundle: Bundle, problem: Problem, made: Mapping[int, Cubin | CudaCompileError], folder: Path
 ) -> list[Outcome]:
     """The outcome of each candidate, in order, on the problem's data (written to `folder` first). What the fastest
     write is compared whole with what the plain kernel writes; `client.referred` says whether there was one."""
@@ -128,7 +128,7 @@ def finals(
     _write(bundle, problem, folder)
     card = Card()
     code = comparing(made)
-    data = Data(card, folder, problem.tensors, problem.samples, Comparer(card, code) if code else None)
+    data = CudaData(card, folder, problem.tensors, problem.samples, Comparer(card, code) if code else None)
     last = Finals(card, data, problem, made, l2_bytes, plain_job(problem, made) if whole else None)
     try:
         rounds = last.rounds(outcomes)
@@ -140,7 +140,7 @@ def finals(
     return Recorded(problem.name, last.corrected(outcomes), rounds, versions, seconds, bool(data.references))
 
 
-def plain_job(problem: Problem, made: Mapping[int, Cubin | CompileError]) -> CudaJob | None:
+def plain_job(problem: Problem, made: Mapping[int, Cubin | CudaCompileError]) -> CudaJob | None:
     """The plain kernel, ready to run; None where there is none that compiles."""
     code = None if problem.plain is None else made.get(problem.plain.number)
     return replace(problem.plain.job, code=code.code) if problem.plain and isinstance(code, Cubin) else None
@@ -156,8 +156,8 @@ def _write(bundle: Bundle, problem: Problem, folder: Path) -> None:
     write_wants(folder, kinds, problem.wants, problem.tolerances)
 
 
-def _measured(client: Client, entry: Entry, made: Cubin | CompileError | None, best_s: float | None) -> Outcome:
-    if made is None or isinstance(made, CompileError):
+def _measured(client: Client, entry: Entry, made: Cubin | CudaCompileError | None, best_s: float | None) -> Outcome:
+    if made is None or isinstance(made, CudaCompileError):
         return Outcome("build", message=entry.error if made is None else made.message)
     taken = {"kernels": {n: asdict(r) for n, r in made.kernels.items()}, "warnings": list(made.warnings)}
     limit = None if best_s is None else SLOWER * best_s

@@ -29,7 +29,7 @@ KINDS = ("uniform", "contiguous", "group", "strided", "elements")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class LaneAccess:
     """`kind` is one of KINDS; `size` is the group's elements or the stride.
 
     `offsets` holds each lane's offset from lane 0, in elements, where it does not depend on outer variables; only an
@@ -68,14 +68,14 @@ def plain(name: str, index: tuple[Index, ...]) -> tuple[Int, ...]:
 
 
 @lru_cache(maxsize=1 << 12)  # kernels of one plan have most of their subscripts in common
-def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> Access:
+def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> LaneAccess:
     """How the flat offset of `index` in an array of `shape` moves with the lane; `uniform` without a lane.
 
     Data-dependent subscripts count as outer variables where they do not mention the lane.
     """
     width = lane.width if lane else 1
     if lane is None or width == 1:
-        return Access("uniform", 0, (0,) * width)
+        return LaneAccess("uniform", 0, (0,) * width)
     slope, functions = 0, list[tuple[int, Int]]()
     parts, shape = merge_dimensions(index, shape)
     for part, stride in zip(parts, strides(shape), strict=True):
@@ -83,7 +83,7 @@ def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None
             continue
         split = _lane_part(part, lane.var) if isinstance(part, Int) else None
         if split is None:
-            return Access("elements")
+            return LaneAccess("elements")
         slope += split[0] * stride
         functions += [(c * stride, f) for c, f in split[1]]
     places = np.arange(width, dtype=np.int64)
@@ -93,7 +93,7 @@ def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None
     return access_of(tuple((offsets - offsets[0]).tolist()))
 
 
-def access_of(offsets: tuple[int, ...]) -> Access:
+def access_of(offsets: tuple[int, ...]) -> LaneAccess:
     """The access whose lanes lie at `offsets` from lane 0.
 
     >>> str(access_of((0, 1, 0, 1))), str(access_of((0, 3, 6))), str(access_of((0, 0, 1, 1)))
@@ -101,14 +101,14 @@ def access_of(offsets: tuple[int, ...]) -> Access:
     """
     width = len(offsets)
     if not any(offsets):
-        return Access("uniform", 0, offsets)
+        return LaneAccess("uniform", 0, offsets)
     step = offsets[1]
     if all(o == step * e for e, o in enumerate(offsets)):
-        return Access("contiguous", 1, offsets) if step == 1 else Access("strided", step, offsets)
+        return LaneAccess("contiguous", 1, offsets) if step == 1 else LaneAccess("strided", step, offsets)
     size = max(offsets) + 1
     if step == 1 and width % size == 0 and all(o == e % size for e, o in enumerate(offsets)):
-        return Access("group", size, offsets)
-    return Access("elements", 0, offsets)
+        return LaneAccess("group", size, offsets)
+    return LaneAccess("elements", 0, offsets)
 
 
 def split_divisible(node: Int, divisor: int) -> tuple[Int, Int] | None:

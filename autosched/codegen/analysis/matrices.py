@@ -19,7 +19,7 @@ from autosched.tensorize.matrices import Matrices
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class MatrixMove:
     """`use` is `zero`, `load` or `store`, of the register of `buffer` at `index`; `memory` and `place` are the buffer
     and the subscripts of its first element there, `stride` the bytes from one row to the next."""
 
@@ -48,7 +48,7 @@ def ref_number(ref: RegisterRef, buffers: Mapping[str, Buffer]) -> int:
     return number_of(buffers[ref.buffer], ref.index)
 
 
-def move_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Move | None:
+def move_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> MatrixMove | None:
     """What an assignment moves; None where no register that holds a matrix takes part. KernelError where it is no move
     of a whole register."""
     target, value = buffers[stmt.buffer], stmt.value
@@ -67,7 +67,7 @@ def move_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Move | None:
         index = stmt.index[:-1]
         if isinstance(value, Literal):
             require(value.value == 0 and str(value.value)[0] != "-", "it takes zero, or a matrix from memory")
-            return Move("zero", target, index)
+            return MatrixMove("zero", target, index)
         require(isinstance(value, Read) and not sources, "it takes zero, or a matrix from memory")
         assert isinstance(value, Read)
         use, register, memory, there = "load", target, buffers[value.tensor], plain(value.tensor, value.index)
@@ -82,7 +82,7 @@ def move_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Move | None:
     require(apart is not None, "rows do not lie evenly apart in memory")
     assert apart is not None
     place = tuple(substitute_int(i, {stmt.lane.var: Const(0)}) for i in there)
-    return Move(use, register, index, memory, place, apart * memory.dtype.bytes)
+    return MatrixMove(use, register, index, memory, place, apart * memory.dtype.bytes)
 
 
 def whole(buffer: Buffer, index: tuple[Int, ...], lane: Lane) -> None:
@@ -135,7 +135,7 @@ def held_in(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> Iterator[B
 
 
 __all__ = [
-    "Move",
+    "MatrixMove",
     "apart_in_memory",
     "fits",
     "held_in",

@@ -22,7 +22,7 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, free_vars, minim
 from autosched.logic.walk import substitute_bool, substitute_int
 
 
-class AssignPrinter:
+class CAssignPrinter:
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
         self.past: list[tuple[Register, str, str]] | None = None

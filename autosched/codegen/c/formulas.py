@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from autosched.codegen.c.ctypes import compute_type, literal
 from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.c.names import Names
-from autosched.codegen.c.values import ValuePrinter
+from autosched.codegen.c.values import CValuePrinter
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.passes.memory_constants import memory_constants
@@ -62,7 +62,7 @@ class Formulas:
         return [self._text(self.formulas[function], name) for function, name in self.called.items()]
 
     def _text(self, formula: Formula, name: str) -> str:
-        values = ValuePrinter(IndexPrinter({}, {}, self.use), _no_memory, lambda scalar: scalar, self.use)
+        values = CValuePrinter(IndexPrinter({}, {}, self.use), _no_memory, lambda scalar: scalar, self.use)
         t = compute_type(formula.dtype)
         head = f"static inline {t} {name}({t} {formula.argument}) {{  /* within {formula.ulp:g} ulp */"
         own = dict(formula.texts).get(self.printer)

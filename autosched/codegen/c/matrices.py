@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autosched.codegen.analysis.matrices import Move, ref_number
+from autosched.codegen.analysis.matrices import MatrixMove, ref_number
 from autosched.codegen.c.helpers import ASKING
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.tree.kernel import IntrinsicCall
@@ -13,7 +13,7 @@ from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import render
 
 
-class MatrixPrinter:
+class CMatrixPrinter:
     """Prints what concerns them in one function."""
 
     def __init__(self, scope: FunctionScope) -> None:
@@ -35,7 +35,7 @@ class MatrixPrinter:
         yield "  " + self._text(matrices, "configure", configuration=name)
         yield "}"
 
-    def move(self, move: Move) -> Iterator[str]:
+    def move(self, move: MatrixMove) -> Iterator[str]:
         matrices = move.buffer.matrices
         assert matrices is not None
         if move.memory is None:

@@ -10,7 +10,7 @@ from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import Register, VectorHelpers
-from autosched.codegen.c.values import ValuePrinter
+from autosched.codegen.c.values import CValuePrinter
 from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     Assign,
@@ -49,7 +49,7 @@ class FunctionScope:
     def __post_init__(self) -> None:
         spelled = _Spelling(self.names)
         self.index = IndexPrinter(spelled, self.ranges, self.used.add)
-        self.values = ValuePrinter(self.index, self.read, self.names, self.used.add, self.formulas.name)
+        self.values = CValuePrinter(self.index, self.read, self.names, self.used.add, self.formulas.name)
         self.homes = _homes(self.kernel, self.function)
 
     def use(self, helper: str) -> None:

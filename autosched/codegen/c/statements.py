@@ -8,10 +8,10 @@ from typing import assert_never
 
 from autosched.codegen.analysis.access import plain
 from autosched.codegen.analysis.matrices import move_of
-from autosched.codegen.c.assignments import AssignPrinter, streamed
+from autosched.codegen.c.assignments import CAssignPrinter, streamed
 from autosched.codegen.c.indices import INDEX_TYPE, loop_range
 from autosched.codegen.c.known import known
-from autosched.codegen.c.matrices import MatrixPrinter
+from autosched.codegen.c.matrices import CMatrixPrinter
 from autosched.codegen.c.register_pressure import (
     adds,
     finishes,
@@ -53,13 +53,13 @@ from autosched.tensorize.spec.emit import render_c
 INDENT = "  "
 
 
-class StatementPrinter:
+class CStatementPrinter:
     """Prints the body of one function; `scope` knows names, registers, ranges and the helpers used so far."""
 
     def __init__(self, scope: FunctionScope) -> None:
         self.scope = scope
-        self.assigns = AssignPrinter(scope)
-        self.matrices = MatrixPrinter(scope)
+        self.assigns = CAssignPrinter(scope)
+        self.matrices = CMatrixPrinter(scope)
         self.high_pressure = high_pressure_sums(scope.kernel) if scope.function is scope.kernel.main else frozenset()
         operands = shared_operands(scope.kernel, self.high_pressure)
         self.shared = {name for name in operands if scope.registers[name].style == "vector"}

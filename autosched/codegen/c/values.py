@@ -37,7 +37,7 @@ Text = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class ValuePrinter:
+class CValuePrinter:
     """`read` spells a tensor element (as stored), `scalar` a run-time scalar, `use` is told of each helper called;
     `formula` spells a function of the kernel's own, None for one of the language's."""
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.c import CSource, print_c
-from autosched.codegen.call.direct import ALIGNMENT, READABLE, UNUSUAL, Direct, Taken
+from autosched.codegen.call.direct import ALIGNMENT, READABLE, UNUSUAL, Direct, TensorParameter
 from autosched.codegen.llvm.machine.compile import host
 from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load
@@ -170,7 +170,9 @@ class CompiledKernel:
         parameters = [p for p in program.parameters if p not in held]
         places = {name: number for number, name in enumerate(buffers)}
         taken = {n: program.tensors[n] for n in parameters if n in program.tensors}
-        tensors = {n: Taken(t.dtype, t.extents, n in program.written, places.get(n, -1)) for n, t in taken.items()}
+        tensors = {
+            n: TensorParameter(t.dtype, t.extents, n in program.written, places.get(n, -1)) for n, t in taken.items()
+        }
         kinds = zip(program.scalars.values(), self._scalar_types(), strict=True)
         scalars = {s.name: (s.dtype, *kind) for s, kind in kinds}
         fixed = {**self._workspaces, **held, **packed}

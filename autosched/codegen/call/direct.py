@@ -71,7 +71,7 @@ READABLE = _readable()
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TensorParameter:
     """A tensor parameter. `place` is its number among the kernel's arguments, -1 where it takes none of this name."""
 
     dtype: DType
@@ -99,7 +99,7 @@ class Direct:
         self,
         address: int,
         parameters: Sequence[str],
-        tensors: Mapping[str, Taken],
+        tensors: Mapping[str, TensorParameter],
         scalars: Mapping[str, tuple[DType, Any, Any]],
         fixed: Sequence[int],
         free: Sequence[str],
@@ -174,7 +174,7 @@ def _one(name: str) -> Callable[[Any], tuple[Any, ...]]:
 
 def _text(
     address: int,
-    tensors: Sequence[Taken],
+    tensors: Sequence[TensorParameter],
     scalars: Sequence[str],
     fixed: Sequence[int],
     held: Sequence[tuple[int, int]],

@@ -30,7 +30,7 @@ WIDEST = 16  # bytes of one access
 
 
 @dataclass(frozen=True)
-class Move:
+class BitMove:
     """Bits that move as they are, where `there` holds, else zeros (`zero`) or nothing."""
 
     read: Read
@@ -38,7 +38,7 @@ class Move:
     zero: bool
 
 
-class AssignPrinter:
+class CudaAssignPrinter:
     """Prints the assignments of one launch."""
 
     def __init__(self, scope: CudaScope) -> None:
@@ -147,7 +147,7 @@ class AssignPrinter:
         most = WIDEST // size.bytes
         return [w for w in (16, 8, 4, 2) if w <= most and count % w == 0]
 
-    def _move(self, stmt: Assign) -> Move | None:
+    def _move(self, stmt: Assign) -> BitMove | None:
         """The assignment as a copy of bits; None where it computes."""
         value, register = stmt.value, stmt.buffer in self.scope.layouts
         there, zero = stmt.valid, register and stmt.valid != TRUE
@@ -161,7 +161,7 @@ class AssignPrinter:
             return None
         if value.dtype.name in SUB_BYTE and (register or value.tensor in self.scope.layouts):
             return None
-        return Move(value, there, zero)
+        return BitMove(value, there, zero)
 
     def _neighbours(self, name: str, index: tuple[Int, ...], lane: str, at: Callable[[Int], Int], width: int) -> bool:
         """Whether elements `width * u … + width - 1` lie together, on a multiple of their size."""
@@ -194,7 +194,7 @@ class AssignPrinter:
         return parts.pop() if len(parts) == 1 else None
 
     def _moved(
-        self, stmt: Assign, move: Move, at: Callable[[Int], Int], count: int, width: int
+        self, stmt: Assign, move: BitMove, at: Callable[[Int], Int], count: int, width: int
     ) -> list[str] | None:
         """Copies of `width` elements at once; None where that cannot be."""
         assert stmt.lane is not None
@@ -358,4 +358,4 @@ def _zero(value: Value) -> str:
     return "0.0" if value.dtype.name == "f64" else "0.0f"
 
 
-__all__ = ["AssignPrinter"]
+__all__ = ["CudaAssignPrinter"]

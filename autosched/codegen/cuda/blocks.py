@@ -11,7 +11,7 @@ from autosched.codegen.cuda.fragments.fragments import LANE, THREAD
 from autosched.codegen.cuda.grids import THREADS_OF, WARP, CudaGrid, first, trips
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.shared_memory.layout import SharedMemory
-from autosched.codegen.cuda.statements import INDENT, StatementPrinter
+from autosched.codegen.cuda.statements import INDENT, CudaStatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.tree.kernel import WORKERS, Assign, For, TileCopy, WarpSpecialize, statements
 from autosched.escape import in_comment
@@ -22,7 +22,7 @@ NUMBER = ".block"
 """The block's number in the grid, where block loops are taken apart from it."""
 
 
-def block_lines(grid: CudaGrid, scope: CudaScope, shared: SharedMemory, printer: StatementPrinter) -> Iterator[str]:
+def block_lines(grid: CudaGrid, scope: CudaScope, shared: SharedMemory, printer: CudaStatementPrinter) -> Iterator[str]:
     """All lines of the kernel's body."""
     yield from (INDENT + line for line in _checked(grid, scope))
     ranges = {loop.var: (first(loop), first(loop) + (trips(loop) - 1) * loop.step) for loop in grid.blocks}

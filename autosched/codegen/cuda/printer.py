@@ -32,7 +32,7 @@ from autosched.codegen.cuda.launch import (
 )
 from autosched.codegen.cuda.scope import CudaScope, Known, Used
 from autosched.codegen.cuda.shared_memory.layout import SharedMemory
-from autosched.codegen.cuda.statements import INDENT, StatementPrinter
+from autosched.codegen.cuda.statements import INDENT, CudaStatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import block_view
 from autosched.codegen.tree.kernel import (
@@ -145,7 +145,7 @@ class _Printer:
         scope = CudaScope(kernel, names, self.used, found, self.loads, self.formulas.name)
         shared = SharedMemory.of(kernel, grid.body)
         engine = EnginePrinter(scope, grid.body, grid.worker_threads, grid.cluster)
-        printer = StatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
+        printer = CudaStatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
         scope.warps = max(1, grid.worker_threads // 32)
         scope.limited = grid.registers > 0
         scope.alone = not grid.blocks and grid.block_threads == 1

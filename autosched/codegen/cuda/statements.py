@@ -7,7 +7,7 @@ from typing import assert_never
 
 from autosched.codegen.analysis.barriers import Path
 from autosched.codegen.c.indices import loop_range
-from autosched.codegen.cuda.assign import AssignPrinter
+from autosched.codegen.cuda.assign import CudaAssignPrinter
 from autosched.codegen.cuda.engine import EnginePrinter
 from autosched.codegen.cuda.fragments.fragments import THREAD
 from autosched.codegen.cuda.fragments.ldmatrix import joined_load
@@ -57,12 +57,12 @@ loops as they are written."""
 STEP = ".turn"
 
 
-class StatementPrinter:
+class CudaStatementPrinter:
     """Prints the body of one launch; `barriers` are the phases that a barrier stands before."""
 
     def __init__(self, scope: CudaScope, barriers: set[Path], engine: EnginePrinter) -> None:
         self.scope, self.barriers, self.engine = scope, barriers, engine
-        self.assigns = AssignPrinter(scope)
+        self.assigns = CudaAssignPrinter(scope)
 
     def body(self, statements: tuple[Stmt, ...], path: Path | None = None) -> Iterator[str]:
         for number, stmt in enumerate(statements):
@@ -373,4 +373,4 @@ def narrowed(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> dict[str
     return found
 
 
-__all__ = ["StatementPrinter"]
+__all__ = ["CudaStatementPrinter"]

@@ -14,8 +14,8 @@ Registers = dict[str, npt.NDArray[Any]]
 """Operand to the elements of its register, in register order."""
 
 
-class Emulator:
-    """`Emulator(intrinsic)(registers)` answers the accumulator register's new elements.
+class RegisterEmulator:
+    """`RegisterEmulator(intrinsic)(registers)` answers the accumulator register's new elements.
 
     `registers` holds one flat array an operand, in register order and of the operand's dtype.
     """

@@ -18,7 +18,7 @@ from autosched.codegen.analysis.access import classify
 from autosched.codegen.analysis.matrices import fits
 from autosched.codegen.interpret.boxes import BoxMover
 from autosched.codegen.interpret.concurrent import Concurrency
-from autosched.codegen.interpret.emulate import Emulator
+from autosched.codegen.interpret.emulate import RegisterEmulator
 from autosched.codegen.interpret.storage import Region, Storage
 from autosched.codegen.interpret.subscripts import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
 from autosched.codegen.interpret.values import compile_value
@@ -102,7 +102,7 @@ class _Machine:
         self.workers: list[int] = []  # where the loops over workers stand
         self.stretches: dict[tuple[int, str], Region] = {}  # of workers since their last barrier, by depth and role
         self.concurrency = Concurrency(self.order)
-        self.emulators: dict[tuple[object, ...], Emulator] = {}
+        self.emulators: dict[tuple[object, ...], RegisterEmulator] = {}
         self.configured: frozenset[str] = frozenset()
         self.scalars = {name: _scalar(kernel, name, scalars) for name in kernel.program.scalars}
         self.storages = _storages(kernel, arrays, self.regions, self.block)
@@ -302,7 +302,7 @@ class _Machine:
     def _call(self, stmt: IntrinsicCall) -> Runner:
         intrinsic = stmt.intrinsic
         if intrinsic.form not in self.emulators:
-            self.emulators[intrinsic.form] = Emulator(intrinsic)
+            self.emulators[intrinsic.form] = RegisterEmulator(intrinsic)
         emulate = self.emulators[intrinsic.form]
         operands = []
         for name, ref in stmt.operands.items():

@@ -11,7 +11,7 @@ from autosched.codegen.tree.uses import used_buffers
 
 
 @dataclass(frozen=True)
-class Fallback:
+class FallbackFunction:
     """The fallback of a `choice`, as a function that is passed `buffers`."""
 
     choice: GuardedDispatch
@@ -19,7 +19,7 @@ class Fallback:
     buffers: tuple[str, ...]
 
 
-def fallback_of(function: Function, buffers: Mapping[str, Buffer]) -> Fallback | None:
+def fallback_of(function: Function, buffers: Mapping[str, Buffer]) -> FallbackFunction | None:
     """What stands by for the function; None where nothing does, or several do, or it shares registers with the rest."""
     choices = [s for s in function.body if isinstance(s, GuardedDispatch)]
     if len(choices) != 1:
@@ -30,4 +30,4 @@ def fallback_of(function: Function, buffers: Mapping[str, Buffer]) -> Fallback |
     shared = own & (used_buffers(others) | used_buffers(choice.body))
     if any(buffers[name].scope == "register" for name in shared):
         return None
-    return Fallback(choice, f"{function.name}.fallback", tuple(b for b in function.buffers if b in own))
+    return FallbackFunction(choice, f"{function.name}.fallback", tuple(b for b in function.buffers if b in own))

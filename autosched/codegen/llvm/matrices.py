@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.codegen.analysis.matrices import Move, ref_number
+from autosched.codegen.analysis.matrices import MatrixMove, ref_number
 from autosched.codegen.llvm.accesses.memory import MemoryPrinter
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall
@@ -11,7 +11,7 @@ from autosched.tensorize.spec.emit import declaration, render
 from autosched.tensorize.spec.matrix_ir import Uses
 
 
-class MatrixPrinter:
+class LlvmMatrixPrinter:
     """Prints what concerns them in one function."""
 
     def __init__(self, out: Emitter, memory: MemoryPrinter, buffers: dict[str, Buffer]) -> None:
@@ -26,7 +26,7 @@ class MatrixPrinter:
         self.out.declarations.lines.setdefault(name, Uses(matrices).constant(name))
         self._line(Uses(matrices)("configure", configuration=name))
 
-    def move(self, move: Move) -> None:
+    def move(self, move: MatrixMove) -> None:
         matrices = move.buffer.matrices
         assert matrices is not None
         if move.memory is None:

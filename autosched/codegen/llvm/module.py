@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autosched.codegen.llvm.accesses.memory import ONE
-from autosched.codegen.llvm.fallback_function import Fallback, fallback_of
+from autosched.codegen.llvm.fallback_function import FallbackFunction, fallback_of
 from autosched.codegen.llvm.prepared import Prepared
 from autosched.codegen.llvm.print_cache import PrintCache
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
@@ -102,7 +102,7 @@ def _function(shared: Shared, function: Function) -> str:
     return f"define void @{quoted(function.name)}({', '.join(signature)}) #0 {{\n{printer.text()}\n}}"
 
 
-def _fallback(shared: Shared, fallback: Fallback) -> str:
+def _fallback(shared: Shared, fallback: FallbackFunction) -> str:
     """The function that `main` calls where its checks refuse the data. It is passed scalars as `main` has them."""
     scalars = [f"{scalar(s.dtype)} %{s.name}" for s in shared.kernel.program.scalars.values()]
     arguments = [*(f"ptr noalias %{b}" for b in fallback.buffers), *scalars]

@@ -14,15 +14,15 @@ from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.indexing import Linear, Range, fixed
 from autosched.codegen.llvm.accesses.memory import MemoryPrinter
 from autosched.codegen.llvm.emitter import Declarations, Emitter
-from autosched.codegen.llvm.fallback_function import Fallback
+from autosched.codegen.llvm.fallback_function import FallbackFunction
 from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.machine.pool_ir import PARALLEL_FOR
 from autosched.codegen.llvm.masks import Mask
-from autosched.codegen.llvm.matrices import MatrixPrinter
+from autosched.codegen.llvm.matrices import LlvmMatrixPrinter
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, scalar
-from autosched.codegen.llvm.values import ValuePrinter
+from autosched.codegen.llvm.values import LlvmValuePrinter
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.tree.kernel import (
     Assign,
@@ -63,7 +63,7 @@ class Shared:
     called where a check fails."""
 
     kernel: Kernel
-    fallback: Fallback | None = None
+    fallback: FallbackFunction | None = None
     declarations: Declarations = field(default_factory=Declarations)
     intrinsics: dict[str, None] = field(default_factory=dict)  # declare lines of intrinsics' calls
     declared: set[str] = field(default_factory=set)  # names of the intrinsics in `intrinsics`
@@ -84,9 +84,9 @@ class Printer:
         self.indexing = Addresses(self.out)
         self.ops = Ops(self.out)
         self.memory = MemoryPrinter(self.out, self.indexing, self.ops, self.buffers)
-        self.matrices = MatrixPrinter(self.out, self.memory, self.buffers)
+        self.matrices = LlvmMatrixPrinter(self.out, self.memory, self.buffers)
         formulas, few = shared.kernel.formulas, scarce(shared.kernel)
-        self.values = ValuePrinter(self.out, self.indexing, self.ops, self.memory, formulas, few)
+        self.values = LlvmValuePrinter(self.out, self.indexing, self.ops, self.memory, formulas, few)
 
     def body(self, statements: tuple[Stmt, ...]) -> None:
         for stmt in statements:
@@ -276,7 +276,7 @@ class Printer:
         out.branch(after)
         out.start(after)
 
-    def _call_fallback(self, fallback: Fallback) -> None:
+    def _call_fallback(self, fallback: FallbackFunction) -> None:
         """What stands by is a function that takes the buffers it needs and the program's scalars."""
         scalars = [f"{scalar(s.dtype)} %{s.name}" for s in self.shared.kernel.program.scalars.values()]
         passed = [*(f"ptr %{b}" for b in fallback.buffers), *scalars]

@@ -46,7 +46,7 @@ _Side = Callable[[Mask | None], Val]
 """One side of a choice, evaluated under a mask."""
 
 
-class ValuePrinter:
+class LlvmValuePrinter:
     """Evaluation at the current place of a function."""
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.job import Tensor
+from autosched.device.job import TensorFile
 from autosched.errors import UsageError
 from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
@@ -61,7 +61,7 @@ def compute(
     return Oracle(values, wants, tolerances, scalars)
 
 
-def write(program: Program, oracle: Oracle, folder: Path) -> tuple[Tensor, ...]:
+def write(program: Program, oracle: Oracle, folder: Path) -> tuple[TensorFile, ...]:
     """Write the data files and say what they are, in the order of the program's tensors."""
     tensors = []
     for name in program.parameters:
@@ -80,5 +80,5 @@ def write(program: Program, oracle: Oracle, folder: Path) -> tuple[Tensor, ...]:
             if tolerance is not None:
                 filled = np.broadcast_to(np.asarray(tolerance, np.float64), tensor.extents)
                 np.ascontiguousarray(filled).tofile(folder / f"{name}.tol")
-        tensors.append(Tensor(name, storage.name, tensor.extents, size, is_input, is_output))
+        tensors.append(TensorFile(name, storage.name, tensor.extents, size, is_input, is_output))
     return tuple(tensors)

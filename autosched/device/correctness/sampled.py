@@ -19,7 +19,7 @@ import numpy as np
 
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.wants import SAMPLES, write_wants
-from autosched.device.job import Box, Sample, Tensor
+from autosched.device.job import Box, Sample, TensorFile
 from autosched.ir.oracle.blocks import run_blocks, seconds
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
 from autosched.ir.oracle.nests import Unit, plan
@@ -175,16 +175,16 @@ def _boxes(
     return boxes
 
 
-def tensors_of(program: Program, found: Sampled) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
+def tensors_of(program: Program, found: Sampled) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
     """The program's tensors, and where the boxes' elements lie in `.want` and `.tol`."""
-    tensors: list[Tensor] = []
+    tensors: list[TensorFile] = []
     samples: list[Sample] = []
     for name in (p for p in program.parameters if p in program.tensors):
         tensor = program.tensors[name]
         storage = np.dtype(tensor.dtype.numpy)
         size = prod(tensor.extents) * storage.itemsize
         is_input, is_output = name in found.oracle.inputs, name in found.oracle.wants
-        tensors.append(Tensor(name, storage.name, tensor.extents, size, is_input, is_output))
+        tensors.append(TensorFile(name, storage.name, tensor.extents, size, is_input, is_output))
         start = 0
         for box in found.boxes.get(name, ()):
             samples.append(Sample(name, box, start))
@@ -192,7 +192,7 @@ def tensors_of(program: Program, found: Sampled) -> tuple[tuple[Tensor, ...], tu
     return tuple(tensors), tuple(samples)
 
 
-def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
+def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
     """As `oracle.write`; `.want` and `.tol` hold the boxes' elements, which the samples say the places of."""
     oracle = found.oracle
     for name, values in oracle.inputs.items():
@@ -200,7 +200,7 @@ def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple
     return write_boxes(program, found, folder)
 
 
-def write_boxes(program: Program, found: Sampled, folder: Path) -> tuple[tuple[Tensor, ...], tuple[Sample, ...]]:
+def write_boxes(program: Program, found: Sampled, folder: Path) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
     """The outputs' part of `write_sampled`; `samples.json` says where the boxes lie, too."""
     oracle = found.oracle
     write_wants(folder, {n: program.tensors[n].dtype.numpy for n in oracle.wants}, oracle.wants, oracle.tolerances)

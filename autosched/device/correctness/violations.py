@@ -21,7 +21,7 @@ from autosched.tiling.plans.plan import Plan
 
 
 @dataclass(frozen=True)
-class Violation:
+class ViolatingData:
     """`tensor` holds `past`, one past a bound, in some places. `others`: tensor to the two values that it holds."""
 
     program: Program
@@ -61,9 +61,9 @@ def measured_on(program: Program, plans: Iterable[Plan]) -> Program:
     return assuming(program, asked)
 
 
-def violations(program: Program, plan: Plan, seed: int) -> tuple[Violation, ...]:
+def violations(program: Program, plan: Plan, seed: int) -> tuple[ViolatingData, ...]:
     """One for each bound of the plan's checks that an element can pass; none for a plan without checks."""
-    violated: dict[tuple[str, int], Violation] = {}
+    violated: dict[tuple[str, int], ViolatingData] = {}
     for part in (p for p in plan.tensor_parts if p.guards):
         named = [r.tensor for r in part.nest.mapping.operands.values()] + [g.subject for g in part.guards]
         made = {t: found[0].tensor for t in named if (found := origin(part.nest.mapping.program, t)) is not None}
@@ -79,7 +79,7 @@ def violations(program: Program, plan: Plan, seed: int) -> tuple[Violation, ...]
                 other = past if inside is None else int(inside)
                 values = tuple((t, *((past, other) if t == condition.subject else w)) for t, w in whole.items())
                 key = condition.subject, past
-                violated.setdefault(key, Violation(program, condition.subject, past, values, seed))
+                violated.setdefault(key, ViolatingData(program, condition.subject, past, values, seed))
     return tuple(violated.values())
 
 
@@ -90,4 +90,4 @@ def _extremes(program: Program, tensor: str) -> tuple[int, int]:
     return low if least is None else max(low, int(least)), high if most is None else min(high, int(most))
 
 
-__all__ = ["Violation", "assuming", "measured_on", "violations"]
+__all__ = ["ViolatingData", "assuming", "measured_on", "violations"]

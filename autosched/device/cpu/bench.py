@@ -11,10 +11,10 @@ from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load
 from autosched.device.correctness.compare import Difference
 from autosched.device.cpu.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
-from autosched.device.cpu.data import Data, Wrong, address_of, copy_of
+from autosched.device.cpu.data import CpuData, Wrong, address_of, copy_of
 from autosched.device.cpu.drift_correction import DriftCorrection
 from autosched.device.cpu.timing import Sampler, batch, sample
-from autosched.device.job import Effort, Entry, Job, Outcome
+from autosched.device.job import Effort, EntryPoint, Job, Outcome
 from autosched.machine.native import Calls
 
 COLD_LIMIT_BYTES = 1 << 30
@@ -31,7 +31,7 @@ Report = Callable[[str], None]
 
 
 @dataclass
-class Ready:
+class CheckedCandidate:
     """A candidate that passed its check, with its own timing memory (`views`); `first_s` is a first call's time."""
 
     job: Job
@@ -42,17 +42,17 @@ class Ready:
     sets: list[dict[str, Bytes]]
 
 
-class Bench:
+class CpuBench:
     """Holds one data set; `cold_bytes` is what a cold sample must walk through (twice the last cache). `folder` is the
     data's, where violations are found."""
 
-    def __init__(self, data: Data, cold_bytes: int = 0, folder: Path | None = None) -> None:
+    def __init__(self, data: CpuData, cold_bytes: int = 0, folder: Path | None = None) -> None:
         self.data = data
         self.cold_bytes = cold_bytes
         self.folder = folder
         self.special: str | None = None
         """The folder below the data's with NaN and infinities, on which every candidate is checked too."""
-        self._violations: dict[str, Data] = {}
+        self._violations: dict[str, CpuData] = {}
         self._pace = DriftCorrection()
 
     def measure(self, job: Job, effort: Effort, report: Report) -> Outcome:
@@ -80,7 +80,9 @@ class Bench:
             return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
         return _fine(samples, difference, costs, why, level)
 
-    def _samples(self, ready: Ready, effort: Effort, costs: dict[str, float]) -> tuple[list[float], str, float]:
+    def _samples(
+        self, ready: CheckedCandidate, effort: Effort, costs: dict[str, float]
+    ) -> tuple[list[float], str, float]:
         """Times of one call, why sampling stopped, and the machine's level (1.0 where nobody looks); Wrong where the
         outputs are no longer right."""
         run, verified = self.sampler(ready), {n: self.data.guarded[n].view for n in self.data.outputs}
@@ -99,7 +101,7 @@ class Bench:
     def interleaved(self, jobs: tuple[Job, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
         """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
         outcomes: list[Outcome | None] = [None] * len(jobs)
-        ready: dict[int, tuple[Ready, Difference | None]] = {}
+        ready: dict[int, tuple[CheckedCandidate, Difference | None]] = {}
         for i, job in enumerate(jobs):
             report(f"check {i}")
             try:
@@ -128,7 +130,7 @@ class Bench:
                 outcomes[i] = Outcome("wrong", message=str(wrong), extra=wrong.extra)
         return [o for o in outcomes if o is not None]
 
-    def ready(self, job: Job, effort: Effort, report: Report) -> tuple[Ready, Difference | None]:
+    def ready(self, job: Job, effort: Effort, report: Report) -> tuple[CheckedCandidate, Difference | None]:
         """Load, prepare and check in guarded memory, then lay out timing memory and check there too.
 
         A candidate that is hopelessly slow already in the first is not run again (`calls` is None then).
@@ -159,21 +161,21 @@ class Bench:
         if hopeless is not None and took_s > hopeless:  # once more: somebody else may have had the core
             took_s = min(took_s, _call(loaded, job.main, {n: g.address for n, g in everything.items()}))
         if hopeless is not None and took_s > hopeless:
-            return Ready(job, None, took_s, {}, loaded, []), difference
+            return CheckedCandidate(job, None, took_s, {}, loaded, []), difference
         sets = self._timing_memory(job, guarded, effort.cold)
         pointers = [[address_of(one[b]) for b in job.main.buffers] for one in sets]
         calls = Calls(loaded.address(job.main.symbol), pointers, job.main.scalars)
         self.data.reset(self.data.plain, POISONS[1])
         took_s = calls(1)
         self.data.verify_again(sets[0], views)
-        return Ready(job, calls, took_s, sets[0], loaded, sets), difference
+        return CheckedCandidate(job, calls, took_s, sets[0], loaded, sets), difference
 
     def _violated(self, loaded: Module, job: Job, name: str) -> None:
         """Prepare and run once on other data, which a check of the kernel refuses (the fallback must answer, and
         rightly), or which have NaN in some places."""
         if name not in self._violations:
             assert self.folder is not None
-            self._violations[name] = Data(self.folder / name, tuple(self.data.tensors.values()))
+            self._violations[name] = CpuData(self.folder / name, tuple(self.data.tensors.values()))
         data = self._violations[name]
         everything = data.guarded | {n: Guarded(s.bytes, ALIGN) for n, s in job.scratch.items()}
         for scratch in job.scratch:
@@ -187,7 +189,7 @@ class Bench:
         except Wrong as wrong:
             raise Wrong(f"where {name}: {wrong}", wrong.difference, wrong.index) from None
 
-    def sampler(self, ready: Ready) -> Sampler:
+    def sampler(self, ready: CheckedCandidate) -> Sampler:
         """Time a number of calls, inouts put back to their first values before (or they would run to infinity)."""
 
         def run(times: int) -> float:
@@ -198,11 +200,11 @@ class Bench:
 
         return run
 
-    def _elsewhere(self, ready: Ready, effort: Effort) -> list[Ready]:
+    def _elsewhere(self, ready: CheckedCandidate, effort: Effort) -> list[CheckedCandidate]:
         """The same on other pages, as often as is worth it; cold calls go through many places as it is."""
         main, scratch = ready.job.main, ready.job.scratch
         size = sum(ready.views[b].size for b in main.buffers)
-        places: list[Ready] = []
+        places: list[CheckedCandidate] = []
         for number in range(0 if effort.cold or not size else min(PLACES, PLACES_BYTES // size) - 1):
             copies = {n: copy_of(ready.views[n], 3 * i + 1) for i, n in enumerate(scratch)}
             views = self.data.elsewhere(number) | copies
@@ -212,7 +214,7 @@ class Bench:
             places.append(replace(ready, calls=calls, views=views))
         return places
 
-    def _again(self, ready: Ready, verified: dict[str, Bytes] | None = None) -> None:
+    def _again(self, ready: CheckedCandidate, verified: dict[str, Bytes] | None = None) -> None:
         """The outputs after timing; threads that race may be right once. Inouts hold sums of many calls by now."""
         if self.data.inouts:
             return
@@ -244,5 +246,5 @@ def _fine(
     return Outcome("ok", tuple(samples), error, tolerance, "", costs, extra)
 
 
-def _call(loaded: Module, entry: Entry, addresses: dict[str, int]) -> float:
+def _call(loaded: Module, entry: EntryPoint, addresses: dict[str, int]) -> float:
     return Calls(loaded.address(entry.symbol), [[addresses[b] for b in entry.buffers]], entry.scalars)(1)

@@ -14,7 +14,7 @@ from autosched.codegen.llvm.module import print_llvm, print_parts, scalar_type
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Function, Kernel
 from autosched.device.cpu.builder import Builder
-from autosched.device.job import Entry, Job, Scratch
+from autosched.device.job import EntryPoint, Job, ScratchBuffer
 from autosched.device.protocol import Build
 from autosched.errors import AutoschedError, MissingError
 from autosched.machine.target import Target
@@ -35,7 +35,7 @@ def build(
 
 
 @dataclass(frozen=True)
-class Draft:
+class LoweredCandidate:
     """A candidate as the texts of LLVM modules, which are still to be compiled; `failed` where it cannot be lowered.
     `lower_s` is what lowering and printing took; `scalars` are the values of the program's, `violations` as in
     `Job`."""
@@ -49,7 +49,7 @@ class Draft:
     failed: Build | None = None
 
 
-def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, ...] = ()) -> Draft:
+def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, ...] = ()) -> LoweredCandidate:
     """Lower and print. Raises MissingError for what this machine lacks."""
     clock = time.perf_counter()
     try:
@@ -60,8 +60,8 @@ def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, 
     except AutoschedError as error:
         took_s = time.perf_counter() - clock
         failed = Build(candidate, error=error.message, seconds=took_s)
-        return Draft(candidate, None, (), took_s, scalars, violations, failed)
-    return Draft(candidate, kernel, texts, time.perf_counter() - clock, scalars, violations)
+        return LoweredCandidate(candidate, None, (), took_s, scalars, violations, failed)
+    return LoweredCandidate(candidate, kernel, texts, time.perf_counter() - clock, scalars, violations)
 
 
 def build_all(
@@ -70,7 +70,7 @@ def build_all(
     """`build` for each (candidate, scalars, violations) in order: one is printed while the one before it compiles in
     the builder's process."""
     compiler = target.compiler
-    waiting: Draft | None = None
+    waiting: LoweredCandidate | None = None
     try:
         for one in wanted:
             made = draft(*one)
@@ -85,13 +85,13 @@ def build_all(
         builder.give_up()
 
 
-def compile_draft(made: Draft, target: Target, builder: Builder) -> Build:
+def compile_draft(made: LoweredCandidate, target: Target, builder: Builder) -> Build:
     """The build of a draft."""
     compiler = target.compiler
     return finished(made, lambda: builder.compile_all(made.texts, compiler.get("cpu"), compiler.get("features")))
 
 
-def finished(made: Draft, code_of: Callable[[], tuple[bytes, ...]]) -> Build:
+def finished(made: LoweredCandidate, code_of: Callable[[], tuple[bytes, ...]]) -> Build:
     """The build of a draft whose object files `code_of` answers."""
     if made.failed is not None or made.kernel is None:
         return made.failed or Build(made.candidate, error="it was not lowered")
@@ -125,12 +125,12 @@ def job_of(kernel: Kernel, code: tuple[bytes, ...], scalars: dict[str, Any]) -> 
         value = np.asarray(scalars[scalar.name]).astype(scalar.dtype.numpy)
         passed.append((scalar_type(scalar.dtype), value.tobytes()))
     own = {
-        b.name: Scratch(b.elements * b.dtype.bytes, b.scope == "packed")
+        b.name: ScratchBuffer(b.elements * b.dtype.bytes, b.scope == "packed")
         for b in kernel.buffers.values()
         if b.scope in ("packed", "workspace") and b.name in _used(kernel)
     }
-    prepare = tuple(Entry(f.name, f.buffers) for f in kernel.prepare)
-    return Job(code, Entry(kernel.main.name, kernel.main.buffers, tuple(passed)), prepare, own, kernel.threads)
+    prepare = tuple(EntryPoint(f.name, f.buffers) for f in kernel.prepare)
+    return Job(code, EntryPoint(kernel.main.name, kernel.main.buffers, tuple(passed)), prepare, own, kernel.threads)
 
 
 def _used(kernel: Kernel) -> set[str]:

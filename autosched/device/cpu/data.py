@@ -15,7 +15,7 @@ from autosched.device.correctness.compare import Difference, compare, scale
 from autosched.device.correctness.wants import SAMPLES
 from autosched.device.correctness.whole import furthest
 from autosched.device.cpu.arena import Bytes, Guarded, plain
-from autosched.device.job import Box, Tensor
+from autosched.device.job import Box, TensorFile
 
 
 class Wrong(Exception):
@@ -33,7 +33,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True)
-class Piece:
+class OutputBox:
     """What a box of an output (None: all of it) must be: flat, with tolerances (None: equal)."""
 
     box: Box | None
@@ -55,10 +55,10 @@ class Piece:
         return [int(i) + low for i, (low, _) in zip(inner, self.box, strict=True)]
 
 
-class Data:
+class CpuData:
     """The program's tensors in this process: guarded for the check, plain for timing; and what the oracle wants."""
 
-    def __init__(self, folder: Path, tensors: tuple[Tensor, ...]) -> None:
+    def __init__(self, folder: Path, tensors: tuple[TensorFile, ...]) -> None:
         self.folder = folder
         self.tensors = {t.name: t for t in tensors}
         self.guarded: dict[str, Guarded] = {}
@@ -79,7 +79,7 @@ class Data:
                 else:
                     guarded.freeze()
             self.guarded[t.name] = guarded
-        self.pieces: dict[str, list[Piece]] = {}
+        self.pieces: dict[str, list[OutputBox]] = {}
         self.sampled = False
         self.read_wants()
 
@@ -195,8 +195,8 @@ def address_of(view: Bytes) -> int:
     return int(view.ctypes.data)
 
 
-def _piece(box: Box | None, want: npt.NDArray[Any], allowed: npt.NDArray[Any] | None) -> Piece:
-    return Piece(box, want, allowed, None if allowed is None else scale(allowed))
+def _piece(box: Box | None, want: npt.NDArray[Any], allowed: npt.NDArray[Any] | None) -> OutputBox:
+    return OutputBox(box, want, allowed, None if allowed is None else scale(allowed))
 
 
 def _fill(view: Bytes, file: io.FileIO) -> None:
@@ -216,7 +216,7 @@ def _places(rows: list[tuple[int, Box]] | None) -> list[tuple[Box | None, slice]
     return [(box, slice(start, start + int(np.prod([n for _, n in box])))) for start, box in rows]
 
 
-def _wrong(name: str, d: Difference, piece: Piece, shape: tuple[int, ...]) -> Wrong:
+def _wrong(name: str, d: Difference, piece: OutputBox, shape: tuple[int, ...]) -> Wrong:
     index = piece.index(d.index, shape)
     said = f", tolerance {d.tolerance:.3g}" if d.tolerance else ""
     compared = "elements" if piece.box is None else "elements compared"

@@ -24,7 +24,7 @@ from autosched.device.correctness.special import Special, assumed_finite, specia
 from autosched.device.correctness.violations import violations
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.rounds import Rounds
-from autosched.device.job import Effort, Job, Outcome, Tensor
+from autosched.device.job import Effort, Job, Outcome, TensorFile
 from autosched.device.processes.async_measure import MeasureThread
 from autosched.device.processes.background_build import BackgroundBuilds
 from autosched.device.processes.claimable_build import ClaimableBuild, PickledPlans
@@ -42,7 +42,7 @@ from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
 
 if TYPE_CHECKING:
-    from autosched.device.cpu.build import Draft as Printed
+    from autosched.device.cpu.build import LoweredCandidate as Printed
 
 EFFORTS = {
     "search": Effort(most=15, budget_s=0.01, paced=True),
@@ -97,7 +97,7 @@ class CpuDevice:
         self._given_up = False
         self._oracle = oracle
         self._folder, self._widening = Scratch(), Widening(program)
-        self._tensors: tuple[Tensor, ...] = ()
+        self._tensors: tuple[TensorFile, ...] = ()
         self._written: Program | None = None
         self._computed: tuple[Program, oracles.Oracle | Sampled] | None = None
         self._finite: frozenset[str] = frozenset()

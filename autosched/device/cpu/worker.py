@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from autosched.device.cpu.bench import Bench
-from autosched.device.cpu.data import Data
+from autosched.device.cpu.bench import CpuBench
+from autosched.device.cpu.data import CpuData
 from autosched.device.processes.serve import connect
 from autosched.machine import native
 
@@ -30,7 +30,7 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
         from autosched.codegen.llvm.machine.runtime import pool
 
         pool().start(len(cpus), cpus)
-    bench: Bench | None = None
+    bench: CpuBench | None = None
     connection.send(("done", None))
     while True:
         try:
@@ -47,7 +47,7 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
                     folder, tensors, cold_bytes = rest
                     folders[:] = [folder]
                     bench = None  # let go of the last one's memory first
-                    bench = Bench(Data(Path(folder), tensors), cold_bytes, Path(folder))
+                    bench = CpuBench(CpuData(Path(folder), tensors), cold_bytes, Path(folder))
                     answer: Any = None
                 case "wants":
                     assert bench is not None

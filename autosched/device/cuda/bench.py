@@ -9,9 +9,9 @@ from typing import Any
 from autosched.device.correctness.compare import Difference
 from autosched.device.cpu.timing import batch, sample
 from autosched.device.cuda.clocks import Clocks
-from autosched.device.cuda.data import POISONS, SCRATCH_POISON, Data, Wrong
+from autosched.device.cuda.data import POISONS, SCRATCH_POISON, CudaData, Wrong
 from autosched.device.cuda.driver import Card, CudaError
-from autosched.device.cuda.job import Call, CudaJob
+from autosched.device.cuda.job import CudaJob, LaunchCall
 from autosched.device.cuda.launcher import Launcher, Template
 from autosched.device.job import Effort, Outcome
 
@@ -47,16 +47,16 @@ def refused(error: CudaError) -> bool:
     return error.code.removeprefix("CUDA_ERROR_") in REFUSED
 
 
-class Ready:
+class LoadedCandidate:
     """A candidate whose code is loaded and whose memory is there: `sets` of addresses, the first of which is checked.
     Calling it runs it that many times, one set after the other, and says how long the device took, in seconds."""
 
-    def __init__(self, card: Card, data: Data, job: CudaJob, sets: int = 1) -> None:
+    def __init__(self, card: Card, data: CudaData, job: CudaJob, sets: int = 1) -> None:
         self.card, self.data, self.job = card, data, job
         self._owned: list[int] = []
         self._graphs: dict[int, Any] = {}
         self._at = 0
-        self._templates: dict[Call, Template] = {}
+        self._templates: dict[LaunchCall, Template] = {}
         self._maps = card.maps(job.maps)
         self.module = card.load(job.code)
         try:
@@ -83,7 +83,7 @@ class Ready:
     def _launchers_of(self, addresses: Mapping[str, int]) -> list[Launcher]:
         return [self._launcher(call, addresses) for call in self.job.calls]
 
-    def _launcher(self, call: Call, addresses: Mapping[str, int]) -> Launcher:
+    def _launcher(self, call: LaunchCall, addresses: Mapping[str, int]) -> Launcher:
         if call not in self._templates:
             self._templates[call] = self.card.template(self.module, call)
         return self._templates[call].at(addresses, self._maps)
@@ -153,14 +153,14 @@ class Ready:
         self._owned, self._graphs = [], {}
 
 
-class Bench:
+class CudaBench:
     """Holds one data set on one card."""
 
-    def __init__(self, card: Card, data: Data, clocks: Clocks | None = None) -> None:
+    def __init__(self, card: Card, data: CudaData, clocks: Clocks | None = None) -> None:
         self.card, self.data, self.clocks = card, data, clocks or Clocks(0)
         self.fastest_s: float | None = None
         """Of the candidates whose whole outputs were compared: who is faster is looked at too."""
-        self.special: tuple[str, Data] | None = None
+        self.special: tuple[str, CudaData] | None = None
         """What data with NaN and infinities are called, and these: every candidate is checked on them too."""
         self.l2_bytes = card.facts().limits["l2_bytes"]
 
@@ -169,7 +169,7 @@ class Bench:
         self.data.close()
         self.use_special(None)
 
-    def use_special(self, found: tuple[str, Data] | None) -> None:
+    def use_special(self, found: tuple[str, CudaData] | None) -> None:
         """Check on these data too from now on, or on none."""
         if self.special is not None:
             self.special[1].close()
@@ -179,7 +179,7 @@ class Bench:
         """Check and time one candidate. CudaError where the device failed and cannot be used any more."""
         costs: dict[str, float] = {}
         clock = time.perf_counter()
-        ready: Ready | None = None
+        ready: LoadedCandidate | None = None
         try:
             ready, difference = self.ready(job, effort, report)
             costs["check"] = time.perf_counter() - clock
@@ -228,7 +228,7 @@ class Bench:
     def interleaved(self, jobs: tuple[CudaJob, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
         """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
         outcomes: list[Outcome | None] = [None] * len(jobs)
-        ready: dict[int, tuple[Ready, Difference | None]] = {}
+        ready: dict[int, tuple[LoadedCandidate, Difference | None]] = {}
         try:
             for i, job in enumerate(jobs):
                 report(f"check {i}")
@@ -259,10 +259,10 @@ class Bench:
                 one.close()
         return [o for o in outcomes if o is not None]
 
-    def ready(self, job: CudaJob, effort: Effort, report: Report) -> tuple[Ready, Difference | None]:
+    def ready(self, job: CudaJob, effort: Effort, report: Report) -> tuple[LoadedCandidate, Difference | None]:
         """Load, prepare, check twice (on two poisons), and lay out the memory of the timed calls."""
         report("load")
-        made = Ready(self.card, self.data, job, self.sets(job) if effort.cold else 1)
+        made = LoadedCandidate(self.card, self.data, job, self.sets(job) if effort.cold else 1)
         try:
             report("prepare")
             made.prepare()
@@ -278,9 +278,9 @@ class Bench:
             raise
         return made, difference
 
-    def _check_special(self, job: CudaJob, name: str, data: Data) -> None:
+    def _check_special(self, job: CudaJob, name: str, data: CudaData) -> None:
         """Prepare and run once on data with NaN and infinities. Wrong where an output differs."""
-        made = Ready(self.card, data, job)
+        made = LoadedCandidate(self.card, data, job)
         try:
             made.prepare()
             made.check(POISONS[0])
@@ -296,7 +296,7 @@ class Bench:
         room = max(2, MOST_COLD_BYTES // size)
         return max(2, min(-(-COLD_CACHES * self.l2_bytes // size) + 1, MOST_SETS, room))
 
-    def _again(self, ready: Ready) -> None:
+    def _again(self, ready: LoadedCandidate) -> None:
         """The outputs after timing: blocks that race may be right once. Inouts hold sums of many calls by now."""
         if not self.data.first:
             self.data.verify(ready.sets[0], ready.job.slack)

@@ -24,9 +24,9 @@ from autosched.codegen.cuda.launch import (
 )
 from autosched.codegen.lower import lower
 from autosched.device.correctness.tolerance import slack
-from autosched.device.cuda.compile.builder import CudaBuilder, Source
-from autosched.device.cuda.compile.nvrtc import CompileError, Cubin
-from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
+from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
+from autosched.device.cuda.job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value
 from autosched.device.protocol import Build
 from autosched.errors import AutoschedError, MissingError
 from autosched.ir.dtypes import DType
@@ -85,12 +85,12 @@ def builds(
     texts are compiled side by side, while others are printed and while the caller uses what is built. Closing it ends
     the compilers whose results the caller has not taken."""
     texts: list[Printed] = []
-    begun: list[Future[Cubin | CompileError] | None] = []
+    begun: list[Future[Cubin | CudaCompileError] | None] = []
     try:
         for candidate, _ in wanted:
             texts.append(text := printed(candidate, target))
             s = text.source
-            begun.append(None if s is None else builder.begin(Source(s.text, s.plan.arch, s.headers)))
+            begun.append(None if s is None else builder.begin(TranslationUnit(s.text, s.plan.arch, s.headers)))
         for text, waiting, (_, scalars) in zip(texts, begun, wanted, strict=True):
             clock = time.perf_counter()
             cubin = None if waiting is None else waiting.result()
@@ -100,10 +100,12 @@ def builds(
             builder.give_up(left)
 
 
-def _built(text: Printed, cubin: Cubin | CompileError | None, scalars: Mapping[str, Any], compile_s: float) -> Build:
+def _built(
+    text: Printed, cubin: Cubin | CudaCompileError | None, scalars: Mapping[str, Any], compile_s: float
+) -> Build:
     seconds = text.seconds + (compile_s if text.source else 0.0)
-    if text.source is None or cubin is None or isinstance(cubin, CompileError):
-        message = cubin.message if isinstance(cubin, CompileError) else text.error
+    if text.source is None or cubin is None or isinstance(cubin, CudaCompileError):
+        message = cubin.message if isinstance(cubin, CudaCompileError) else text.error
         return Build(text.candidate, error=message, seconds=seconds)
     sha = hashlib.sha256(text.source.text.encode()).hexdigest()[:16]
     return Build(
@@ -134,11 +136,13 @@ def job_of(plan: LaunchPlan, code: bytes, scalars: Mapping[str, Any]) -> CudaJob
 
 def memory_of(plan: LaunchPlan, code: bytes) -> CudaJob:
     """The code, memory and tensor maps of a plan, without its launches."""
-    held = {w.name: Held(w.bytes) for w in plan.workspaces} | {w.name: Held(w.bytes, True) for w in plan.packed}
+    held = {w.name: KernelMemory(w.bytes) for w in plan.workspaces} | {
+        w.name: KernelMemory(w.bytes, True) for w in plan.packed
+    }
     return CudaJob(code, (), held=held, maps={m.name: encoding_of(m) for m in plan.maps})
 
 
-def calls_of(launches: Sequence[Launch], scalars: Mapping[str, bytes]) -> tuple[Call, ...]:
+def calls_of(launches: Sequence[Launch], scalars: Mapping[str, bytes]) -> tuple[LaunchCall, ...]:
     """Launches as the device takes them; scalars by name, as `scalar_bytes` has them."""
     return tuple(_call(launch, scalars) for launch in launches)
 
@@ -160,7 +164,7 @@ def scalar_bytes(value: Any, dtype: DType) -> bytes:
     return np.asarray(value).astype(dtype.numpy).tobytes()
 
 
-def _call(launch: Launch, scalars: Mapping[str, bytes]) -> Call:
+def _call(launch: Launch, scalars: Mapping[str, bytes]) -> LaunchCall:
     def argument(one: Argument) -> Pointer | Value | Mapped:
         match one:
             case BufferArgument(name):
@@ -171,4 +175,4 @@ def _call(launch: Launch, scalars: Mapping[str, bytes]) -> Call:
                 return Mapped(name)
 
     arguments = tuple(argument(a) for a in launch.arguments)
-    return Call(launch.kernel, launch.grid, launch.block, launch.shared_bytes, arguments, launch.cluster)
+    return LaunchCall(launch.kernel, launch.grid, launch.block, launch.shared_bytes, arguments, launch.cluster)

@@ -9,7 +9,7 @@ from typing import Any
 
 from autosched.device.cuda.driver import CardFacts
 from autosched.device.cuda.job import CudaJob, Sample
-from autosched.device.job import Outcome, Tensor
+from autosched.device.job import Outcome, TensorFile
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.processes.worker_request import ask_worker
 from autosched.errors import AutoschedError, MissingError
@@ -23,10 +23,10 @@ class Client:
 
     def __init__(self, ordinal: int = 0) -> None:
         self.worker = WorkerProcess("autosched.device.cuda.worker", ordinal)
-        self._data: tuple[str, tuple[Tensor, ...], tuple[Sample, ...], bytes] | None = None
+        self._data: tuple[str, tuple[TensorFile, ...], tuple[Sample, ...], bytes] | None = None
         self._plain: CudaJob | None = None
         self._changed = False
-        self._special: tuple[str, str, tuple[Tensor, ...], tuple[Sample, ...]] = "", "", (), ()
+        self._special: tuple[str, str, tuple[TensorFile, ...], tuple[Sample, ...]] = "", "", (), ()
         self._told = True
         """Whether the worker knows of the special data."""
         self.referred = False
@@ -41,7 +41,7 @@ class Client:
     def use(
         self,
         folder: Path,
-        tensors: tuple[Tensor, ...],
+        tensors: tuple[TensorFile, ...],
         samples: tuple[Sample, ...] = (),
         plain: CudaJob | None = None,
         comparing: bytes = b"",
@@ -53,7 +53,11 @@ class Client:
         self.referred = False
 
     def use_special(
-        self, name: str = "", folder: Path = Path(), tensors: tuple[Tensor, ...] = (), samples: tuple[Sample, ...] = ()
+        self,
+        name: str = "",
+        folder: Path = Path(),
+        tensors: tuple[TensorFile, ...] = (),
+        samples: tuple[Sample, ...] = (),
     ) -> None:
         """Check every candidate on these data too, which messages call by this name; on none without one."""
         self._special, self._told = (name, str(folder), tensors, samples), False

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from autosched.device.cpu.data import numpy_dtype
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.job import Call, Mapped, Pointer, Value
+from autosched.device.cuda.job import LaunchCall, Mapped, Pointer, Value
 
 DOUBLES, ELEMENTS, BITS = 0, 1, 2
 """How what is wanted lies there: as doubles, as elements of the output's type, or as such whose bits must be equal."""
@@ -96,7 +96,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class MismatchCount:
     """How many elements are wrong; and, where none is, the number of the one nearest to its tolerance."""
 
     wrong: int
@@ -121,7 +121,7 @@ class Comparer:
         self.card.wait("copying to the device", 0)
         return address
 
-    def __call__(self, got: int, dtype: str, wanted: Wanted) -> Found:
+    def __call__(self, got: int, dtype: str, wanted: Wanted) -> MismatchCount:
         """Compare the output at the address `got`, of numpy's type."""
         kind, size, table = self._kind(dtype)
         self.card.fill(self._found, 0, 16)
@@ -140,12 +140,12 @@ class Comparer:
         blocks = min(MOST_BLOCKS, -(-wanted.count // THREADS))
         for number in (0, 1):
             which = Value(np.int32(number).tobytes())
-            call = Call("compare", (blocks, 1, 1), (THREADS, 1, 1), 0, (*first, which))
+            call = LaunchCall("compare", (blocks, 1, 1), (THREADS, 1, 1), 0, (*first, which))
             self.card.template(self._module, call).at(addresses, self._maps)()
         self.card.wait("comparing")
         found = np.empty(3, np.uint64)
         self.card.download(found, self._found)
-        return Found(int(found[0]), int(found[2]))
+        return MismatchCount(int(found[0]), int(found[2]))
 
     def close(self) -> None:
         """Free what was put there."""

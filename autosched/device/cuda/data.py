@@ -15,7 +15,7 @@ from autosched.device.correctness.compare import Difference, compare
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, Wanted
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Sample
-from autosched.device.job import Tensor
+from autosched.device.job import TensorFile
 
 GUARD = 4096
 """Canary bytes before and after every array of the check."""
@@ -57,7 +57,7 @@ def _of(folder: Path, name: str, slack: float) -> Path:
     return folder / f"{name}.{slack!r}.tol"
 
 
-class Data:
+class CudaData:
     """Arrays of one data set on the card; `addresses` are the tensors', each between canaries. They are compared on the
     card where there is a `comparer`, which is closed with them, and here where it finds something wrong."""
 
@@ -65,7 +65,7 @@ class Data:
         self,
         card: Card,
         folder: Path,
-        tensors: tuple[Tensor, ...],
+        tensors: tuple[TensorFile, ...],
         samples: tuple[Sample, ...] = (),
         comparer: Comparer | None = None,
     ) -> None:

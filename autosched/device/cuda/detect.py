@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from autosched.device.cuda.client import Client
-from autosched.device.cuda.compile.builder import CudaBuilder, Source
-from autosched.device.cuda.compile.nvrtc import CompileError, Cubin
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
+from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
 from autosched.device.cuda.compile.toolkit import arch_number
 from autosched.device.cuda.driver import CardFacts
-from autosched.device.cuda.job import Call, CudaJob, Held, Pointer, Value
+from autosched.device.cuda.job import CudaJob, KernelMemory, LaunchCall, Pointer, Value
 from autosched.device.cuda.probes import STREAM, issue_probe
 from autosched.device.job import Outcome
 from autosched.machine.peaks import MEASURED
@@ -27,7 +27,7 @@ SAID = "reported by the driver"
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRates:
     """Issues a cycle and core by intrinsic, bandwidths in bytes a second by memory (`copy`: read and written), and why
     an intrinsic has no rate."""
 
@@ -36,7 +36,7 @@ class Measured:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def detect_card(intrinsics: Iterable[Intrinsic] = (), ordinal: int = 0) -> tuple[Target, Measured]:
+def detect_card(intrinsics: Iterable[Intrinsic] = (), ordinal: int = 0) -> tuple[Target, MeasuredRates]:
     """The device number `ordinal`, with the rates of `intrinsics` that it has. MissingError where there is no card."""
     client = Client(ordinal)
     try:
@@ -97,7 +97,7 @@ def described(facts: CardFacts) -> Target:
     )
 
 
-def with_measured(target: Target, measured: Measured) -> Target:
+def with_measured(target: Target, measured: MeasuredRates) -> Target:
     """The target with its measured figures; its version stays, because it is the same card."""
     found = measured.bandwidths
     memories = tuple(
@@ -110,26 +110,26 @@ def with_measured(target: Target, measured: Measured) -> Target:
 
 def _measure(
     client: Client, builder: CudaBuilder, target: Target, facts: CardFacts, intrinsics: list[Intrinsic]
-) -> Measured:
+) -> MeasuredRates:
     arch, cores = target.compiler["arch"], target.cores
-    bandwidths = _bandwidths(client, builder.build(Source(STREAM, arch)), cores, facts)
+    bandwidths = _bandwidths(client, builder.build(TranslationUnit(STREAM, arch)), cores, facts)
     probes = {i.name: issue_probe(i) for i in intrinsics}
     skipped = {n: p for n, p in probes.items() if isinstance(p, str)}
     made = {n: p for n, p in probes.items() if not isinstance(p, str)}
-    cubins = builder.build_all([Source(p.text, arch, p.headers) for p in made.values()])
+    cubins = builder.build_all([TranslationUnit(p.text, arch, p.headers) for p in made.values()])
     rates = {}
     for (name, probe), cubin in zip(made.items(), cubins, strict=True):
-        if isinstance(cubin, CompileError):
+        if isinstance(cubin, CudaCompileError):
             skipped[name] = cubin.message[:200]
             continue
         per_core = max(1, target.limits["warps_per_core"] * 32 // probe.threads // 2)
-        call = Call("probe", (cores * per_core, 1, 1), (probe.threads, 1, 1), 0, (Pointer("to"),))
-        took = _probe(client, CudaJob(cubin.code, (call,), held={"to": Held(256)}), 1)
+        call = LaunchCall("probe", (cores * per_core, 1, 1), (probe.threads, 1, 1), 0, (Pointer("to"),))
+        took = _probe(client, CudaJob(cubin.code, (call,), held={"to": KernelMemory(256)}), 1)
         if isinstance(took, str):
             skipped[name] = took
         else:
             rates[name] = probe.issues * probe.workers * per_core / (took * target.clock_hz)
-    return Measured(rates, bandwidths, skipped)
+    return MeasuredRates(rates, bandwidths, skipped)
 
 
 def _bandwidths(client: Client, cubin: Cubin, cores: int, facts: CardFacts) -> dict[str, float]:
@@ -137,13 +137,16 @@ def _bandwidths(client: Client, cubin: Cubin, cores: int, facts: CardFacts) -> d
     inside = facts.limits["l2_bytes"] // L2_SHARE // 4096 * 4096
     for name, size, turns in (("L2", inside, 64), ("DRAM", DRAM_BYTES, 1)):
         words = tuple(Value(n.to_bytes(4, "little")) for n in (size // 16, turns))
-        call = Call("read", (4 * cores, 1, 1), (512, 1, 1), 0, (Pointer("from"), Pointer("to"), *words))
-        took = _probe(client, CudaJob(cubin.code, (call,), held={"from": Held(size), "to": Held(256)}), 1)
+        call = LaunchCall("read", (4 * cores, 1, 1), (512, 1, 1), 0, (Pointer("from"), Pointer("to"), *words))
+        took = _probe(
+            client, CudaJob(cubin.code, (call,), held={"from": KernelMemory(size), "to": KernelMemory(256)}), 1
+        )
         if not isinstance(took, str):
             found[name] = size * turns / took
     arguments = Pointer("from"), Pointer("to"), Value((DRAM_BYTES // 16).to_bytes(4, "little"))
-    call = Call("copied", (4 * cores, 1, 1), (512, 1, 1), 0, arguments)
-    took = _probe(client, CudaJob(cubin.code, (call,), held={"from": Held(DRAM_BYTES), "to": Held(DRAM_BYTES)}), 1)
+    call = LaunchCall("copied", (4 * cores, 1, 1), (512, 1, 1), 0, arguments)
+    memory = KernelMemory(DRAM_BYTES)
+    took = _probe(client, CudaJob(cubin.code, (call,), held={"from": memory, "to": memory}), 1)
     if not isinstance(took, str):
         found["copy"] = 2 * DRAM_BYTES / took
     return found

@@ -17,9 +17,9 @@ from autosched.device.cpu.rounds import Rounds
 from autosched.device.cuda.cards import check_target, matching_target
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.comparing import TEXT
-from autosched.device.cuda.compile.builder import CudaBuilder, Source
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.cubins import CubinCache
-from autosched.device.cuda.compile.nvrtc import CompileError
+from autosched.device.cuda.compile.nvrtc import CudaCompileError
 from autosched.device.cuda.compile.toolkit import toolkit
 from autosched.device.cuda.data import write_tolerances
 from autosched.device.cuda.reference import plain_job
@@ -218,8 +218,8 @@ class CudaDevice:
     def _comparing(self) -> bytes:
         """The machine code that compares outputs on the card; nothing where it does not compile."""
         try:
-            return self.builder.build(Source(TEXT, self.target.compiler["arch"])).code
-        except CompileError:
+            return self.builder.build(TranslationUnit(TEXT, self.target.compiler["arch"])).code
+        except CudaCompileError:
             return b""
 
     def _data_of(self, program: Program, slack: float = 1.0) -> oracles.Oracle | Sampled:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from autosched.device.cuda.call.maps import BYTES, Maps
-from autosched.device.cuda.job import Call, Encoding
+from autosched.device.cuda.job import Encoding, LaunchCall
 from autosched.device.cuda.launcher import Launcher, Template, library
 from autosched.errors import AutoschedError, MissingError
 
@@ -162,7 +162,7 @@ class Card:
         with contextlib.suppress(CudaError):
             self.do("unloading", self.cu.cuModuleUnload, module)
 
-    def function(self, module: Any, call: Call) -> Any:
+    def function(self, module: Any, call: LaunchCall) -> Any:
         """A kernel of the module, allowed the dynamic shared memory that the call asks for."""
         found = self.do(f"looking for {call.kernel}", self.cu.cuModuleGetFunction, module, call.kernel.encode())
         attributes = self.cu.CUfunction_attribute
@@ -213,7 +213,7 @@ class Card:
         """The tensor maps of a kernel; each is encoded when a launch first asks for it."""
         return Maps(self, encodings)
 
-    def template(self, module: Any, call: Call) -> Template:
+    def template(self, module: Any, call: LaunchCall) -> Template:
         """A launch of the module's kernel, on this card's own stream where none is named."""
         return Template(int(self.function(module, call)), call, int(self.stream), self.failed)
 

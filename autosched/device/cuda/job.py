@@ -33,7 +33,7 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LaunchCall:
     """One launch. `shared_bytes` are dynamic; `cluster` is (1, 1, 1) for none."""
 
     kernel: str
@@ -60,7 +60,7 @@ class Encoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class KernelMemory:
     """Memory of the kernel's own. `packed`: filled once by the preparing launches."""
 
     bytes: int
@@ -73,9 +73,9 @@ class CudaJob:
     count for it (`device.correctness.tolerance`)."""
 
     code: bytes = field(repr=False)
-    calls: tuple[Call, ...]
-    prepare: tuple[Call, ...] = ()
-    held: dict[str, Held] = field(default_factory=dict)
+    calls: tuple[LaunchCall, ...]
+    prepare: tuple[LaunchCall, ...] = ()
+    held: dict[str, KernelMemory] = field(default_factory=dict)
     maps: dict[str, Encoding] = field(default_factory=dict)
     slack: float = 1.0
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Protocol
 
-from autosched.device.cuda.job import Call, Mapped, Pointer, Value
+from autosched.device.cuda.job import LaunchCall, Mapped, Pointer, Value
 
 _CLUSTER = 4
 """`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`."""
@@ -17,7 +17,7 @@ Failed = Callable[[int, str], Exception]
 """The error of a status of the driver, with what was being done."""
 
 
-class Places(Protocol):
+class TensorMapAddresses(Protocol):
     """Where the tensor map `name` of a buffer at `address` lies in this process."""
 
     def at(self, name: str, address: int) -> int: ...
@@ -79,7 +79,7 @@ class Template:
     """A launch of a function, by its handle, whose addresses and stream are yet to come; `stream` is the one where none
     is named, `failed` makes an error of a status."""
 
-    def __init__(self, function: int, call: Call, stream: int, failed: Failed) -> None:
+    def __init__(self, function: int, call: LaunchCall, stream: int, failed: Failed) -> None:
         self.function, self.call, self.stream, self.failed = ctypes.c_void_p(function), call, stream, failed
         self.launch = library().cuLaunchKernelEx
         count = max(1, len(call.arguments))
@@ -90,7 +90,7 @@ class Template:
             config.attributes, config.count = ctypes.addressof(self._attribute), 1
         self._config = bytes(config)
 
-    def at(self, addresses: Mapping[str, int], maps: Places, stream: int | None = None) -> Launcher:
+    def at(self, addresses: Mapping[str, int], maps: TensorMapAddresses, stream: int | None = None) -> Launcher:
         """The launch on these addresses. Scalars are in the call."""
         values, pointers = self._values(), self._pointers()
         begin = ctypes.addressof(values)

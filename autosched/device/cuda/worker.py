@@ -11,10 +11,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from autosched.device.cuda.bench import Bench, Ready
+from autosched.device.cuda.bench import CudaBench, LoadedCandidate
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.comparing import Comparer
-from autosched.device.cuda.data import Data
+from autosched.device.cuda.data import CudaData
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.job import Outcome
 from autosched.device.processes.serve import connect
@@ -37,7 +37,7 @@ class CudaServer:
     ) -> None:
         self.connection, self.make, self.clocks, self.folders = connection, make, clocks, folders
         self.card: Card | None = None
-        self.bench: Bench | None = None
+        self.bench: CudaBench | None = None
         self.stage = "start"
 
     def run(self) -> None:
@@ -75,15 +75,15 @@ class CudaServer:
                 if self.bench is not None:
                     self.bench.close()
                 comparer = Comparer(self.card, comparing) if comparing else None
-                data = Data(self.card, Path(folder), tensors, samples, comparer)
-                self.bench = Bench(self.card, data, self.clocks)
+                data = CudaData(self.card, Path(folder), tensors, samples, comparer)
+                self.bench = CudaBench(self.card, data, self.clocks)
                 return [self.bench.refer(job, self.report) for job in plain] or None
             case "special":
                 assert self.bench is not None
                 name, folder, tensors, samples = rest
                 self.bench.use_special(None)
                 if name:
-                    self.bench.use_special((name, Data(self.card, Path(folder), tensors, samples)))
+                    self.bench.use_special((name, CudaData(self.card, Path(folder), tensors, samples)))
                 return None
             case "measure":
                 assert self.bench is not None
@@ -91,7 +91,7 @@ class CudaServer:
                 return self.bench.measure(job, effort, self.report)
             case "probe":
                 job, times, runs = rest
-                ready = Ready(self.card, Data(self.card, Path(), ()), job)
+                ready = LoadedCandidate(self.card, CudaData(self.card, Path(), ()), job)
                 try:
                     ready(times)
                     return min(ready(times) / times for _ in range(runs))

@@ -21,7 +21,7 @@ from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.models import estimate
 from autosched.device.simulator.verify.runner import INTERPRETER, emulator
-from autosched.device.simulator.verify.verify import MOST_ELEMENTS, Verdict, Verifier, elements
+from autosched.device.simulator.verify.verify import MOST_ELEMENTS, KernelVerdict, Verifier, elements
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
 from autosched.errors import AutoschedError, SpecError, UsageError, WrongResultError
@@ -79,7 +79,7 @@ class SimulatorDevice:
         self.cache, self.noise, self.objective = cache, noise, objective
         self._runner = emulator(target) if emulate else INTERPRETER
         self._verifier = Verifier(seed, oracle, self._runner)
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._verdicts: dict[tuple[str, str], KernelVerdict] = {}
 
     def describe(self) -> dict[str, Any]:
         """What results depend on."""
@@ -128,7 +128,7 @@ class SimulatorDevice:
         try:
             verdict = self._verdict(build, kernel, parts, repeats)
         except SpecError as error:  # an instruction without a text: the interpreter alone can run it
-            verdict = Verdict(f"not verified: {error.message}")
+            verdict = KernelVerdict(f"not verified: {error.message}")
         except WrongResultError as error:
             costs["check"] = time.perf_counter() - start
             return Measurement("wrong", message=str(error), kernel_sha=build.kernel_sha, costs_s=costs)
@@ -183,11 +183,11 @@ class SimulatorDevice:
             causes = causes | {"cold": cold, "total": causes["total"] + cold}
         return causes
 
-    def _verdict(self, build: Build, kernel: Kernel, parts: list[Facts], repeats: str) -> Verdict:
+    def _verdict(self, build: Build, kernel: Kernel, parts: list[Facts], repeats: str) -> KernelVerdict:
         most = self._runner.most if repeats == "search" else self._runner.final
         small = sum(p.statements for p in parts) <= most and elements(kernel.program) <= MOST_ELEMENTS
         if not small and repeats == "search":
-            return Verdict(NOT_YET)
+            return KernelVerdict(NOT_YET)
         key = build.kernel_sha or "", repeats if not small else ""
         if key not in self._verdicts:
             candidate = build.candidate

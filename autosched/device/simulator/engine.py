@@ -83,7 +83,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ServiceSpan:
     """What a server did for an actor, from tick to tick; `amount` is that of its `Use`, on the first of its servers."""
 
     actor: int
@@ -94,7 +94,7 @@ class Span:
     amount: float
 
 
-Recorder: TypeAlias = Callable[[Span], bool]
+Recorder: TypeAlias = Callable[[ServiceSpan], bool]
 """Takes a span; answers whether it wants more."""
 
 
@@ -262,7 +262,7 @@ class _Run:
             free[server] = end
             busy[server] += ticks
             if self.record is not None:
-                if not self.record(Span(actor, server, start, end, use.name, amount)):
+                if not self.record(ServiceSpan(actor, server, start, end, use.name, amount)):
                     self.record = None
                 amount = 0.0
             if end > last:

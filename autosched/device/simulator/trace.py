@@ -11,7 +11,7 @@ from typing import Any
 
 from autosched.codegen.tree.kernel import For, Kernel
 from autosched.device.simulator.cpu import cpu_model
-from autosched.device.simulator.engine import TICKS, Simulated, Span
+from autosched.device.simulator.engine import TICKS, ServiceSpan, Simulated
 from autosched.device.simulator.gpu import gpu_model
 from autosched.device.simulator.spatial import spatial_model
 from autosched.device.simulator.spatial.requests import SERVERS
@@ -40,9 +40,9 @@ def trace(kernel: Kernel, target: Target, units: AcceleratorUnits = NO_UNITS) ->
         if before:
             events.append(_event(what, 0, start, before * 1e6, {}))
             start += before * 1e6
-        spans: list[Span] = []
+        spans: list[ServiceSpan] = []
 
-        def record(span: Span, kept: list[Span] = spans) -> bool:
+        def record(span: ServiceSpan, kept: list[ServiceSpan] = spans) -> bool:
             kept.append(span)
             return len(kept) < MOST_SPANS
 

@@ -18,7 +18,7 @@ from support.paths import TESTS
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.cpu.device import EFFORTS, CpuDevice
 from autosched.device.cpu.timing import FEW
-from autosched.device.job import Entry, Scratch
+from autosched.device.job import EntryPoint, ScratchBuffer
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 
@@ -166,7 +166,9 @@ def test_packed_operands_are_prepared_once_and_read_only(device):
 
 
 def test_an_unfilled_packed_operand_cannot_pass(device):
-    job = kernels.job(kernels.kernel(), main=Entry("main", ("p", "Y")), scratch={"p": Scratch(4 * kernels.N, True)})
+    job = kernels.job(
+        kernels.kernel(), main=EntryPoint("main", ("p", "Y")), scratch={"p": ScratchBuffer(4 * kernels.N, True)}
+    )
     assert device.measure(kernels.built(job)).status == "wrong"
 
 
@@ -209,7 +211,7 @@ def test_a_worker_killed_during_a_trial_tries_it_again(device, good):
 
 
 def test_an_object_without_the_function_is_refused(device, good):
-    measured = device.measure(kernels.built(kernels.job(kernels.kernel(), main=Entry("nope", ("X", "Y")))))
+    measured = device.measure(kernels.built(kernels.job(kernels.kernel(), main=EntryPoint("nope", ("X", "Y")))))
     assert measured.status == "refused"
     assert "nope" in measured.message
     check_good(device, good)

@@ -9,9 +9,9 @@ from support.compiled import device_kernels as kernels
 from autosched.device.correctness import sampled
 from autosched.device.correctness.whole import furthest
 from autosched.device.cpu import device as cpu
-from autosched.device.cpu.data import Data
+from autosched.device.cpu.data import CpuData
 from autosched.device.cpu.device import CpuDevice
-from autosched.device.job import Tensor
+from autosched.device.job import TensorFile
 from autosched.ir import parse, workload
 from autosched.ir.oracle.blocks import seconds
 from autosched.ir.oracle.nests import plan
@@ -104,7 +104,7 @@ def test_boxes_of_what_depends_on_much_are_small(sizes):
 def test_a_data_file_that_is_cut_short_is_refused(tmp_path):
     (tmp_path / "X.in").write_bytes(bytes(100))
     with pytest.raises(EOFError, match="100 bytes, 400 are wanted"):
-        Data(tmp_path, (Tensor("X", "float32", (100,), 400, True, False),))
+        CpuData(tmp_path, (TensorFile("X", "float32", (100,), 400, True, False),))
 
 
 def test_a_box_is_computed_once(monkeypatch):

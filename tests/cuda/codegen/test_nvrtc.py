@@ -8,9 +8,9 @@ from support.cards.nvrtc import needs_disassembler, needs_nvrtc
 
 from autosched.codegen.cuda.headers import device_headers
 from autosched.device.cuda.compile import builder as builders
-from autosched.device.cuda.compile.builder import CudaBuilder, Source
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.cubins import CubinCache, cubin_key
-from autosched.device.cuda.compile.nvrtc import OPTIONS, UNLIMITED, CompileError, Cubin, compile_cuda
+from autosched.device.cuda.compile.nvrtc import OPTIONS, UNLIMITED, Cubin, CudaCompileError, compile_cuda
 from autosched.device.cuda.compile.resources import Resources, resources_of, warnings_of
 from autosched.device.cuda.compile.sass import instructions_of
 from autosched.device.cuda.compile.toolkit import toolkit, toolkits
@@ -74,7 +74,7 @@ def test_the_machine_instruction_is_there(text, arch, operation):
 
 def test_an_error_names_file_and_line():
     needs_nvrtc("sm_80")
-    with pytest.raises(CompileError) as caught:
+    with pytest.raises(CudaCompileError) as caught:
         compile_cuda(COPY, "sm_80", {"twice.cuh": "\n__device__ float twice(float x) { return y; }\n"})
     assert "twice.cuh(2): error" in caught.value.message
     assert caught.value.location.line == 2
@@ -83,9 +83,9 @@ def test_an_error_names_file_and_line():
 
 def test_what_the_assembler_refuses_is_an_error():
     needs_nvrtc("sm_80")
-    with pytest.raises(CompileError, match="foo"):
+    with pytest.raises(CudaCompileError, match="foo"):
         compile_cuda('extern "C" __global__ void k() { asm("foo;"); }', "sm_80")
-    with pytest.raises(CompileError, match="too much shared data"):
+    with pytest.raises(CudaCompileError, match="too much shared data"):
         compile_cuda(COPY.replace("128]", "1 << 20]"), "sm_80", TWICE)
 
 
@@ -120,7 +120,7 @@ ptxas info    : Used 12 registers
 def test_the_builder_compiles_each_text_once(tmp_path):
     needs_nvrtc("sm_80")
     made = CudaBuilder(CubinCache(tmp_path / "cubins"), processes=2)
-    good, bad = Source(DP4A, "sm_80"), Source("nonsense", "sm_80")
+    good, bad = TranslationUnit(DP4A, "sm_80"), TranslationUnit("nonsense", "sm_80")
     try:
         first, wrong, again = made.build_all([good, bad, good])
         starts = [w.starts for w in made._workers]
@@ -129,7 +129,7 @@ def test_the_builder_compiles_each_text_once(tmp_path):
     finally:
         made.close()
     assert first is again
-    assert isinstance(wrong, CompileError)
+    assert isinstance(wrong, CudaCompileError)
     assert wrong.location.line == 1
     other = CudaBuilder(CubinCache(tmp_path / "cubins"), processes=1)
     assert other.build(good) == first
@@ -149,13 +149,13 @@ def test_a_compiler_that_dies_or_hangs_costs_its_text_only():
     slow = DP4A.replace("int sum", "".join(f"volatile int v{i} = {i};\n" for i in range(20000)) + "int sum")
     made = CudaBuilder(processes=1)
     try:
-        made.build(Source(DP4A, "sm_80"))  # the worker is there now
+        made.build(TranslationUnit(DP4A, "sm_80"))  # the worker is there now
         made.deadline_s = 0.3
-        (late,) = made.build_all([Source(slow, "sm_80")])
-        assert isinstance(late, CompileError)
+        (late,) = made.build_all([TranslationUnit(slow, "sm_80")])
+        assert isinstance(late, CudaCompileError)
         assert "did not finish" in late.message
         made.deadline_s = builders.BUILD_LIMIT_S
-        assert not isinstance(made.build_all([Source(other, "sm_80")])[0], CompileError)
+        assert not isinstance(made.build_all([TranslationUnit(other, "sm_80")])[0], CudaCompileError)
     finally:
         made.close()
 
@@ -165,12 +165,12 @@ def test_compilers_that_nobody_waits_for_end():
     slow = DP4A.replace("int sum", "".join(f"volatile int v{i} = {i};\n" for i in range(20000)) + "int sum")
     made = CudaBuilder(processes=1)
     try:
-        made.build(Source(DP4A, "sm_80"))
-        begun = [made.begin(Source(slow + f"// {i}\n", "sm_80")) for i in range(3)]
+        made.build(TranslationUnit(DP4A, "sm_80"))
+        begun = [made.begin(TranslationUnit(slow + f"// {i}\n", "sm_80")) for i in range(3)]
         made.give_up(begun)
         wait(begun, 20)
-        assert all(b.cancelled() or isinstance(b.result(), CompileError) for b in begun)
-        assert not isinstance(made.build_all([Source(DP4A + "// again\n", "sm_80")])[0], CompileError)
+        assert all(b.cancelled() or isinstance(b.result(), CudaCompileError) for b in begun)
+        assert not isinstance(made.build_all([TranslationUnit(DP4A + "// again\n", "sm_80")])[0], CudaCompileError)
     finally:
         made.close()
 

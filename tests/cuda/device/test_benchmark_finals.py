@@ -5,8 +5,8 @@ from support.cards.host_card import FACTS, HostCard, array, boxed, unsampled
 
 from autosched.device.correctness.sampled import write_sampled
 from autosched.device.cuda.compile.nvrtc import Cubin
-from autosched.device.cuda.data import Data
-from autosched.device.cuda.job import Call, CudaJob, Pointer
+from autosched.device.cuda.data import CudaData
+from autosched.device.cuda.job import CudaJob, LaunchCall, Pointer
 from autosched.device.job import Outcome
 from autosched.ir import workload
 from benchmarks.gpu import finals, peers
@@ -28,7 +28,7 @@ class Case:
         self.at = unsampled(self.whole, found.boxes[self.output])
         self.card = HostCard({})
         tensors, samples = write_sampled(program, found, folder)
-        self.data = Data(self.card, folder, tensors, samples)
+        self.data = CudaData(self.card, folder, tensors, samples)
         self.problem = Problem("case", {}, "f32", "gemm", 1, tensors, samples, {}, {}, {}, ())
 
     def kernel(self, name, off=0.0, seconds=1e-5, right_calls=10**9):
@@ -41,7 +41,7 @@ class Case:
             array(address, values.size, values.dtype)[:] = values.reshape(-1)
 
         self.card.kernels[name] = run
-        return CudaJob(b"", (Call(name, (1, 1, 1), (32, 1, 1), 0, (Pointer(self.output),)),))
+        return CudaJob(b"", (LaunchCall(name, (1, 1, 1), (32, 1, 1), 0, (Pointer(self.output),)),))
 
     def rounds(self, jobs, plain=True, loops=()):
         entries = tuple(Entry("plan", 0, i, "", (), "", job) for i, job in enumerate(jobs))

@@ -11,7 +11,7 @@ from support.programs.boxes import COPY, MAP
 from autosched.device.correctness.oracle import compute
 from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.device import CudaDevice
-from autosched.device.cuda.job import Call, CudaJob, Encoding, Held, Mapped, Pointer, Value
+from autosched.device.cuda.job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value
 from autosched.device.protocol import Build
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
@@ -101,7 +101,7 @@ def measured(program, target, device, code):
 
     def measure(kernel, repeats="search", code=code, **how):
         first = how.pop("first", Pointer("A"))
-        call = Call(kernel, **({"grid": (COUNT // 256 + 1, 1, 1), "block": (256, 1, 1)} | how))
+        call = LaunchCall(kernel, **({"grid": (COUNT // 256 + 1, 1, 1), "block": (256, 1, 1)} | how))
         job = CudaJob(code, (replace(call, arguments=(first, Pointer("B"), scalar)),))
         return device.measure(Build(candidate, job), repeats)
 
@@ -151,11 +151,11 @@ def test_shared_memory_beyond_48_kib(measured):
 
 def test_packed_data(measured, device):
     calls = (
-        Call("halved", (COUNT // 256, 1, 1), (256, 1, 1), 0, (Pointer("P"), Pointer("B"), measured.scalar)),
-        Call("doubled", (COUNT // 256, 1, 1), (256, 1, 1), 0, (Pointer("A"), Pointer("P"))),
+        LaunchCall("halved", (COUNT // 256, 1, 1), (256, 1, 1), 0, (Pointer("P"), Pointer("B"), measured.scalar)),
+        LaunchCall("doubled", (COUNT // 256, 1, 1), (256, 1, 1), 0, (Pointer("A"), Pointer("P"))),
     )
     code = compile_cuda(KERNELS, device.target.compiler["arch"]).code
-    job = CudaJob(code, calls[:1], calls[1:], {"P": Held(4 * COUNT, True)})
+    job = CudaJob(code, calls[:1], calls[1:], {"P": KernelMemory(4 * COUNT, True)})
     found = device.measure(Build(measured.candidate, job))
     assert found.status == "ok", found.message
 
@@ -166,7 +166,7 @@ def test_clusters_and_tensor_maps(measured, device):
     code = compile_cuda(CLUSTER, "sm_90a").code
     found = measured("clustered", code=code, grid=(COUNT // 256, 1, 1), cluster=(4, 1, 1))
     assert found.status == "ok", found.message
-    call = Call("boxes", (256, 1, 1), (128, 1, 1), 0, (Mapped("map"), Pointer("B"), measured.scalar))
+    call = LaunchCall("boxes", (256, 1, 1), (128, 1, 1), 0, (Mapped("map"), Pointer("B"), measured.scalar))
     maps = {"map": Encoding("A", "FLOAT32", (512, 512), (2048,), (32, 32))}
     found = device.measure(Build(measured.candidate, CudaJob(code, (call,), maps=maps)))
     assert found.status == "ok", found.message
@@ -175,7 +175,7 @@ def test_clusters_and_tensor_maps(measured, device):
 def test_candidates_in_turn(measured, device, code):
     def job(kernel):
         arguments = (Pointer("A"), Pointer("B"), measured.scalar)
-        return CudaJob(code, (Call(kernel, (COUNT // 256, 1, 1), (256, 1, 1), 0, arguments),))
+        return CudaJob(code, (LaunchCall(kernel, (COUNT // 256, 1, 1), (256, 1, 1), 0, arguments),))
 
     kernels = ("scaled", "all_but_one", "far_outside", "scaled")
     found = device.measure_interleaved([Build(measured.candidate, job(k)) for k in kernels], 3)

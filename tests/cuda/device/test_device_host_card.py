@@ -10,7 +10,7 @@ from support.cards.host_card import FACTS, HostCard
 from autosched.device.correctness.oracle import compute
 from autosched.device.cuda import device as module
 from autosched.device.cuda.clocks import Clocks
-from autosched.device.cuda.job import Call, CudaJob, Pointer
+from autosched.device.cuda.job import CudaJob, LaunchCall, Pointer
 from autosched.device.cuda.worker import CudaServer
 from autosched.device.job import Outcome
 from autosched.device.protocol import Build
@@ -113,7 +113,7 @@ def built(program):
     candidate = Candidate(literal_plan(program, module.load_target("nvidia-h200")), 0)
 
     def of(kernel, slack=1.0):
-        call = Call(kernel, (1, 1, 1), (N, 1, 1), 0, (Pointer("A"), Pointer("S")))
+        call = LaunchCall(kernel, (1, 1, 1), (N, 1, 1), 0, (Pointer("A"), Pointer("S")))
         return Build(candidate, CudaJob(b"good", (call,), slack=slack), seconds=0.5, kernel_sha="sha")
 
     return of

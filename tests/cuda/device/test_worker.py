@@ -10,11 +10,11 @@ from support.cards.host_card import FACTS, HostCard, array, boxed, unsampled
 
 from autosched.device.correctness import oracle as oracles
 from autosched.device.correctness.sampled import write_sampled
-from autosched.device.cuda.bench import Bench
+from autosched.device.cuda.bench import CudaBench
 from autosched.device.cuda.cards import check_target
 from autosched.device.cuda.clocks import Clocks
-from autosched.device.cuda.data import Data
-from autosched.device.cuda.job import Call, CudaJob, Held, Pointer, Value
+from autosched.device.cuda.data import CudaData
+from autosched.device.cuda.job import CudaJob, KernelMemory, LaunchCall, Pointer, Value
 from autosched.device.cuda.worker import CudaServer
 from autosched.device.job import Effort
 from autosched.errors import MissingError, UsageError
@@ -69,7 +69,9 @@ KERNELS = {"scaled": scaled, "past_the_end": past_the_end, "all_but_one": all_bu
 
 
 def job(kernel, scalar=2.0):
-    call = Call(kernel, (3, 1, 1), (128, 1, 1), 0, (Pointer("A"), Pointer("B"), Value(np.float32(scalar).tobytes())))
+    call = LaunchCall(
+        kernel, (3, 1, 1), (128, 1, 1), 0, (Pointer("A"), Pointer("B"), Value(np.float32(scalar).tobytes()))
+    )
     return CudaJob(b"good", (call,))
 
 
@@ -79,7 +81,7 @@ def bench(tmp_path):
     oracle = oracles.compute(program, 0)
     oracle = replace(oracle, scalars={"s": np.float32(2)}, wants={"B": 2 * oracle.inputs["A"]})
     card = HostCard(KERNELS)
-    return Bench(card, Data(card, tmp_path, oracles.write(program, oracle, tmp_path)))
+    return CudaBench(card, CudaData(card, tmp_path, oracles.write(program, oracle, tmp_path)))
 
 
 def measured(bench, job, **effort):
@@ -138,8 +140,8 @@ def test_candidates_in_turn(bench):
 def test_inouts_begin_at_their_values_each_time(tmp_path):
     program = parse(PREFIX)
     card = HostCard(KERNELS)
-    bench = Bench(card, Data(card, tmp_path, oracles.write(program, oracles.compute(program, 0), tmp_path)))
-    call = Call("added", (1, 1, 1), (32, 1, 1), 0, (Pointer("X"),))
+    bench = CudaBench(card, CudaData(card, tmp_path, oracles.write(program, oracles.compute(program, 0), tmp_path)))
+    call = LaunchCall("added", (1, 1, 1), (32, 1, 1), 0, (Pointer("X"),))
     assert measured(bench, CudaJob(b"good", (call,))).status == "ok"
 
 
@@ -153,9 +155,9 @@ def test_packed_data_are_laid_out_once(bench):
     bench.card.kernels |= {"doubled": doubled, "copied": copied}
     made = CudaJob(
         b"good",
-        (Call("copied", (1, 1, 1), (32, 1, 1), 0, (Pointer("P"), Pointer("B"))),),
-        (Call("doubled", (1, 1, 1), (32, 1, 1), 0, (Pointer("A"), Pointer("P"))),),
-        {"P": Held(1200, True)},
+        (LaunchCall("copied", (1, 1, 1), (32, 1, 1), 0, (Pointer("P"), Pointer("B"))),),
+        (LaunchCall("doubled", (1, 1, 1), (32, 1, 1), 0, (Pointer("A"), Pointer("P"))),),
+        {"P": KernelMemory(1200, True)},
     )
     for cold in (False, True):
         assert measured(bench, made, cold=cold).status == "ok"
@@ -175,7 +177,7 @@ def test_boxes_of_a_large_output_are_what_the_whole_would_be(tmp_path):
     assert (0, found.boxes[name][0][0][1]) in firsts
     assert whole.shape in lasts
     card = HostCard({})
-    data = Data(card, tmp_path, *write_sampled(program, found, tmp_path))
+    data = CudaData(card, tmp_path, *write_sampled(program, found, tmp_path))
     card.upload(data.addresses[name], whole)
     assert data.verify(data.addresses).ok
     low = found.boxes[name][2][0][0]
@@ -191,7 +193,7 @@ def test_whole_outputs_of_integers_are_equal_to_a_plain_kernels(tmp_path):
     found, name, whole = boxed(program)
     at = unsampled(whole, found.boxes[name])
     card = HostCard({})
-    data = Data(card, tmp_path, *write_sampled(program, found, tmp_path))
+    data = CudaData(card, tmp_path, *write_sampled(program, found, tmp_path))
     card.upload(data.addresses[name], whole)
     data.keep(data.addresses)
     data.verify_whole(data.addresses)
@@ -221,10 +223,10 @@ def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
     near[at] += 1e-6
     card.kernels |= {"plain": writes(whole, 1.0), "stray": writes(stray), "near": writes(near)}
     card.kernels["slow"] = writes(stray, 1e-3)
-    bench = Bench(card, Data(card, tmp_path, *write_sampled(program, found, tmp_path)))
+    bench = CudaBench(card, CudaData(card, tmp_path, *write_sampled(program, found, tmp_path)))
 
     def of(kernel):
-        return CudaJob(b"good", (Call(kernel, (1, 1, 1), (32, 1, 1), 0, (Pointer(name),)),))
+        return CudaJob(b"good", (LaunchCall(kernel, (1, 1, 1), (32, 1, 1), 0, (Pointer(name),)),))
 
     assert measured(bench, of("stray")).status == "ok"  # nothing tells
     assert bench.refer(of("stray"), lambda stage: None).status == "ok"  # boxes are all that a plain kernel is held to

@@ -10,7 +10,7 @@ import pytest
 from support.programs.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
 from autosched.codegen.analysis.check import check_kernel
-from autosched.codegen.interpret.emulate import Emulator
+from autosched.codegen.interpret.emulate import RegisterEmulator
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import OutOfBoundsError, RaceError, UninitialisedError
 from autosched.codegen.tree.errors import KernelError
@@ -156,7 +156,7 @@ def plain(name: str) -> bool:
 def test_emulator_agrees_with_the_semantics_run_as_a_program(name: str) -> None:
     """Two ways to issue an intrinsic: its model, and the language's interpreter on its semantics."""
     intrinsic = Catalogue.builtin()[name]
-    emulate, rng, cases = Emulator(intrinsic), np.random.default_rng(3), 4
+    emulate, rng, cases = RegisterEmulator(intrinsic), np.random.default_rng(3), 4
     arrays = {o.name: random_array(o.dtype, (cases, *o.shape), rng) for o in intrinsic.operands.values()}
     want = run_batched(intrinsic.program, arrays, intrinsic.accumulator.name)
     for case in range(cases):
@@ -181,7 +181,7 @@ def test_aligned_sums_are_exact_where_nothing_is_cut(name: str) -> None:
         registers[o.name] = exact[o.name][tuple(o.order.points()[0])].reshape(-1)
     target = intrinsic.accumulator
     want = run(intrinsic.program, exact)[target.name][tuple(target.order.points()[0])].reshape(-1)
-    np.testing.assert_array_equal(Emulator(intrinsic)(registers), want)
+    np.testing.assert_array_equal(RegisterEmulator(intrinsic)(registers), want)
 
 
 def test_check_refuses_broken_kernels() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from autosched.device.correctness.sampled import Sampled, sampled
 from autosched.device.cuda.call.maps import Maps
 from autosched.device.cuda.driver import CardFacts, CudaError
-from autosched.device.cuda.job import Box, Call, Encoding, Mapped, Pointer, Value
+from autosched.device.cuda.job import Box, Encoding, LaunchCall, Mapped, Pointer, Value
 from autosched.ir.oracle.error import run_with_error
 from autosched.ir.program import Program
 
@@ -69,7 +69,7 @@ class HostCard:
     def unload(self, module: bytes) -> None:
         pass
 
-    def template(self, module: bytes, call: Call) -> Template:
+    def template(self, module: bytes, call: LaunchCall) -> Template:
         return Template(self, call)
 
     def maps(self, encodings: Mapping[str, Encoding]) -> Maps:
@@ -126,7 +126,7 @@ class HostCard:
 class Template:
     """As `device.cuda.launcher.Template`."""
 
-    def __init__(self, card: HostCard, call: Call) -> None:
+    def __init__(self, card: HostCard, call: LaunchCall) -> None:
         self.card, self.call = card, call
 
     def at(self, addresses: Mapping[str, int], maps: Maps, stream: int | None = None) -> Callable[[], None]:

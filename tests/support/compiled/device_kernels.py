@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from autosched.device.correctness.oracle import Oracle
-from autosched.device.job import Entry, Job, Scratch
+from autosched.device.job import EntryPoint, Job, ScratchBuffer
 from autosched.device.protocol import Build
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Tensor
@@ -66,7 +66,7 @@ def kernel(first: int = 0, last: int = N, add: float = 1.0, extra: str = "") -> 
 
 def job(text: str, **changes: Any) -> Job:
     native.start()
-    return Job((native.compile_ir(text),), **({"main": Entry("main", ("X", "Y"))} | changes))
+    return Job((native.compile_ir(text),), **({"main": EntryPoint("main", ("X", "Y"))} | changes))
 
 
 def packed_job() -> Job:
@@ -74,9 +74,9 @@ def packed_job() -> Job:
     text = PACKED.replace("BYTES", str(4 * N)) + kernel()
     return job(
         text,
-        main=Entry("main", ("packed", "Y")),
-        prepare=(Entry("prepare", ("X", "packed")),),
-        scratch={"packed": Scratch(4 * N, packed=True)},
+        main=EntryPoint("main", ("packed", "Y")),
+        prepare=(EntryPoint("prepare", ("X", "packed")),),
+        scratch={"packed": ScratchBuffer(4 * N, packed=True)},
     )
 
 

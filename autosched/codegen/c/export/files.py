@@ -16,7 +16,7 @@ from autosched.codegen.c.names import Names
 from autosched.codegen.c.register_pressure import high_pressure_sums
 from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.c.statements import INDENT, StatementPrinter
+from autosched.codegen.c.statements import INDENT, CStatementPrinter
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.passes.narrow import narrow
 from autosched.codegen.passes.scalarize_intrinsics import scalarize_intrinsics
@@ -138,7 +138,7 @@ class _Printer:
         return self.name if function is self.kernel.main else self.names(f"{self.name}_{function.name}")
 
     def _function(self, scope: FunctionScope) -> Iterator[str]:
-        printer = StatementPrinter(scope)
+        printer = CStatementPrinter(scope)
         # The body comes first: it says which registers, helpers and macros there are.
         body = list(printer.body(scope.function.body, 1))
         yield self._prototype(scope) + " {"

@@ -10,7 +10,7 @@ Index = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLine:
     """A line of a file, in the words of the compiler's debug information."""
 
     file: str
@@ -30,9 +30,9 @@ class Violation:
     kernel: str
     block: Index
     thread: Index
-    places: tuple[Place, ...] = ()
+    places: tuple[SourceLine, ...] = ()
     other: str = ""
-    other_places: tuple[Place, ...] = ()
+    other_places: tuple[SourceLine, ...] = ()
 
 
 class EmulationError(WrongResultError):
@@ -59,6 +59,6 @@ class EmulationError(WrongResultError):
         return self.location.line if self.location else None
 
 
-def _own(places: tuple[Place, ...], file: str) -> Place | None:
+def _own(places: tuple[SourceLine, ...], file: str) -> SourceLine | None:
     """The outermost place in the emitted file: the kernel's own line, not that of a function that it calls."""
     return next((p for p in reversed(places) if p.file == file), places[0] if places else None)

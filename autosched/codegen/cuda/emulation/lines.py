@@ -7,12 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from autosched.codegen.cuda.emulation.errors import Place
+from autosched.codegen.cuda.emulation.errors import SourceLine
 
 _LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+)(?: \(discriminator \d+\))?$")
 
 
-def places(library: Path, address: int) -> tuple[Place, ...]:
+def places(library: Path, address: int) -> tuple[SourceLine, ...]:
     """Where the call that returns to `address` stands, and what it was inlined into; () where nobody knows."""
     tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
     if tool is None or not address:
@@ -24,5 +24,5 @@ def places(library: Path, address: int) -> tuple[Place, ...]:
         match = _LINE.match(line)
         if match and match["line"] != "0":
             path = Path(match["file"])
-            found.append(Place(path.name, int(match["line"])))
+            found.append(SourceLine(path.name, int(match["line"])))
     return tuple(found)

@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Held:
+class OperandStorage:
     """One operand as instructions are given it: `shape` is (lanes, bytes of each lane's registers), (rows, bytes of a
     row) or (rows, depth, bytes of an element); `places` are the row-major numbers of the elements there, in order."""
 
@@ -68,28 +68,30 @@ def _unpacked(lines: Bytes, operand: Operand, count: int) -> Array:
     return found
 
 
-def held(intrinsic: Intrinsic, operand: Operand, kind: str, by_columns: bool = False) -> Held:
+def held(intrinsic: Intrinsic, operand: Operand, kind: str, by_columns: bool = False) -> OperandStorage:
     """How an operand is given. Where nobody promises which lane holds what, in equal runs of its elements by rows (by
     columns)."""
     lanes, numbers = lanes_of(intrinsic), np.arange(operand.elements)
     if kind == ROWS:
         rows = operand.elements // operand.shape[-1]
-        return Held(operand, kind, (rows, operand.shape[-1] * operand.dtype.bytes), numbers.reshape(rows, -1))
+        return OperandStorage(operand, kind, (rows, operand.shape[-1] * operand.dtype.bytes), numbers.reshape(rows, -1))
     if kind == TILE:
         axes = intrinsic.operand_axes[operand.name]
         deep = {a.name for a in intrinsic.reduction}
         places = numbers.reshape(operand.shape)
         if axes[0] in deep:
             places = places.T
-        return Held(operand, kind, (*places.shape, operand.dtype.bytes), np.ascontiguousarray(places))
+        return OperandStorage(operand, kind, (*places.shape, operand.dtype.bytes), np.ascontiguousarray(places))
     registers = registers_of(operand, lanes)
     shape = lanes, registers.count * (registers.bits or operand.dtype.bits) // 8
     count = operand.elements // lanes
     if operand.fragment is None:
         order = numbers.reshape(operand.shape).T.reshape(-1) if by_columns else numbers
-        return Held(operand, kind, shape, order.reshape(lanes, count))
+        return OperandStorage(operand, kind, shape, order.reshape(lanes, count))
     points, _ = operand.fragment.points()
-    return Held(operand, kind, shape, np.asarray(np.ravel_multi_index(tuple(points), operand.shape), np.int64))
+    return OperandStorage(
+        operand, kind, shape, np.asarray(np.ravel_multi_index(tuple(points), operand.shape), np.int64)
+    )
 
 
 class GroupModel:
@@ -135,4 +137,4 @@ class GroupModel:
         return found
 
 
-__all__ = ["GroupModel", "Held", "held"]
+__all__ = ["GroupModel", "OperandStorage", "held"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.indexing import Linear
-from autosched.codegen.llvm.accesses.pointers import Place, Places
+from autosched.codegen.llvm.accesses.pointers import LaneAddress, LaneAddresses
 from autosched.codegen.llvm.accesses.word_groups import WordGroups, groups_of
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.lanes import Lanes
@@ -20,7 +20,7 @@ from autosched.logic import Bool
 class LoadPrinter:
     """Loads at the current place of a function."""
 
-    def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops, places: Places) -> None:
+    def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops, places: LaneAddresses) -> None:
         self.out = emitter
         self.indexing = indexing
         self.ops = ops
@@ -67,10 +67,10 @@ class LoadPrinter:
             return self._load_by_lane(buffer, index, dtype, lane, mask.formula)
         return self._load_each(place, dtype, n)
 
-    def _gather(self, place: Place, dtype: DType, n: int, mask: Mask) -> Val:
+    def _gather(self, place: LaneAddress, dtype: DType, n: int, mask: Mask) -> Val:
         return self._from_memory(self._gathered(place, dtype, memory(dtype), n, mask.name), dtype, n)
 
-    def _gathered(self, place: Place, dtype: DType, element: str, n: int, mask: str) -> str:
+    def _gathered(self, place: LaneAddress, dtype: DType, element: str, n: int, mask: str) -> str:
         """What lies at the lanes' elements, taken as vector of `element`."""
         kind = typed(element, n)
         pointers = self.places.pointers(place, dtype.bytes, n)
@@ -80,11 +80,11 @@ class LoadPrinter:
         text = f"call {kind} {function}(<{n} x ptr> align {dtype.bytes} {pointers}, <{n} x i1> {mask}, "
         return self.out.let(f"{text}{kind} zeroinitializer)")
 
-    def _load_each(self, place: Place, dtype: DType, n: int) -> Val:
+    def _load_each(self, place: LaneAddress, dtype: DType, n: int) -> Val:
         """Element by element, each address once."""
         return self._from_memory(self._each(place, dtype, memory(dtype), n), dtype, n)
 
-    def _each(self, place: Place, dtype: DType, element: str, n: int) -> str:
+    def _each(self, place: LaneAddress, dtype: DType, element: str, n: int) -> str:
         loaded = dict[str, str]()
         pointers = self.places.lane_pointers(place, dtype.bytes, n)
         for pointer in pointers:
@@ -122,7 +122,9 @@ class LoadPrinter:
             raw = self._gathered(place, dtype, word, n, self.lane_mask(wanted, n))
         return self._from_memory(self.out.let(f"bitcast <{n} x {word}> {raw} to {whole}"), dtype, lane.width)
 
-    def _load_runs(self, place: Place, parts: list[VectorRun], dtype: DType, lane: Lane, mask: Mask | None) -> Val:
+    def _load_runs(
+        self, place: LaneAddress, parts: list[VectorRun], dtype: DType, lane: Lane, mask: Mask | None
+    ) -> Val:
         """A vector load for each run of neighbours, then shuffles: packing reads rows, not elements."""
         element, n = memory(dtype), lane.width
         length = max(len(r.lanes) for r in parts)
@@ -215,7 +217,7 @@ class LoadPrinter:
         out.start(end)
         return self._from_memory(out.let(f"load {kind}, ptr {array}, align 64"), dtype, n)
 
-    def _guarded_scalar(self, place: Place, dtype: DType, mask: Mask | None, lanes: int) -> Val:
+    def _guarded_scalar(self, place: LaneAddress, dtype: DType, mask: Mask | None, lanes: int) -> Val:
         element = memory(dtype)
         text = f"load {element}, ptr {place.pointer}, align {place.align}"
         if not mask:
@@ -231,7 +233,7 @@ class LoadPrinter:
         zero = "0" if element.startswith("i") else "0.0"
         return self._from_memory(self.out.let(f"phi {element} [ {raw}, %{then} ], [ {zero}, %{before} ]"), dtype, 1)
 
-    def _load_group(self, place: Place, dtype: DType, lane: Lane, mask: Mask | None) -> Val:
+    def _load_group(self, place: LaneAddress, dtype: DType, lane: Lane, mask: Mask | None) -> Val:
         """A group of elements repeated over the register: one scalar load broadcast where the group is a word."""
         element, group, n = memory(dtype), place.access.size, lane.width
         wanted: bool | str | Lanes = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.loads import LoadPrinter
-from autosched.codegen.llvm.accesses.pointers import Place, Places
+from autosched.codegen.llvm.accesses.pointers import LaneAddress, LaneAddresses
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.machine.errors import UnsupportedError
 from autosched.codegen.llvm.masks import Mask, only_lane
@@ -29,7 +29,7 @@ class MemoryPrinter:
         self.ops = ops
         self.buffers = buffers
         self.registers = VectorRegisters(emitter, indexing, ops)
-        self.places = Places(emitter, indexing, ops)
+        self.places = LaneAddresses(emitter, indexing, ops)
         self.loads = LoadPrinter(emitter, indexing, ops, self.places)
 
     def read(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, mask: Mask | None) -> Val:
@@ -92,7 +92,7 @@ class MemoryPrinter:
                 part = self.out.let(f"extractelement {kind} {raw}, i64 {e}")
                 self.out.line(f"  store {element} {part}, ptr {pointer}, align {dtype.bytes}")
 
-    def _stream(self, value: str, place: Place, size: int) -> None:
+    def _stream(self, value: str, place: LaneAddress, size: int) -> None:
         """A store past the caches, of a vector of `size` bytes, where it lies aligned: instructions ask for that, and
         arrays are known to start on an element only."""
         out = self.out

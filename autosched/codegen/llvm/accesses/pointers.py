@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autosched.codegen.analysis.access import Access, classify
+from autosched.codegen.analysis.access import LaneAccess, classify
 from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.indexing import Linear
 from autosched.codegen.llvm.emitter import Emitter
@@ -24,19 +24,19 @@ IndexValue = Callable[[Index, Lane | None, Mask | None], Val]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LaneAddress:
     """Where an access goes: a pointer to lane 0's element, how lanes move from it, its alignment in bytes.
 
     `steps` is an i64 vector of element offsets, where the lanes' offsets are no constants.
     """
 
     pointer: str
-    access: Access
+    access: LaneAccess
     align: int
     steps: str = ""
 
 
-class Places:
+class LaneAddresses:
     """Places of accesses in one function."""
 
     def __init__(self, emitter: Emitter, indexing: Addresses, ops: Ops) -> None:
@@ -44,9 +44,9 @@ class Places:
         self.indexing = indexing
         self.ops = ops
         self.index_value: IndexValue | None = None
-        self._access: dict[tuple[int, Lane | None], tuple[object, Access]] = {}
+        self._access: dict[tuple[int, Lane | None], tuple[object, LaneAccess]] = {}
 
-    def classified(self, index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> Access:
+    def classified(self, index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> LaneAccess:
         """`classify`, once for each subscript tuple of the tree."""
         key = (id(index), lane)
         found = self._access.get(key)
@@ -55,7 +55,7 @@ class Places:
             self._access[key] = found
         return found[1]
 
-    def place(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, mask: Mask | None) -> Place:
+    def place(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None, mask: Mask | None) -> LaneAddress:
         """The place of `buffer[index]`; data-dependent subscripts are evaluated here, under `mask`."""
         size = buffer.dtype.bytes
         access = self.classified(index, buffer.shape, lane)
@@ -79,7 +79,7 @@ class Places:
             else:
                 scaled = self.out.let(f"mul {value.text}, {splat_text('i64', str(stride), value.lanes)}")
                 steps = self._add_steps(steps, scaled, value.lanes)
-        return Place(pointer, access, align, steps)
+        return LaneAddress(pointer, access, align, steps)
 
     def _moved(self, part: Int, lane: Lane, stride: int) -> str:
         """How a subscript moves from lane 0, times its stride, as a vector; empty where it does not."""
@@ -93,21 +93,21 @@ class Places:
     def _add_steps(self, a: str, b: str, lanes: int) -> str:
         return self.out.let(f"add <{lanes} x i64> {a}, {b}") if a else b
 
-    def steps(self, place: Place) -> str:
+    def steps(self, place: LaneAddress) -> str:
         """Element offsets of all lanes as an i64 vector."""
         if place.steps:
             return place.steps
         assert place.access.offsets is not None
         return vector_text("i64", [str(o) for o in place.access.offsets])
 
-    def pointers(self, place: Place, size: int, lanes: int) -> str:
+    def pointers(self, place: LaneAddress, size: int, lanes: int) -> str:
         """A vector of each lane's pointer."""
         steps = self.steps(place)
         if size > 1:
             steps = self.out.let(f"mul <{lanes} x i64> {steps}, {splat_text('i64', str(size), lanes)}")
         return self.out.let(f"getelementptr i8, ptr {place.pointer}, <{lanes} x i64> {steps}", "q")
 
-    def lane_pointers(self, place: Place, size: int, lanes: int) -> list[str]:
+    def lane_pointers(self, place: LaneAddress, size: int, lanes: int) -> list[str]:
         """Each lane's pointer; lanes at one constant offset share it."""
         if not place.steps and place.access.offsets is not None:
             names: dict[int, str] = {0: place.pointer}

@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from autosched.codegen.llvm.machine.errors import CompileError
+from autosched.codegen.llvm.machine.errors import LlvmCompileError
 from autosched.errors import MissingError
 
 
@@ -32,11 +32,11 @@ def compile_object(
         with _without(*UNWANTED):
             code = bytes(machine.emit_object(module))
     except RuntimeError as error:
-        raise CompileError(f"LLVM could not generate code: {error}") from error
+        raise LlvmCompileError(f"LLVM could not generate code: {error}") from error
     # LLVM takes a name that it does not know for an outside function, and the loader gives that the address 0.
     for function in module.functions:
         if function.is_declaration and function.name.startswith("llvm.") and f"{function.name}\0".encode() in code:
-            raise CompileError(f"LLVM has no intrinsic {function.name}", hint="correct emit.llvm in the YAML file")
+            raise LlvmCompileError(f"LLVM has no intrinsic {function.name}", hint="correct emit.llvm in the YAML file")
     return code
 
 
@@ -78,7 +78,7 @@ def _parse(ir: str, machine: Any) -> Any:
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(
+        raise LlvmCompileError(
             f"LLVM refused the module: {error}", hint="this is a mistake of the printer; report it"
         ) from error
     # The printer hoists and folds by itself: promoting the registers is all that the middle end has to do.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autosched.codegen.llvm.machine.compile import initialise
-from autosched.codegen.llvm.machine.errors import CompileError
+from autosched.codegen.llvm.machine.errors import LlvmCompileError
 from autosched.escape import llvm_text
 from autosched.machine.object_loader import Loaded
 
@@ -28,7 +28,7 @@ class Module:
         try:
             self._loaded = Loaded(*objects, imports=_PROVIDED)
         except RuntimeError as error:
-            raise CompileError(f"cannot load the object: {error}") from error
+            raise LlvmCompileError(f"cannot load the object: {error}") from error
 
     def address(self, name: str) -> int:
         """The address of an exported function (CompileError where there is none of that name, or where the code calls
@@ -36,9 +36,9 @@ class Module:
         try:
             return self._loaded.address(llvm_text(name))
         except LookupError as error:
-            raise CompileError(f"the module has no function {name!r}") from error
+            raise LlvmCompileError(f"the module has no function {name!r}") from error
         except RuntimeError as error:
-            raise CompileError(f"cannot load the object: {error}") from error
+            raise LlvmCompileError(f"cannot load the object: {error}") from error
 
     def function(self, name: str, arguments: Sequence[Any] | int = ()) -> Any:
         """A ctypes callable returning nothing; `arguments` are ctypes types, or a number of pointers."""

@@ -11,7 +11,7 @@ class UnsupportedError(AutoschedError):
     exit_code = 3
 
 
-class CompileError(AutoschedError):
+class LlvmCompileError(AutoschedError):
     """LLVM refused a module; the message is LLVM's own."""
 
     exit_code = 3

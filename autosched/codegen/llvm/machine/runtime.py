@@ -20,7 +20,7 @@ from autosched.codegen.llvm.machine.engine import Module, provide
 from autosched.codegen.llvm.machine.pool_ir import PARALLEL_FOR, runtime_ir
 
 
-class Pool:
+class ThreadPool:
     """This process's pool. Workers are created by the first parallel loop that wants them, or by `start`."""
 
     def __init__(self) -> None:
@@ -53,9 +53,9 @@ class Pool:
 
 
 @cache
-def pool() -> Pool:
+def pool() -> ThreadPool:
     """The process's one pool: threads belong to the process, so this cannot be an argument of each kernel."""
-    made = Pool()
+    made = ThreadPool()
     # Before the interpreter takes its modules apart no worker may run code that goes with them.
     atexit.register(made.stop)
     if hasattr(os, "register_at_fork"):

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.copied_part import ALL, CopiedPart
-from autosched.codegen.lower.common.padded_copy import Copy, Cut, copy_shape
-from autosched.codegen.lower.common.panels import WHOLE, Piece, Span, lanes_index, or_zero, panel, panel_index
+from autosched.codegen.lower.common.padded_copy import Copy, PaddedDimension, copy_shape
+from autosched.codegen.lower.common.panels import WHOLE, PanelPiece, TileRange, lanes_index, or_zero, panel, panel_index
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Stmt
 from autosched.codegen.tree.rename import place_index
@@ -57,7 +57,7 @@ class MemorySource:
     buffer: Buffer
     lows: tuple[int, ...] = ()
     how: Interleave | None = None
-    piece: Piece = WHOLE
+    piece: PanelPiece = WHOLE
     inside: bool = False
     part: CopiedPart = ALL
     whole: frozenset[str] = frozenset()
@@ -96,7 +96,7 @@ class MemorySource:
 
 
 def source(
-    part: TensorPart, operand: str, ctx: Context, piece: Piece = WHOLE, copied_part: CopiedPart = ALL
+    part: TensorPart, operand: str, ctx: Context, piece: PanelPiece = WHOLE, copied_part: CopiedPart = ALL
 ) -> tuple[MemorySource, tuple[Stmt, ...]]:
     """The operand's source under the schedule, and the statements of the timed call that fill it: before the nest, or
     where a block of `piece` or a `copied_part` begins. A `const` operand is filled by a `prepare` function instead,
@@ -135,7 +135,7 @@ def _ends(
     register = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
     ends, fills = dict[str, MemorySource](), list[Stmt]()
     for axis, size, full in last_tiles(nest, names, operand, ctx.values):
-        piece = Piece(spans={axis.name: Span(Const(full), Const(-(-axis.units // size)), 1)})
+        piece = PanelPiece(spans={axis.name: TileRange(Const(full), Const(-(-axis.units // size)), 1)})
         buffer, body = panel(nest, operand, register, tensor, ctx, piece)
         ends[axis.name] = MemorySource(nest, operand, PANEL, buffer, piece=piece)
         fills += body
@@ -151,7 +151,8 @@ def copied(
     cuts = []
     for d, ((low, high), real) in enumerate(zip(reached, tensor.shape, strict=True)):
         here = part.along.get(d)
-        cuts.append(Cut(here.size, 0, here.size) if here else Cut(high - min(0, low) + 1, min(0, low), real))
+        extent = (here.size, 0, here.size) if here else (high - min(0, low) + 1, min(0, low), real)
+        cuts.append(PaddedDimension(*extent))
     name = f"{tensor.name}_{'groups' if how else 'padded'}"
     shape = (*((part.owner[1],) if part.owner else ()), *copy_shape(cuts, how))
     buffer = ctx.declare(name, tensor.dtype, shape, "workspace", tensor.name)

@@ -22,7 +22,7 @@ VECTOR_BYTES = 64
 
 
 @dataclass(frozen=True)
-class Cut:
+class PaddedDimension:
     """One dimension of the copy: positions [0, before) and [after, extent) are border, position q in between holds the
     tensor's element q + low."""
 
@@ -46,7 +46,7 @@ class Copy:
 
     target: Buffer
     tensor: Buffer
-    cuts: tuple[Cut, ...]
+    cuts: tuple[PaddedDimension, ...]
     group: Interleave | None = None
     starts: Mapping[int, Int] = field(default_factory=dict)
     owner: tuple[Int, ...] = ()
@@ -64,11 +64,11 @@ class Copy:
         return last.extent if whole else 1
 
     @cached_property
-    def _along(self) -> Cut:
+    def _along(self) -> PaddedDimension:
         """The row, in elements."""
         n = self._inside
         cut = self.cuts[-1] if n == 1 else self.cuts[-2]
-        return Cut(cut.extent * n, cut.low * n, cut.real * n)
+        return PaddedDimension(cut.extent * n, cut.low * n, cut.real * n)
 
     def _count(self, d: int) -> int:
         """Positions along dimension d of the copy."""
@@ -192,7 +192,7 @@ def _loop(var: str, lower: int, upper: int, body: tuple[Stmt, ...], step: int = 
     return (For(var, Const(lower), Const(upper), body, "serial", step),) if upper > lower else ()
 
 
-def copy_shape(cuts: Sequence[Cut], group: Interleave | None) -> tuple[int, ...]:
+def copy_shape(cuts: Sequence[PaddedDimension], group: Interleave | None) -> tuple[int, ...]:
     """The copy's shape: a grouped dimension counts groups, whose members are the last dimension."""
     if group is None:
         return tuple(c.extent for c in cuts)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.panels import Piece, Span
+from autosched.codegen.lower.common.panels import PanelPiece, TileRange
 from autosched.logic import Const, Int, Var, minimum
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.steps import StepNames, block_loops, blocked_axes, outer_axes, tiled_axes
@@ -39,11 +39,11 @@ class Around:
         looped = [a for a in loops if a in mine and (self.count(a) > 1 if a in outer else self.block(a))]
         return looped[-1]
 
-    def piece(self, operand: str, threads: int) -> Piece:
+    def piece(self, operand: str, threads: int) -> PanelPiece:
         """What the panel holds of the operand. Loops around have the names that `tensor_nest` gives them."""
         mine = self.nest.operand_axes(operand)
         here = frozenset(a.name for a in outer_axes(self.nest) if a in mine)
-        spans: dict[str, Span] = {}
+        spans: dict[str, TileRange] = {}
         for axis in blocked_axes(self.nest):
             if axis is None or axis not in mine:
                 continue
@@ -52,5 +52,5 @@ class Around:
             if block:
                 first = Var(f"{identifier(axis.name)}b")
                 end = minimum(first + block, end)
-            spans[axis.name] = Span(first, end, most or self.count(axis))
-        return Piece(here, spans, (Var("thread"), threads) if threads > 1 else None)
+            spans[axis.name] = TileRange(first, end, most or self.count(axis))
+        return PanelPiece(here, spans, (Var("thread"), threads) if threads > 1 else None)

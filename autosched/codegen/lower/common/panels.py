@@ -26,7 +26,7 @@ Ranges = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Span:
+class TileRange:
     """Register tiles (or units, of an axis that is not tiled) from `first` up to `end`; never more than `most`."""
 
     first: Int
@@ -35,18 +35,18 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Piece:
+class PanelPiece:
     """The part of an operand that a panel holds at a time. Axes of `here` stand where the loops around it do, of those
     in `spans` it holds a part, of any other all. `owner`: a thread and how many there are, each with its own panel.
     `columns`: the units of a tile stand before the reductions, and columns keep apart."""
 
     here: frozenset[str] = frozenset()
-    spans: Mapping[str, Span] = field(default_factory=dict)
+    spans: Mapping[str, TileRange] = field(default_factory=dict)
     owner: tuple[Int, int] | None = None
     columns: bool = False
 
 
-WHOLE = Piece()
+WHOLE = PanelPiece()
 
 
 def panel_axes(nest: Nest, operand: str) -> tuple[list[NestAxis], list[NestAxis], list[NestAxis], list[str]]:
@@ -66,7 +66,9 @@ def _flat(nest: Nest, operand: str) -> bool:
     return operand in nest.intrinsic.windows
 
 
-def panel_index(nest: Nest, operand: str, at: Places, lanes: tuple[Int, ...], piece: Piece = WHOLE) -> tuple[Int, ...]:
+def panel_index(
+    nest: Nest, operand: str, at: Places, lanes: tuple[Int, ...], piece: PanelPiece = WHOLE
+) -> tuple[Int, ...]:
     """Where a panel holds the element of a place: owner, axes outside, tiles, reductions, units of the tile, `lanes`
     (`lanes_index`)."""
     outside, tiled, depth, _ = panel_axes(nest, operand)
@@ -97,7 +99,7 @@ def lanes_index(nest: Nest, operand: str, element: Int) -> tuple[Int, ...]:
 
 
 def panel(
-    nest: Nest, operand: str, register: Mapping[str, int], tensor: Buffer, ctx: Context, piece: Piece = WHOLE
+    nest: Nest, operand: str, register: Mapping[str, int], tensor: Buffer, ctx: Context, piece: PanelPiece = WHOLE
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     """The panel's buffer and what fills it: fills stand where the program has no element."""
     filling = Filling(nest, operand, register, tensor, piece)
@@ -114,7 +116,7 @@ class Filling:
     operand: str
     register: Mapping[str, int]
     tensor: Buffer
-    piece: Piece
+    piece: PanelPiece
 
     def count(self, axis: NestAxis) -> int:
         """Register tiles along a tiled axis, units along any other."""
@@ -189,7 +191,7 @@ class Filling:
 
         if name in self.piece.here:
             return place(var, count - 1, None)
-        span = self.piece.spans.get(name, Span(Const(0), Const(count), count))
+        span = self.piece.spans.get(name, TileRange(Const(0), Const(count), count))
         if full == count or not plain:
             return _loop(var.name, span.first, span.end, place(var, count - 1, None))
         stmts = _loop(var.name, span.first, minimum(span.end, full), place(var, full - 1, None)) if full else ()

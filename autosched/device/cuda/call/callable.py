@@ -19,10 +19,10 @@ from autosched.codegen.lower import lower
 from autosched.device.cuda.build import calls_of, memory_of
 from autosched.device.cuda.call.arrays import Argument, in_host, on_card
 from autosched.device.cuda.call.function import CudaFunction
-from autosched.device.cuda.call.loaded import Loaded
-from autosched.device.cuda.compile.builder import CudaBuilder, Source
+from autosched.device.cuda.call.loaded import LoadedLaunches
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.driver import Card, CudaError, shared_card
-from autosched.device.cuda.job import Call
+from autosched.device.cuda.job import LaunchCall
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import require_data
 from autosched.ir.program import Program
@@ -49,7 +49,7 @@ class CudaKernel(CudaFunction):
     def build(candidate: Candidate, target: Target, builder: CudaBuilder, ordinal: int = 0) -> CudaKernel:
         """Lower, print and compile. CompileError, MissingError."""
         source = print_cuda(lower(candidate.plan, candidate.schedule), target)
-        cubin = builder.build(Source(source.text, source.plan.arch, source.headers))
+        cubin = builder.build(TranslationUnit(source.text, source.plan.arch, source.headers))
         return CudaKernel(candidate.plan.program, source, cubin.code, ordinal)
 
     @property
@@ -80,11 +80,13 @@ class CudaKernel(CudaFunction):
                 raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
         return _Prepacked(self, {name: consts[name] for name in self.constants})
 
-    def load_on(self, card: Card) -> Loaded:
+    def load_on(self, card: Card) -> LoadedLaunches:
         plan = self.printed.plan
         return self.load(card, (*plan.prepare, *plan.launches), self.parameters, {})
 
-    def load(self, card: Card, launches: Sequence[Launch], names: Sequence[str], fixed: Mapping[str, int]) -> Loaded:
+    def load(
+        self, card: Card, launches: Sequence[Launch], names: Sequence[str], fixed: Mapping[str, int]
+    ) -> LoadedLaunches:
         """The code on a card, for calls of these launches with the parameters `names`. UsageError where it was built
         for another card."""
         plan = self.printed.plan
@@ -93,11 +95,11 @@ class CudaKernel(CudaFunction):
 
         always = None if order else calls_of(launches, {})
 
-        def calls(scalars: Sequence[bytes]) -> tuple[Call, ...]:
+        def calls(scalars: Sequence[bytes]) -> tuple[LaunchCall, ...]:
             return calls_of(launches, dict(zip(order, scalars, strict=True))) if always is None else always
 
         try:
-            return Loaded(card, memory_of(plan, self.code), calls, tensors, fixed)
+            return LoadedLaunches(card, memory_of(plan, self.code), calls, tensors, fixed)
         except CudaError as error:
             if error.code != "CUDA_ERROR_NO_BINARY_FOR_GPU":
                 raise
@@ -151,7 +153,7 @@ class _Prepacked(CudaFunction):
     def bound(self) -> Sequence[Argument]:
         return [a for a in self._arguments if a.address is not None]
 
-    def load_on(self, card: Card) -> Loaded:
+    def load_on(self, card: Card) -> LoadedLaunches:
         hint = "pass arrays of that device, or prepack there too"
         raise UsageError(f"the constants of {self.program.name} are on CUDA device {self.ordinal}", hint=hint)
 

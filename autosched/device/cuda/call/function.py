@@ -17,7 +17,7 @@ import numpy as np
 
 from autosched.device.cuda.call.arrays import ALIGNMENT, Argument, in_host, on_card, refuse_overlap, size_of
 from autosched.device.cuda.call.libraries import Library, Quick, Reader, library_of
-from autosched.device.cuda.call.loaded import Loaded
+from autosched.device.cuda.call.loaded import LoadedLaunches
 from autosched.device.cuda.driver import Card
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.arguments import GivenScalar
@@ -53,10 +53,12 @@ class CudaFunction:
         self._free = frozenset(n for n in program.outputs if n not in program.inputs)
         self._lead = next((i for i, n in enumerate(names) if n not in self._free), 0)
         self._libraries: dict[type, Library | None] = {}
-        self._hot: tuple[Callable[[int], int], Callable[[Sequence[Any]], list[Any] | None], int, Loaded] | None = None
+        self._hot: tuple[
+            Callable[[int], int], Callable[[Sequence[Any]], list[Any] | None], int, LoadedLaunches
+        ] | None = None
         """The quick way of the last call that was not quick: its device's. Addresses say which device they are of."""
         self._readers: list[dict[type, Reader]] = [{} for _ in names]
-        self._on: dict[int, Loaded] = {}
+        self._on: dict[int, LoadedLaunches] = {}
         sizes = [size_of(t) for t in self._tensors]
         apart = [(o, i) for o in self._outputs for i in range(len(names)) if i != o]
         self._apart = [(o, i, sizes[o], sizes[i]) for o, i in apart]
@@ -207,7 +209,7 @@ class CudaFunction:
         """Run-time scalars as the launches take them. UsageError for what is no such number."""
         return [passed(given) for passed, given in zip(self._scalars, scalars, strict=True)]
 
-    def load_on(self, card: Card) -> Loaded:
+    def load_on(self, card: Card) -> LoadedLaunches:
         """The code on a card. UsageError where it cannot be there."""
         raise NotImplementedError
 
@@ -219,7 +221,7 @@ class CudaFunction:
         outputs = tuple(values[i] for i in self._outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def _loaded(self, ordinal: int) -> Loaded:
+    def _loaded(self, ordinal: int) -> LoadedLaunches:
         """The code on a device, loaded at the first call there."""
         with self._lock:
             if ordinal not in self._on:

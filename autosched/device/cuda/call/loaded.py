@@ -1,4 +1,5 @@
-"""`Loaded`: a kernel's code and memory on one card, and its launches with their arguments, kept by what they depend on.
+"""`LoadedLaunches`: a kernel's code and memory on one card, and its launches with their arguments, kept by what they
+depend on.
 
 A call finds its launches by the stream, the addresses and the scalars: what was called so before is issued as it is.
 Memory of the kernel's own belongs to a stream, and in a graph that is being recorded to that graph, so that calls on
@@ -13,18 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.job import Call, CudaJob
+from autosched.device.cuda.job import CudaJob, LaunchCall
 from autosched.device.cuda.launcher import Launcher, Template
 
 MOST = 1024
 """Calls whose launches are kept."""
 Key = tuple[Any, ...]
 """The stream, then addresses and scalars' bytes, in the parameters' order."""
-Calls = Callable[[Sequence[bytes]], tuple[Call, ...]]
+Calls = Callable[[Sequence[bytes]], tuple[LaunchCall, ...]]
 """Launches, given the scalars."""
 
 
-class Loaded:
+class LoadedLaunches:
     """`calls` are what a call launches, of `job`'s code, maps and memory. `fixed` are addresses that all calls share:
     constants, and what was prepared of them. CudaError where the card refuses the code.
 
@@ -43,8 +44,8 @@ class Loaded:
         self.direct = card.alone and not self.held
         """Whether whoever asks may run `known` launches one after the other, and call this where one fails."""
         self.issue = card.issue
-        self._templates: dict[Call, Template] = {}
-        self._last: tuple[tuple[Call, ...], tuple[Template, ...]] | None = None
+        self._templates: dict[LaunchCall, Template] = {}
+        self._last: tuple[tuple[LaunchCall, ...], tuple[Template, ...]] | None = None
         self._places: dict[Key, tuple[int, int]] = {}
         self._memory: dict[tuple[int, int], dict[str, int]] = {}
         self._lock = threading.RLock()
@@ -66,7 +67,7 @@ class Loaded:
                 known = self._made(key, place)
             self.issue(known)
 
-    def prepare(self, calls: Sequence[Call], stream: int) -> None:
+    def prepare(self, calls: Sequence[LaunchCall], stream: int) -> None:
         """Launch on the fixed addresses alone, once, and wait."""
         with self.card.current():
             addresses = self.fixed | (self._own((0, stream)) if calls else {})
@@ -94,7 +95,7 @@ class Loaded:
             self.known[key] = made
             return made
 
-    def _template(self, call: Call) -> Template:
+    def _template(self, call: LaunchCall) -> Template:
         found = self._templates.get(call)
         if found is None:
             if len(self._templates) >= MOST:  # calls with ever other scalars

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 
 from autosched.device.cuda.compile.cubins import CubinCache, cubin_key
-from autosched.device.cuda.compile.nvrtc import CompileError, Cubin, compile_cuda
+from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError, compile_cuda
 from autosched.device.cuda.compile.toolkit import Toolkit, toolkit
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.processes.serve import connect
@@ -21,7 +21,7 @@ BUILD_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
-class Source:
+class TranslationUnit:
     """A text with the headers that it includes, for one architecture."""
 
     text: str
@@ -44,7 +44,7 @@ class CudaBuilder:
     ) -> None:
         self.cache, self.newest, self.deadline_s = cache, newest, deadline_s
         self.most = processes or len(os.sched_getaffinity(0))
-        self._begun: dict[str, Future[Cubin | CompileError]] = {}
+        self._begun: dict[str, Future[Cubin | CudaCompileError]] = {}
         self._given_up = False
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(self.most)
@@ -53,14 +53,14 @@ class CudaBuilder:
         for worker in self._workers:
             self._free.put(worker)
 
-    def build(self, source: Source) -> Cubin:
+    def build(self, source: TranslationUnit) -> Cubin:
         """The cubin. CompileError; MissingError where no NVRTC knows the architecture."""
         (made,) = self.build_all([source])
-        if isinstance(made, CompileError):
+        if isinstance(made, CudaCompileError):
             raise made
         return made
 
-    def build_all(self, sources: Sequence[Source]) -> list[Cubin | CompileError]:
+    def build_all(self, sources: Sequence[TranslationUnit]) -> list[Cubin | CudaCompileError]:
         """A cubin, or why there is none, for each, in order; equal sources are compiled once. MissingError as above."""
         begun = [self.begin(s) for s in sources]
         try:
@@ -69,7 +69,7 @@ class CudaBuilder:
             self.give_up(begun)
             raise
 
-    def begin(self, source: Source) -> Future[Cubin | CompileError]:
+    def begin(self, source: TranslationUnit) -> Future[Cubin | CudaCompileError]:
         """Compile beside what was begun before. MissingError where no NVRTC knows the architecture."""
         kit = toolkit(source.arch, self.newest)
         key = cubin_key(source.text, source.headers, source.arch, f"{kit.name} {kit.release}")
@@ -80,7 +80,7 @@ class CudaBuilder:
                 waiting = self._begun[key] = self._pool.submit(self._made, key, source, kit)
             return waiting
 
-    def _made(self, key: str, source: Source, kit: Toolkit) -> Cubin | CompileError:
+    def _made(self, key: str, source: TranslationUnit, kit: Toolkit) -> Cubin | CudaCompileError:
         known = self.cache.get(key) if self.cache is not None else None
         if known is not None:
             return known
@@ -93,7 +93,7 @@ class CudaBuilder:
             self.cache.put(key, made)
         return made
 
-    def give_up(self, begun: Iterable[Future[Cubin | CompileError]]) -> None:
+    def give_up(self, begun: Iterable[Future[Cubin | CudaCompileError]]) -> None:
         """Cancel the compilations `begun` whose results the caller no longer wants."""
         self._given_up = True
         for waiting in begun:
@@ -107,25 +107,25 @@ class CudaBuilder:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = ThreadPoolExecutor(self.most)  # who builds again starts anew
 
-    def _compile(self, worker: WorkerProcess, source: Source, kit: Toolkit) -> Cubin | CompileError:
+    def _compile(self, worker: WorkerProcess, source: TranslationUnit, kit: Toolkit) -> Cubin | CudaCompileError:
         for attempt in (1, 2):
             if self._given_up:
                 break
             try:
                 worker.ensure()
-                answer: Cubin | CompileError = worker.ask(source, kit, deadline_s=self.deadline_s)
+                answer: Cubin | CudaCompileError = worker.ask(source, kit, deadline_s=self.deadline_s)
                 return answer
             except WorkerTimeoutError:
-                return CompileError(f"NVRTC did not finish within {self.deadline_s:g} s")
+                return CudaCompileError(f"NVRTC did not finish within {self.deadline_s:g} s")
             except WorkerDiedError as death:
                 if not (death.outside and attempt == 1):
-                    return CompileError(f"NVRTC ended with {death.reason}: {death.stderr[-300:]}")
+                    return CudaCompileError(f"NVRTC ended with {death.reason}: {death.stderr[-300:]}")
             except RuntimeError as error:
-                return CompileError(f"NVRTC: {error}")
-        return CompileError("NVRTC was given up")
+                return CudaCompileError(f"NVRTC: {error}")
+        return CudaCompileError("NVRTC was given up")
 
 
-def _kept(done: Future[Cubin | CompileError]) -> bool:
+def _kept(done: Future[Cubin | CudaCompileError]) -> bool:
     """Whether it is worth keeping: what failed is tried again."""
     return not done.cancelled() and done.exception() is None and isinstance(done.result(), Cubin)
 
@@ -140,9 +140,9 @@ def main(connection_fd: int, life_fd: int) -> None:
         except (EOFError, OSError):
             return
         try:
-            made: Cubin | CompileError = compile_cuda(source.text, source.arch, source.headers, kit=kit)
-        except CompileError as error:
+            made: Cubin | CudaCompileError = compile_cuda(source.text, source.arch, source.headers, kit=kit)
+        except CudaCompileError as error:
             made = error
         except AutoschedError as error:
-            made = CompileError(error.message)
+            made = CudaCompileError(error.message)
         connection.send(("done", made))

@@ -21,7 +21,7 @@ what they find there comes without the assembler's words: registers, spills and 
 SHOWN_ERRORS = 3
 
 
-class CompileError(AutoschedError):
+class CudaCompileError(AutoschedError):
     """CUDA text that NVRTC refuses; `location` is the first error's line."""
 
 
@@ -109,7 +109,7 @@ def _bytes(library: ctypes.CDLL, what: str, program: ctypes.c_void_p) -> bytes:
 
 def _check(library: ctypes.CDLL, status: int) -> None:
     if status:
-        raise CompileError(f"NVRTC: {_message(library, status)}")
+        raise CudaCompileError(f"NVRTC: {_message(library, status)}")
 
 
 def _message(library: ctypes.CDLL, status: int) -> str:
@@ -117,12 +117,12 @@ def _message(library: ctypes.CDLL, status: int) -> str:
     return said.decode()
 
 
-def _refused(log: str, arch: str, files: Mapping[str, str]) -> CompileError:
+def _refused(log: str, arch: str, files: Mapping[str, str]) -> CudaCompileError:
     """The first errors of a log, with the line that the first is about."""
     errors = [line for line in log.splitlines() if re.search(r"\berror\b|\bfatal\b", line)]
     shown = "; ".join(e.strip() for e in errors[:SHOWN_ERRORS]) or log.strip()
     more = f"; and {len(errors) - SHOWN_ERRORS} more" if len(errors) > SHOWN_ERRORS else ""
-    return CompileError(f"NVRTC refuses it for {arch}: {shown}{more}", location=_place(errors, files))
+    return CudaCompileError(f"NVRTC refuses it for {arch}: {shown}{more}", location=_place(errors, files))
 
 
 def _place(errors: list[str], files: Mapping[str, str]) -> Location | None:

@@ -16,7 +16,7 @@ from autosched.codegen.tree.kernel import For, Kernel, Stmt
 from autosched.device.simulator.engine import TICKS, Code, Recorder, Repeat, Seat, Simulated, Use, simulate
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.walk.facts import Facts, Level, Touch
-from autosched.device.simulator.walk.footprints import Footprints
+from autosched.device.simulator.walk.footprints import TouchFootprints
 from autosched.device.simulator.walk.reuse import Reuse
 from autosched.machine.target import Target
 
@@ -136,7 +136,7 @@ def _levels(kernel: Kernel, found: Facts, target: Target, threads: float) -> dic
     """For each level beyond the first cache: bytes that come from it in all, the seconds that takes, and whether all
     threads share it."""
     caches = [m for m in target.memories if m.name.startswith("L")]
-    prints = Footprints(kernel.buffers, caches[0].line_bytes if caches else 64)
+    prints = TouchFootprints(kernel.buffers, caches[0].line_bytes if caches else 64)
     touches = found.touches
     reuse = Reuse(touches, prints)
     levels: dict[str, tuple[float, float, bool]] = {}

@@ -12,8 +12,8 @@ from math import ceil
 from autosched.codegen.tree.kernel import WORKERS
 from autosched.device.simulator.engine import TICKS, Code, Give, Meet, Repeat, Take, Use
 from autosched.device.simulator.gpu.gpu_costs import ALU_LATENCY, QUARTERS, Cost, Costs, rate, speed
-from autosched.device.simulator.gpu.gpu_launch import Launch
-from autosched.device.simulator.walk.script import Loop, Node, Straight
+from autosched.device.simulator.gpu.gpu_launch import GridLaunch
+from autosched.device.simulator.walk.script import Node, ScriptLoop, Straight
 from autosched.device.simulator.walk.walk import ASYNC
 from autosched.machine.target import Target
 
@@ -43,9 +43,9 @@ class Ahead:
     """Copies into shared memory that run ahead: the nodes that start them, how many may be under way, and the loop over
     slices whose trips wait for them (`slices` of them in a block)."""
 
-    nodes: tuple[Loop, ...]
+    nodes: tuple[ScriptLoop, ...]
     stages: int
-    loop: Loop
+    loop: ScriptLoop
     slices: int
 
 
@@ -54,12 +54,12 @@ def ahead_of(tree: list[Node]) -> Ahead | None:
     nodes = [n for n in _loops(tree) if n.level.kind == ASYNC and _fills(n)]
     if not nodes:
         return None
-    best: tuple[Loop, int] | None = None
+    best: tuple[ScriptLoop, int] | None = None
 
     def look(body: list[Node], trips: int) -> None:
         nonlocal best
         for node in body:
-            if isinstance(node, Loop) and node.level.kind != ASYNC and node.level.kind not in WORKERS:
+            if isinstance(node, ScriptLoop) and node.level.kind != ASYNC and node.level.kind not in WORKERS:
                 block = node.level.kind.startswith("block.")
                 count = trips if block else trips * max(1, round(node.level.trips))
                 if not block and _issues(node):
@@ -70,26 +70,26 @@ def ahead_of(tree: list[Node]) -> Ahead | None:
     return Ahead(tuple(nodes), max(n.level.step for n in nodes), *best) if best else None
 
 
-def _loops(body: list[Node]) -> Iterator[Loop]:
+def _loops(body: list[Node]) -> Iterator[ScriptLoop]:
     for node in body:
-        if isinstance(node, Loop):
+        if isinstance(node, ScriptLoop):
             yield node
             yield from _loops(node.body)
 
 
 def _straights(body: list[Node]) -> Iterator[Straight]:
     for node in body:
-        if isinstance(node, Loop):
+        if isinstance(node, ScriptLoop):
             yield from _straights(node.body)
         else:
             yield node
 
 
-def _issues(node: Loop) -> bool:
+def _issues(node: ScriptLoop) -> bool:
     return any(run.issues for run in _straights(node.body))
 
 
-def _fills(node: Loop) -> bool:
+def _fills(node: ScriptLoop) -> bool:
     return any(run.fills for run in _straights(node.body))
 
 
@@ -109,7 +109,7 @@ class Emit:
     def __init__(
         self,
         costs: Costs,
-        grid: Launch,
+        grid: GridLaunch,
         target: Target,
         shares: Shares,
         workers: int,
@@ -155,22 +155,22 @@ class Emit:
             match node:
                 case Straight():
                     found += self.straight(self.costs.of(node), trips, 1.0)
-                case Loop(level) if self.ahead is not None and node in self.ahead.nodes:
+                case ScriptLoop(level) if self.ahead is not None and node in self.ahead.nodes:
                     if level.number not in self.costs.found.apart:
                         found += self.start(node, trips)
-                case Loop(level, body) if level.kind in WORKERS:
+                case ScriptLoop(level, body) if level.kind in WORKERS:
                     if level.barrier:
                         others = level.trips - 1 if level.kind == "cluster" else 0.0
                         wait = SYNC_CYCLES + CLUSTER_CYCLES * others
                         found.append(Meet(0, self.workers, tick(wait)))
                     found += self.body(body, trips)
-                case Loop(level, body) if level.kind.startswith("block."):
+                case ScriptLoop(level, body) if level.kind.startswith("block."):
                     found += self.body(body, trips)
-                case Loop(level, body):
+                case ScriptLoop(level, body):
                     found += self.loop(max(1, round(level.trips)), body, trips)
         return found
 
-    def start(self, node: Loop, trips: float) -> list[Code]:
+    def start(self, node: ScriptLoop, trips: float) -> list[Code]:
         """What a worker does to start copies that run ahead: all instructions of copies by threads, or boxes."""
         cost = Cost()
         for run in _straights([node]):

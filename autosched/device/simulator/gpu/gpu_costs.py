@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from autosched.codegen.tree.kernel import WORKERS, Kernel
-from autosched.device.simulator.gpu.gpu_launch import Launch
+from autosched.device.simulator.gpu.gpu_launch import GridLaunch
 from autosched.device.simulator.gpu.warp_accesses import LINE, SECTOR, address_instructions, fetched, wavefronts
 from autosched.device.simulator.walk.facts import Facts, Fetch, Level, Touch
-from autosched.device.simulator.walk.footprints import Footprints, Way
+from autosched.device.simulator.walk.footprints import TouchFootprints, Way
 from autosched.device.simulator.walk.reuse import Reuse
 from autosched.device.simulator.walk.script import Straight
 from autosched.device.simulator.walk.walk import ASYNC
@@ -82,9 +82,9 @@ class Cost:
 class Costs:
     """Costs of one grid's straight runs. `passed` are the bytes that each access moves past L1, in all."""
 
-    def __init__(self, kernel: Kernel, found: Facts, grid: Launch, target: Target) -> None:
+    def __init__(self, kernel: Kernel, found: Facts, grid: GridLaunch, target: Target) -> None:
         self.found, self.grid, self.target = found, grid, target
-        self.prints = Footprints(kernel.buffers, SECTOR)
+        self.prints = TouchFootprints(kernel.buffers, SECTOR)
         core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else 2**17
         free = max(8192.0, core / grid.at_once - grid.shared_bytes)
         self.buffers = kernel.buffers
@@ -213,7 +213,7 @@ def workers_innermost(path: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def dram_bytes(
-    found: Facts, prints: Footprints, grid: Launch, target: Target, kept: frozenset[str] = frozenset()
+    found: Facts, prints: TouchFootprints, grid: GridLaunch, target: Target, kept: frozenset[str] = frozenset()
 ) -> tuple[float, float]:
     """Bytes read from DRAM into L2, everything once where it fits L2, else once for each wave of blocks side by side;
     and bytes written. L2 has the buffers `kept`."""
@@ -242,7 +242,7 @@ def dram_bytes(
     return (read if read <= capacity else max(read, waves * sum(each.values()))), written
 
 
-def left_behind(found: Facts, prints: Footprints, target: Target) -> frozenset[str]:
+def left_behind(found: Facts, prints: TouchFootprints, target: Target) -> frozenset[str]:
     """The buffers that a grid wrote and the next one finds in L2, where there is room for them. Each half of L2 holds
     what its own cores ask for (A100 and H100 whitepapers), so what cores of both wrote and read takes up twice its
     bytes."""

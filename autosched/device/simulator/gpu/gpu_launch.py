@@ -20,7 +20,7 @@ class RefusedError(AutoschedError):
 
 
 @dataclass(frozen=True)
-class Launch:
+class GridLaunch:
     """One grid. `blocks` are its block loops, slowest first; `count` are its blocks, those of clusters one by one;
     `workers` is how many run side by side in a block; `spilled` registers of a thread do not fit."""
 
@@ -34,7 +34,7 @@ class Launch:
     at_once: int
 
 
-def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
+def launch(kernel: Kernel, found: Facts, target: Target) -> GridLaunch:
     """The grid of one top-level statement, its block's resources, and how many blocks a core holds."""
     limits = target.limits
     lanes = limits["warp_threads"]
@@ -74,7 +74,7 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> Launch:
         on_core = target.memory("shared").bytes
         fits.append(int(on_core // (shared + limits.get("shared_bytes_reserved_per_block", 0))))
     number = prod((p.trips for p in blocks), start=cluster)
-    return Launch(blocks, number, workers, count, registers, spilled, shared, max(1, min(fits)))
+    return GridLaunch(blocks, number, workers, count, registers, spilled, shared, max(1, min(fits)))
 
 
 def _within(value: float, limit: int | None, what: str) -> None:

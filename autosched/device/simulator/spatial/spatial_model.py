@@ -24,7 +24,7 @@ from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.spatial.host_model import play_host
 from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Resource
 from autosched.device.simulator.walk.facts import Facts, Touch
-from autosched.device.simulator.walk.script import Loop, Node, Straight, script
+from autosched.device.simulator.walk.script import Node, ScriptLoop, Straight, script
 from autosched.device.simulator.walk.walk import turns_of
 from autosched.machine.target import Memory, Target
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits, Copying
@@ -253,7 +253,7 @@ class _Emit:
 
     def job(self, job: _Job, trips: float, gives: dict[str, tuple[int, ...]]) -> dict[str, list[Code]]:
         """Code of each queue for one job; `gives` are the semaphores to raise when it is done."""
-        if not (isinstance(job.node, Loop) and len(job.queues) > 1):
+        if not (isinstance(job.node, ScriptLoop) and len(job.queues) > 1):
             return {q: [self.use(q, a, trips, gives[q])] for q, a in job.queues.items()}
         count = max(1, round(job.node.level.trips))
         made: dict[str, list[Code]] = {}

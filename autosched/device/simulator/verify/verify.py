@@ -16,7 +16,7 @@ from autosched.device.correctness.compare import Difference, compare
 from autosched.device.correctness.oracle import Oracle, compute
 from autosched.device.correctness.special import assumed_finite, special
 from autosched.device.correctness.tolerance import slack, widened
-from autosched.device.correctness.violations import Violation, assuming, violations
+from autosched.device.correctness.violations import ViolatingData, assuming, violations
 from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
 from autosched.ir.nodes import Assume
@@ -29,7 +29,7 @@ MOST_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Verdict:
+class KernelVerdict:
     """`by` says what the kernel was checked against; `difference` is None where nothing was run."""
 
     by: str
@@ -71,11 +71,11 @@ class Verifier:
         self._wider: dict[tuple[int, float], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
-    def whole(self, kernel: Kernel, plan: Plan) -> Verdict:
+    def whole(self, kernel: Kernel, plan: Plan) -> KernelVerdict:
         """The kernel itself, against the oracle; also where the data break what it checks."""
-        return Verdict(self.runner.name, self._checked(kernel, kernel.program, plan, slack(plan), self._given))
+        return KernelVerdict(self.runner.name, self._checked(kernel, kernel.program, plan, slack(plan), self._given))
 
-    def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> Verdict:
+    def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> KernelVerdict:
         """A smaller kernel of the same plan and schedule, as large as the runner can run quickly."""
         for most, small in self._small(plan, threads):
             if elements(small.program) > MOST_ELEMENTS:
@@ -89,8 +89,8 @@ class Verifier:
                 continue
             difference = self._checked(kernel, small.program, small, slack(plan))
             but = f" (where {', '.join(changed)})" if changed else ""
-            return Verdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
-        return Verdict(UNVERIFIED.format(self.runner.name))
+            return KernelVerdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
+        return KernelVerdict(UNVERIFIED.format(self.runner.name))
 
     def _checked(
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
@@ -136,7 +136,7 @@ class Verifier:
             self._wider[key] = program, widened(given, program, self.seed, slack)
         return self._wider[key][1]
 
-    def _refused(self, violation: Violation, slack: float) -> Oracle:
+    def _refused(self, violation: ViolatingData, slack: float) -> Oracle:
         """The oracle on data that break a check, kept by the program's identity."""
         key = id(violation.program), violation.tensor, violation.past, violation.others, slack
         if key not in self._violated:

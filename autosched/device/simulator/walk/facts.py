@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from autosched.codegen.analysis.access import Access as Pattern
+from autosched.codegen.analysis.access import LaneAccess as Pattern
 from autosched.codegen.tree.kernel import Lane
 from autosched.logic import Int
 from autosched.tensorize.intrinsic import Intrinsic

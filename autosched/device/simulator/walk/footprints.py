@@ -41,7 +41,7 @@ class Way:
         return found
 
 
-class Footprints:
+class TouchFootprints:
     """Bytes that touches cover, in lines of `line` bytes."""
 
     def __init__(self, buffers: dict[str, Buffer], line: int) -> None:

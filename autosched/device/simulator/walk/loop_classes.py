@@ -50,7 +50,7 @@ def _collect(stmt: Stmt, found: dict[int, tuple[Question, ...]]) -> list[Questio
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LoopClasses:
     """Classes of places: `runs` of each in all, and where each loop around stands in it, one of its places being there
     for all. Numbers in place of arrays are the same in every class."""
 
@@ -74,18 +74,18 @@ class Places:
         found = self.values[var]
         return found if isinstance(found, int) else self.where_most()[var]
 
-    def fixed(self, var: str) -> Places:
+    def fixed(self, var: str) -> LoopClasses:
         """Inside a loop of one trip, whose variable is 0."""
-        return Places(self.runs, {**self.values, var: 0})
+        return LoopClasses(self.runs, {**self.values, var: 0})
 
-    def where(self, condition: Bool) -> Places | None:
+    def where(self, condition: Bool) -> LoopClasses | None:
         """Only where the condition holds; None where it never does."""
         kept = evaluate(condition, self.values)
         if not isinstance(kept, np.ndarray):
             return self if kept else None
         return self._only(np.asarray(kept, np.bool_)) if kept.any() else None
 
-    def inside(self, loop: For, asked: Sequence[Question], depth: int) -> Places | None:
+    def inside(self, loop: For, asked: Sequence[Question], depth: int) -> LoopClasses | None:
         """Inside a loop that so many others are around; `asked` are the questions that read it. None where it has no
         trips."""
         lower, upper = evaluate(loop.lower, self.values), evaluate(loop.upper, self.values)
@@ -97,14 +97,14 @@ class Places:
             kept = self._only(trips > 0)
             return kept.inside(loop, asked, depth) if (trips > 0).any() else None
         if not asked or (not isinstance(trips, np.ndarray) and trips == 1):
-            return Places(self.runs * trips, {**self.values, loop.var: lower + trips // 2 * loop.step})
+            return LoopClasses(self.runs * trips, {**self.values, loop.var: lower + trips // 2 * loop.step})
         size = len(self.runs) if isinstance(self.runs, np.ndarray) else 1
         each = np.broadcast_to(np.asarray(trips, np.int64), (size,))
         low = np.broadcast_to(np.asarray(lower, np.int64), (size,))
         found = self._classes(loop, each, low, asked) if int(each.sum()) <= LOOKED_AT else None
         return self._sampled(loop, each, low, depth) if found is None else found
 
-    def _classes(self, loop: For, trips: Ints, lower: Ints, asked: Sequence[Question]) -> Places | None:
+    def _classes(self, loop: For, trips: Ints, lower: Ints, asked: Sequence[Question]) -> LoopClasses | None:
         """Every value of the loop, those that are answered alike as one class; None where there are more than MOST."""
         from_class = np.repeat(np.arange(len(trips)), trips)
         nth = np.arange(len(from_class)) - np.repeat(np.cumsum(trips) - trips, trips)
@@ -120,23 +120,23 @@ class Places:
         if len(count) > MOST:
             return None
         middle = np.argsort(key, kind="stable")[np.cumsum(count) - count + count // 2]
-        taken = Places(every.runs, known)._taken(middle)
-        return Places(np.asarray(taken.runs * count, np.float64), taken.values)
+        taken = LoopClasses(every.runs, known)._taken(middle)
+        return LoopClasses(np.asarray(taken.runs * count, np.float64), taken.values)
 
-    def _sampled(self, loop: For, trips: Ints, lower: Ints, depth: int) -> Places:
+    def _sampled(self, loop: For, trips: Ints, lower: Ints, depth: int) -> LoopClasses:
         """One value of the loop for each of SAMPLES places and more."""
         copies = -(-SAMPLES // len(trips))
         several = np.tile(np.arange(len(trips)), copies)
         taken = self._taken(several)
         place = lower[several] + np.floor(_shares(depth, len(several)) * trips[several]).astype(np.int64) * loop.step
-        return Places(taken.runs * trips[several] / copies, {**taken.values, loop.var: place})
+        return LoopClasses(taken.runs * trips[several] / copies, {**taken.values, loop.var: place})
 
-    def _taken(self, which: Ints) -> Places:
+    def _taken(self, which: Ints) -> LoopClasses:
         """The classes with these numbers, in this order, each as often as it is named."""
         runs = self.runs[which] if isinstance(self.runs, np.ndarray) else np.full(len(which), self.runs)
-        return Places(runs, {n: v[which] if isinstance(v, np.ndarray) else v for n, v in self.values.items()})
+        return LoopClasses(runs, {n: v[which] if isinstance(v, np.ndarray) else v for n, v in self.values.items()})
 
-    def _only(self, kept: npt.NDArray[np.bool_]) -> Places:
+    def _only(self, kept: npt.NDArray[np.bool_]) -> LoopClasses:
         return self if kept.all() else self._taken(np.flatnonzero(kept))
 
 

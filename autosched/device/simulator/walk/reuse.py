@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from autosched.device.simulator.walk.facts import Level, Touch
-from autosched.device.simulator.walk.footprints import Footprints, Way
+from autosched.device.simulator.walk.footprints import TouchFootprints, Way
 from autosched.logic import Int, free_vars
 
 Order = Callable[[tuple[Level, ...]], Sequence[Level]]
@@ -20,7 +20,7 @@ class Reuse:
     first `skip` of them never share anything, as blocks on different cores."""
 
     def __init__(
-        self, touches: Sequence[Touch], prints: Footprints, order: Order = lambda path: path, skip: int = 0
+        self, touches: Sequence[Touch], prints: TouchFootprints, order: Order = lambda path: path, skip: int = 0
     ) -> None:
         self.touches, self.prints, self.skip = touches, prints, skip
         known: dict[int, Way] = {}  # by the path's identity: accesses of one statement share theirs
@@ -73,7 +73,9 @@ def _runs(path: Sequence[Level], depth: int) -> float:
     return total
 
 
-def _bodies(touches: Sequence[Touch], ways: Sequence[Way], prints: Footprints) -> dict[tuple[int, ...], list[float]]:
+def _bodies(
+    touches: Sequence[Touch], ways: Sequence[Way], prints: TouchFootprints
+) -> dict[tuple[int, ...], list[float]]:
     """For each way, by its numbers: the bytes of all buffers that the body of each of its loops touches, with all of
     the text as the first."""
     found: dict[tuple[int, ...], dict[str, dict[int, float]]] = {}

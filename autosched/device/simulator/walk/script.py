@@ -24,12 +24,12 @@ class Straight:
 
 
 @dataclass(eq=False)
-class Loop:
+class ScriptLoop:
     level: Level
     body: list[Node] = field(default_factory=list)
 
 
-Node: TypeAlias = Loop | Straight
+Node: TypeAlias = ScriptLoop | Straight
 
 
 def script(found: Facts) -> list[Node]:
@@ -64,8 +64,8 @@ def _at(body: list[Node], path: tuple[Level, ...]) -> Straight:
     """The straight run that comes last inside these loops, a new one where another loop stands between."""
     for level in path:
         last = body[-1] if body else None
-        if not (isinstance(last, Loop) and last.level.number == level.number):
-            last = Loop(level)
+        if not (isinstance(last, ScriptLoop) and last.level.number == level.number):
+            last = ScriptLoop(level)
             body.append(last)
         body = last.body
     if not (body and isinstance(body[-1], Straight)):

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from autosched.codegen.analysis.access import Access as Pattern
+from autosched.codegen.analysis.access import LaneAccess as Pattern
 from autosched.codegen.analysis.access import classify
 from autosched.codegen.analysis.barriers import Path as Place
 from autosched.codegen.analysis.barriers import Phases
@@ -40,7 +40,7 @@ from autosched.codegen.tree.kernel import (
 )
 from autosched.codegen.tree.kernel import statements as all_statements
 from autosched.device.simulator.walk.facts import Facts, Fetch, Issue, Level, Stop, Touch, Work
-from autosched.device.simulator.walk.loop_classes import Places, questions
+from autosched.device.simulator.walk.loop_classes import LoopClasses, questions
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, reads, walk
 from autosched.logic import TRUE, And, Binary, Const, Int, free_vars
 from autosched.machine.rate_names import FUNCTIONS
@@ -54,7 +54,7 @@ MEMORY = ("global", "workspace", "packed", "shared", "local")
 def facts(kernel: Kernel, stmt: Stmt) -> Facts:
     """What one top-level statement of the kernel's main function does."""
     walker = _Walker(kernel, stmt)
-    walker.visit((stmt,), (), Places())
+    walker.visit((stmt,), (), LoopClasses())
     statements = sum(t.runs for t in walker.stores) + sum(i.runs for i in walker.issues)
     names = frozenset(walker.buffers)
     lists = tuple(walker.touches), tuple(walker.issues), tuple(walker.works)
@@ -86,7 +86,7 @@ class _Walker:
     def beside(self) -> tuple[tuple[Fetch, ...], tuple[Stop, ...], frozenset[int]]:
         return tuple(self.fetches), tuple(self.stops), frozenset(self.apart)
 
-    def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], at: Places, where: Place = ()) -> None:
+    def visit(self, body: tuple[Stmt, ...], path: tuple[Level, ...], at: LoopClasses, where: Place = ()) -> None:
         """`at` is where the loops around stand, and how often; `where` the body stands, as `Phases` says it."""
         if most := at.where_most():  # loops stand where the body runs most
             path = tuple([level.standing(most.get(level.var, level.value)) for level in path])
@@ -150,7 +150,7 @@ class _Walker:
                 case Configure() | Comment():
                     pass
 
-    def _loop(self, loop: For, path: tuple[Level, ...], at: Places, where: Place) -> None:
+    def _loop(self, loop: For, path: tuple[Level, ...], at: LoopClasses, where: Place) -> None:
         inside = at.inside(loop, self.asked.get(id(loop), ()), len(path))
         if inside is None:
             return

@@ -11,7 +11,7 @@ from support.compiled.llvm_kernels import F32, Kernel, intrinsic_dot, kernel, ma
 
 from autosched.codegen.call.callable import CompiledKernel, aligned
 from autosched.codegen.llvm.machine.compile import assembly, compile_object
-from autosched.codegen.llvm.machine.errors import CompileError
+from autosched.codegen.llvm.machine.errors import LlvmCompileError
 from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane
@@ -22,11 +22,11 @@ from autosched.logic import Const, Var
 
 
 def test_messages_of_llvm_reach_the_caller() -> None:
-    with pytest.raises(CompileError, match="expected type"):
+    with pytest.raises(LlvmCompileError, match="expected type"):
         compile_object("define void @f( { ret void }")
-    with pytest.raises(CompileError, match="no function 'g'"):
+    with pytest.raises(LlvmCompileError, match="no function 'g'"):
         load("define void @f() { ret void }").address("g")
-    with pytest.raises(CompileError, match="cannot load"):
+    with pytest.raises(LlvmCompileError, match="cannot load"):
         load(b"not an object")
 
 

@@ -12,8 +12,8 @@ from autosched.device.simulator.engine import (
     Give,
     Meet,
     Repeat,
+    ServiceSpan,
     Simulated,
-    Span,
     Take,
     TooManyEventsError,
     Use,
@@ -108,9 +108,9 @@ def test_a_million_trips_take_few_events() -> None:
 
 
 def test_spans_of_a_server_do_not_overlap_and_a_recorder_may_have_enough() -> None:
-    spans: list[Span] = []
+    spans: list[ServiceSpan] = []
 
-    def record(span: Span) -> bool:
+    def record(span: ServiceSpan) -> bool:
         spans.append(span)
         return len(spans) < 50
 

@@ -28,7 +28,7 @@ from autosched.device.simulator.gpu.gpu_costs import accesses, workers_innermost
 from autosched.device.simulator.gpu.gpu_launch import launch
 from autosched.device.simulator.walk import loop_classes as places
 from autosched.device.simulator.walk.facts import Facts
-from autosched.device.simulator.walk.footprints import Footprints
+from autosched.device.simulator.walk.footprints import TouchFootprints
 from autosched.device.simulator.walk.reuse import Reuse
 from autosched.device.simulator.walk.walk import facts
 from autosched.ir import parse
@@ -181,7 +181,7 @@ def test_bytes_are_those_of_a_cache(order: str, capacity: int) -> None:
     plan = literal_plan(parse(text), AVX512)
     kernel = lower(plan, plan.space.schedule(0))
     found = facts(kernel, kernel.main.body[0])
-    said = sum(Reuse(found.touches, Footprints(kernel.buffers, 64)).moved(capacity).values())
+    said = sum(Reuse(found.touches, TouchFootprints(kernel.buffers, 64)).moved(capacity).values())
     real = fetched(kernel, capacity, 64)
     assert real / 2.5 <= said <= real * 2.5, (said, real)
 
@@ -195,7 +195,7 @@ def test_bytes_of_tiled_kernels_are_those_of_a_cache(capacity: int) -> None:
         said = 0.0
         for stmt in kernel.main.body:
             found = facts(kernel, stmt)
-            said += sum(Reuse(found.touches, Footprints(kernel.buffers, 64)).moved(capacity).values())
+            said += sum(Reuse(found.touches, TouchFootprints(kernel.buffers, 64)).moved(capacity).values())
         # Right at the size of a working set a model may fall on either side of the cliff.
         most, least = fetched(kernel, capacity / 2, 64), fetched(kernel, capacity * 2, 64)
         assert least / 2.2 <= said <= most * 2.2, (said, least, most, plan.space.schedule(int(row)))
@@ -235,7 +235,7 @@ def test_workers_share_what_they_read_side_by_side() -> None:
     for name, (kernel, found) in (("one", one), ("wide", wide)):
         grid = launch(kernel, found, H200)
         touches = [t for t in found.touches if t.buffer == "A"]
-        past = Reuse(touches, Footprints(kernel.buffers, 32), workers_innermost, len(grid.blocks)).moved(65536)
+        past = Reuse(touches, TouchFootprints(kernel.buffers, 32), workers_innermost, len(grid.blocks)).moved(65536)
         bytes_of[name] = sum(past.values())
     assert bytes_of["wide"] == pytest.approx(bytes_of["one"] / 8, rel=0.01)
 
