@@ -25,7 +25,7 @@ COMMANDS = {
     "targets": "targets",
     "doctor": "doctor",
 }
-"""Command to the file beside this one that holds it, in the order of `--help`."""
+"""Command to the file of `autosched.cli.commands` that holds it, in the order of `--help`."""
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
@@ -46,7 +46,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         callback=autosched,
     )
     for name in names:
-        module = import_module(f"autosched.cli.{COMMANDS[name]}")
+        module = import_module(f"autosched.cli.commands.{COMMANDS[name]}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:

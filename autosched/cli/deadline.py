@@ -59,8 +59,9 @@ class Outside:
 
     def _answered(self) -> int:
         """Say what there is; the exit status."""
-        tuning, so_far = self.deadline.tuning, self.deadline.so_far
-        result = so_far() if tuning is not None and so_far is not None else None
+        tuning: Tuning | None = self.deadline.tuning
+        so_far = self.deadline.so_far
+        result: Result | None = so_far() if tuning is not None and so_far is not None else None
         if tuning is None or result is None or result.best is None:
             complain(str(self.deadline.failed()))
             return 1

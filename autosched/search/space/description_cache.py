@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features
-
-if TYPE_CHECKING:
-    from autosched.search.space.space import Rows
+from autosched.search.space.rows import Rows
 
 Described = tuple[Features, npt.NDArray[np.float32]]
 FEW = 256
@@ -34,7 +31,7 @@ class _Block:
     said: Described
 
 
-class Remembered:
+class DescriptionCache:
     """The last RECENT answers, and the longest one, which is the pool that a strategy returns to."""
 
     def __init__(self) -> None:

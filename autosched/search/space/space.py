@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
-from autosched.search.space.description_cache import Remembered
+from autosched.search.space.description_cache import DescriptionCache
 from autosched.search.space.kept import Kept
 from autosched.search.space.plan_rows import LIMIT, Entry
 from autosched.search.space.rows import Ids, Rows, Seconds, in_order, slowest_of
@@ -89,7 +89,7 @@ class SearchSpace:
         self._scores: dict[int, Scores] = {}
         self._unlisted: dict[int, Unlisted] = {}
         self._alike = Alike()
-        self._remembered = Remembered()
+        self._remembered = DescriptionCache()
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:

@@ -13,13 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autosched.errors import NoScheduleError, UsageError
-
-if TYPE_CHECKING:
-    from autosched.search.tuning.loop import Result
-    from autosched.search.tuning.tune import Tuning
 
 AGAIN_S = 0.5
 """Seconds until the alarm comes again where somebody caught the first, or it came where Python drops exceptions."""
@@ -44,7 +40,7 @@ class Deadline:
     `began` is when they began, by `clock`, if not now. UsageError for no time at all.
 
     `doing` says, for people, what the time is spent on; `clock` gives seconds. `tuning` and `so_far` are what a thread
-    that outlives a stuck one can answer with: the run's parts, and what it found, once there are any.
+    that outlives a stuck one can answer with: the run's `Tuning` and its `Result`, classes that stand above this one.
     """
 
     def __init__(
@@ -55,8 +51,8 @@ class Deadline:
         self.seconds, self.clock = seconds, clock
         self.end = None if seconds is None else (clock() if began is None else began) + seconds
         self.doing = "reading the program"
-        self.tuning: Tuning | None = None
-        self.so_far: Callable[[], Result] | None = None
+        self.tuning: Any = None
+        self.so_far: Callable[[], Any] | None = None
         self._before: Callable[[int, FrameType | None], Any] | int | None = None
         self._left_before = (0.0, 0.0)
         self._armed = False

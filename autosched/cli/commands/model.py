@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from autosched.cli import inputs, options
-from autosched.cli.compare import PICTURES
+from autosched.cli.commands.compare import PICTURES
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.warm import warm_from
 from autosched.costmodel.accuracy.importance import importance

@@ -9,7 +9,7 @@ import typer
 
 from autosched import api
 from autosched.cli import options
-from autosched.cli.compare import Line, can_write, write
+from autosched.cli.commands.compare import Line, can_write, write
 from autosched.cli.output import answer, answer_json
 from autosched.errors import UsageError
 from autosched.report.exchange import as_json
