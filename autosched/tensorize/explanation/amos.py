@@ -30,7 +30,7 @@ RULES = ("superset", "amos")
 
 
 @dataclass(frozen=True)
-class Rule:
+class AmosRule:
     """The rule for one stage, intrinsic and assignment of roles (those as written)."""
 
     roles: dict[str, Read]
@@ -49,7 +49,7 @@ class Rule:
         return [(x, y) for x, fused in axes.items() for y in (fused or ("",)) if (x, y) not in covered]
 
 
-def rule_of(facts: StageFacts, intrinsic: Intrinsic, update: Update, tile: Tile, roles: dict[str, Read]) -> Rule:
+def rule_of(facts: StageFacts, intrinsic: Intrinsic, update: Update, tile: Tile, roles: dict[str, Read]) -> AmosRule:
     """The base points under `roles`; none where the intrinsic's own indices are compound."""
     pairs = [(o, roles[o.tensor]) for o in update.operands] + [(update.target, facts.update.target)]
     wanted: list[tuple[list[str], list[_Dimension]]] = []
@@ -57,7 +57,7 @@ def rule_of(facts: StageFacts, intrinsic: Intrinsic, update: Update, tile: Tile,
         broadcast = intrinsic.operands[operand.tensor].broadcast
         names = [p.name for p in operand.index if isinstance(p, Var) and p.name in tile.extents]
         if any(not isinstance(p, Var | Const) for p in operand.index):
-            return Rule(roles, ())
+            return AmosRule(roles, ())
         wanted.append((sorted(x for x in names if x not in broadcast), [_dimension(p) for p in read.index]))
     kinds = {x: [y for y in facts.extents if (x in tile.spatial) == (y in facts.spatial)] for x in tile.extents}
     points = []
@@ -67,7 +67,7 @@ def rule_of(facts: StageFacts, intrinsic: Intrinsic, update: Update, tile: Tile,
         placed = dict(zip(choice, kinds, strict=True))
         if all(_matched(dims, placed) == names for names, dims in wanted):
             points.append({x: y for y, x in placed.items()})
-    return Rule(roles, tuple(points))
+    return AmosRule(roles, tuple(points))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _matched(dimensions: list[_Dimension], placed: dict[str, str]) -> list[str] 
     return sorted(found)
 
 
-def compared(rule: Rule, tile: Tile, mappings: Iterable[Mapping]) -> tuple[str, ...]:
+def compared(rule: AmosRule, tile: Tile, mappings: Iterable[Mapping]) -> tuple[str, ...]:
     """How many of the mappings the rule keeps; how many it rejects, the first of each kind, and why those are right
     all the same.
 
@@ -118,7 +118,7 @@ def compared(rule: Rule, tile: Tile, mappings: Iterable[Mapping]) -> tuple[str, 
     return tuple(lines)
 
 
-def _why_not(rule: Rule, tile: Tile, mapping: Mapping) -> str | None:
+def _why_not(rule: AmosRule, tile: Tile, mapping: Mapping) -> str | None:
     roles = {o: r for o, r in mapping.operands.items() if o in rule.roles}
     candidate: Candidate = Assignment(mapping.axes, mapping.outer), roles
     if any(rule.accepts(*image) for image in images(tile, candidate)):

@@ -168,7 +168,7 @@ def _decide(
     tile = tile_of(update)
     if rule == "amos":
         tile = amos.without_symmetries(tile)
-    published: amos.Rule | None = None
+    published: amos.AmosRule | None = None
     reasons: list[Reason] = []
     notes: list[str] = []
     groups: list[tuple[dict[str, Read], Roles, Assignments]] = []
