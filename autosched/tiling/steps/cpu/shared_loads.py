@@ -7,6 +7,7 @@ registers that vary with the window (the weights) stay.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -111,67 +112,65 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
     windows = offered(nest, target)
     if not windows or nest.depth is None:
         return Step("shared loads")
-    loads = Var(names("loads"))
+    loads, accumulators = Var(names("loads")), names.var("accumulators")
     wide = {o.name: registers_of(nest, o, target) for o in nest.intrinsic.operands.values()}
     registers: Int = names.var("registers")
-    body: Int = names.var("accumulators")
-    packed: list[Bool] = []
+    body: Int = accumulators
     for k, found in windows.items():
-        live = names.var("accumulators") * wide[nest.intrinsic.accumulator.name]
-        for o in nest.intrinsic.inputs:
-            live = live + found.live(nest, o.name, names) * wide[o.name]
-        registers = where(loads.eq(k), live, registers)
-        body = where(loads.eq(k), names.var("accumulators") * found.steps, body)
-        panel = Var(names.pack(found.operand)).is_in(PANELS)
-        packed.append(loads.ne(k) | ~panel)
-    sliding: list[Bool] = []
+        registers = where(loads.eq(k), _live_registers(nest, found, wide, names), registers)
+        body = where(loads.eq(k), accumulators * found.steps, body)
+    packed = all_of(*(loads.ne(k) | ~_in_panel(found, names) for k, found in windows.items()))
     derived: dict[str, Int] = {}
+    merged_fits: list[Rule] = []
     if EACH + 1 in windows:  # the depth alone
         found, merged = windows[EACH + 1], names("merged_registers")
-        derived[merged] = names.var("accumulators") * wide[nest.intrinsic.accumulator.name]
-        for o in nest.intrinsic.inputs:
-            streams = o.name == found.operand
-            held = found.sliding(nest, names) if streams else held_tiles(nest, tiled_axes(nest), o.name, names)
-            derived[merged] = derived[merged] + held * wide[o.name]
-        panel = Var(names.pack(found.operand)).is_in(PANELS)
-        alone = all_of(loads.eq(EACH), Var(names("unroll")) > 1, ~panel)
-        sliding.append(alone.implies(Var(merged) <= limit))
+        derived[merged] = _merged_registers(nest, found, wide, names)
+        alone = all_of(loads.eq(EACH), Var(names("unroll")) > 1, ~_in_panel(found, names))
+        sentence = f"{{{merged}}} vector registers > {limit}, with loads that steps share"
+        merged_fits.append(Rule(merged, alone.implies(Var(merged) <= limit), sentence))
     shared = loads > EACH
     cut = nest.blocked_reduction or nest.depth
     uncut = loads.is_in(k for k, found in windows.items() if cut in found.axes)
-    derived |= {names("shared_registers"): registers, names("whole_body"): body}
+    shared_registers, whole_body = names("shared_registers"), names("whole_body")
+    derived |= {shared_registers: registers, whole_body: body}
+    labels = ("each", *(" ".join(a.name for a in w.axes) for w in windows.values()))
+    many = f"{{{shared_registers}}} vector registers > {limit}"
+    long = f"{{{whole_body}}} instructions in one unrolled tile > {WHOLE_BODY_LIMIT}"
     return Step(
         "shared loads",
+        (Decision(loads.name, (EACH, *windows), labels),),
         (
-            Decision(
-                loads.name, (EACH, *windows), ("each", *(" ".join(a.name for a in w.axes) for w in windows.values()))
-            ),
-        ),
-        (
-            Rule(
-                names("shared_registers"),
-                names.var("shared_registers") <= limit,
-                "{" + names("shared_registers") + f"}} vector registers > {limit}",
-            ),
-            Rule(
-                names("whole_body"),
-                names.var("whole_body") <= WHOLE_BODY_LIMIT,
-                "{" + names("whole_body") + f"}} instructions in one unrolled tile > {WHOLE_BODY_LIMIT}",
-            ),
-            Rule(names("loads"), all_of(*packed), "a panel holds each register where it is used: no two are one"),
-            *(
-                Rule(
-                    names("merged_registers"),
-                    fits,
-                    "{" + names("merged_registers") + f"}} vector registers > {limit}, with loads that steps share",
-                )
-                for fits in sliding
-            ),
+            Rule(shared_registers, Var(shared_registers) <= limit, many),
+            Rule(whole_body, Var(whole_body) <= WHOLE_BODY_LIMIT, long),
+            Rule(names("loads"), packed, "a panel holds each register where it is used: no two are one"),
+            *merged_fits,
         ),
         derived,
         dict.fromkeys((names("unroll"), *([names("prefetch")] if nest.lanes else [])), shared)
         | {names.block(cut): shared if cut is nest.depth else uncut},
     )
+
+
+def _in_panel(found: Window, names: StepNames) -> Bool:
+    return Var(names.pack(found.operand)).is_in(PANELS)
+
+
+def _live_registers(nest: Nest, found: Window, wide: Mapping[str, int], names: StepNames) -> Int:
+    """Vector registers in use at once where the window's axes are unrolled; `wide`: those of each operand's own."""
+    total = names.var("accumulators") * wide[nest.intrinsic.accumulator.name]
+    for o in nest.intrinsic.inputs:
+        total = total + found.live(nest, o.name, names) * wide[o.name]
+    return total
+
+
+def _merged_registers(nest: Nest, found: Window, wide: Mapping[str, int], names: StepNames) -> Int:
+    """The same where steps that are unrolled for another reason share their loads."""
+    total = names.var("accumulators") * wide[nest.intrinsic.accumulator.name]
+    for o in nest.intrinsic.inputs:
+        streams = o.name == found.operand
+        held = found.sliding(nest, names) if streams else held_tiles(nest, tiled_axes(nest), o.name, names)
+        total = total + held * wide[o.name]
+    return total
 
 
 def _shared(nest: Nest, operand: str, axes: tuple[NestAxis, ...]) -> tuple[tuple[NestAxis, NestAxis, int, int], ...]:

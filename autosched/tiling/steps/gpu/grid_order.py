@@ -8,9 +8,10 @@ along an axis is fetched by the blocks along it together, each a part for all.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import prod
 
-from autosched.logic import Const, Int, Var, all_of, ceil_div, maximum, minimum, where
+from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest, NestAxis
 from autosched.tiling.plans.step_names import StepNames
@@ -76,33 +77,21 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     decisions: list[Decision] = [Decision(persistent.name, (0, 1), ("no", "yes"))]
     ahead = persistent.eq(0) | Var(names("copy")).ne(SYNC)
     rules: list[Rule] = [Rule(persistent.name, ahead, "a persistent block copies ahead, and copies are sync")]
-    inert = {}
+    inert: dict[str, Bool] = {}
+    kinds = cluster_kinds(pair, target.limits.get("cluster_blocks", 1) if offers_clusters(nest, target) else 1)
     cluster: Int = Const(0)
-    most = target.limits.get("cluster_blocks", 1) if offers_clusters(nest, target) else 1
-    kinds = cluster_kinds(pair, most)
     if kinds:
+        cluster = Var(names("cluster"))
         labels = ("none", *(cluster_label(pair, kind) for kind in kinds))
         decisions.append(Decision(names("cluster"), tuple(range(1 + len(kinds))), labels))
-        cluster = Var(names("cluster"))
-        engine = Var(names("copy")).eq(BULK)
-        rules.append(
-            Rule(names("cluster"), cluster.eq(0) | engine, "a cluster shares what TMA fetches, and copies are not")
-        )
+        rules += _cluster_rules(pair, kinds, names)
         inert[names("cluster")] = Var(names("staged")).eq(0)
-        for d, axis in enumerate(pair):
-            grid = Var(names(f"grid_{axis.name}"))
-            even = all_of(*(cluster.ne(k) | (grid % kind[d]).eq(0) for k, kind in enumerate(kinds, 1) if kind[d] > 1))
-            sentence = "{" + grid.name + f"}} tiles along {axis.name} make no whole clusters of {{{blocks_of}}}"
-            rules.append(Rule(names(f"cluster_{axis.name}"), even, sentence))
-    count: Int = Const(outside_blocks(nest))
     grids = [Var(names(f"grid_{a.name}")) for a in pair]
-    clusters: list[Int] = []
-    for d, grid in enumerate(grids):
-        along: Int = grid
-        for k, kind in enumerate(kinds, 1):
-            along = where(cluster.eq(k), ceil_div(grid, kind[d]), along) if kind[d] > 1 else along
-        clusters.append(along)
+    clusters = [_clusters_along(d, grid, cluster, kinds) for d, grid in enumerate(grids)]
+    count: Int = Const(outside_blocks(nest))
+    for along in clusters:
         count = count * along
+    derived: dict[str, Int] = {}
     if len(pair) == 2:
         group, raster = Var(names("group")), Var(names("raster"))
         decisions.append(Decision(group.name, GROUPS))
@@ -110,9 +99,7 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
         fits = group.eq(1) | (group < slow)  # one group of all rows is the other raster order
         rules.append(Rule(group.name, fits, "{" + names("slow_tiles") + "} tiles in groups of {" + group.name + "}"))
         inert[group.name] = grids[0].eq(1) | grids[1].eq(1)
-        derived: dict[str, Int] = {names("slow_tiles"): slow}
-    else:
-        derived = {}
+        derived[names("slow_tiles")] = slow
     of_cluster: Int = Const(1)
     for k, kind in enumerate(kinds, 1):
         of_cluster = where(cluster.eq(k), prod(kind), of_cluster)
@@ -123,3 +110,23 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     }
     inert[persistent.name] = Var(tiles) <= Var(resident)
     return Step("gpu grid", tuple(decisions), tuple(rules), derived, inert)
+
+
+def _cluster_rules(pair: tuple[NestAxis, ...], kinds: Sequence[tuple[int, ...]], names: StepNames) -> Iterator[Rule]:
+    """A cluster needs the copy engine, and a grid that it divides."""
+    cluster = Var(names("cluster"))
+    engine = Var(names("copy")).eq(BULK)
+    yield Rule(names("cluster"), cluster.eq(0) | engine, "a cluster shares what TMA fetches, and copies are not")
+    for d, axis in enumerate(pair):
+        grid = Var(names(f"grid_{axis.name}"))
+        even = all_of(*(cluster.ne(k) | (grid % kind[d]).eq(0) for k, kind in enumerate(kinds, 1) if kind[d] > 1))
+        sentence = f"{{{grid.name}}} tiles along {axis.name} make no whole clusters of {{{names('cluster_blocks')}}}"
+        yield Rule(names(f"cluster_{axis.name}"), even, sentence)
+
+
+def _clusters_along(d: int, grid: Int, cluster: Int, kinds: Sequence[tuple[int, ...]]) -> Int:
+    """Clusters along the pair's axis number `d`, which has `grid` blocks."""
+    along = grid
+    for k, kind in enumerate(kinds, 1):
+        along = where(cluster.eq(k), ceil_div(grid, kind[d]), along) if kind[d] > 1 else along
+    return along
