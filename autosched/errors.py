@@ -10,8 +10,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-SHOWN = 12
-"""Known names that an error lists at most."""
+SHOWN = 24
+"""Known names that an error lists at most: all workloads, and all sizes, dtypes and options of each, are fewer."""
 
 
 @dataclass(frozen=True, slots=True)

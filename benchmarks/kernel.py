@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -94,10 +95,14 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
 
 
 def main() -> None:
-    store, study, threads = sys.argv[1:]
-    own = cpus.chosen(int(threads))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel", description=__doc__.partition("\n")[0])
+    parser.add_argument("store", help="file of studies")
+    parser.add_argument("study", help="name of the study whose best kernel runs")
+    parser.add_argument("threads", type=int, help="threads of the kernel")
+    options = parser.parse_args()
+    own = cpus.chosen(options.threads)
     cpus.hold(own)
-    kernel = load_kernel(store, study, lambda program, arrays: None)
+    kernel = load_kernel(options.store, options.study, lambda program, arrays: None)
     cpus.place(own)
     runs = [kernel.run, *(kernel.elsewhere() for _ in range(PLACES - 1))]
     for run in runs:

@@ -9,8 +9,8 @@ clock was fitted to the second table.
 
 from __future__ import annotations
 
+import argparse
 import csv
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,7 +152,9 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.published", description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="of the two tables")
+    folder = parser.parse_args().folder
     steps = ladder(folder)
     print(table(steps))
     print(f"rank correlation {spearman(steps):.3f}\n")

@@ -7,6 +7,7 @@ Input and output are one JSON object each (`Request`, `Tuned`): whatever happens
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -151,4 +152,7 @@ def _run(request: Request) -> Tuned:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="python -m benchmarks.tuning", description=__doc__.partition("\n")[0], epilog="Reads a JSON object on stdin."
+    ).parse_args()
     print(json.dumps(asdict(_run(Request(**json.load(sys.stdin))))))
