@@ -95,7 +95,7 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("store", help="file of studies")
     parser.add_argument("study", help="name of the study whose best kernel runs")
     parser.add_argument("threads", type=int, help="threads of the kernel")

@@ -152,7 +152,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.published", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.published", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="of the two tables")
     folder = parser.parse_args().folder
     steps = ladder(folder)

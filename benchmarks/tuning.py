@@ -153,6 +153,8 @@ def _run(request: Request) -> Tuned:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(
-        prog="python -m benchmarks.tuning", description=__doc__.partition("\n")[0], epilog="Reads a JSON object on stdin."
+        prog="python -m benchmarks.tuning",
+        description=(__doc__ or "").splitlines()[0],
+        epilog="Reads a JSON object on stdin.",
     ).parse_args()
     print(json.dumps(asdict(_run(Request(**json.load(sys.stdin))))))
