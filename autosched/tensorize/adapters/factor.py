@@ -21,7 +21,7 @@ from autosched.tensorize.match_types import Obligation
 
 
 @dataclass(frozen=True)
-class Factor:
+class AdaptedFactor:
     """One element of the product: `read` as the program has it, `dtype` as the instruction takes it, whose value is
     `read + offset`."""
 
@@ -61,11 +61,11 @@ class Factor:
         return lemma(f"{text} for every {self.read.dtype}", how)
 
 
-def factor_of(read: Read, wanted: DType) -> Factor | None:
+def factor_of(read: Read, wanted: DType) -> AdaptedFactor | None:
     """How an integer element becomes one of the wanted type; None where it cannot."""
     if read.dtype == wanted or holds(read.dtype, wanted):
-        return Factor(read, wanted)
+        return AdaptedFactor(read, wanted)
     if not wanted.is_integer or read.dtype.bits != wanted.bits or wanted.bits < 2:
         return None
     half = 1 << (wanted.bits - 1)
-    return Factor(read, wanted, half if read.dtype.signed else -half)
+    return AdaptedFactor(read, wanted, half if read.dtype.signed else -half)

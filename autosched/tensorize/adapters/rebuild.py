@@ -19,7 +19,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Arith, Literal, Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tensorize.adapters.factor import Factor
+from autosched.tensorize.adapters.factor import AdaptedFactor
 from autosched.tensorize.adapters.polynomial import Polynomial
 from autosched.tensorize.adapters.proof import widened
 from autosched.tensorize.adapters.proposal import NoPlace
@@ -66,7 +66,7 @@ class _Rebuild:
 
     # -- what comes before ------------------------------------------------------------------------------------------
 
-    def element(self, factor: Factor) -> Value:
+    def element(self, factor: AdaptedFactor) -> Value:
         """The factor as the new stage reads it, widened; a converted tensor is made for one of another type."""
         wide = self.restated.wide
         if not factor.converted:

@@ -8,7 +8,7 @@ from functools import reduce
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Cast, Literal, Read, Scalar, Unary, Value, map_value
 from autosched.logic import Int
-from autosched.tensorize.adapters.factor import Factor, factor_of
+from autosched.tensorize.adapters.factor import AdaptedFactor, factor_of
 from autosched.tensorize.adapters.polynomial import Monomial, Polynomial, polynomial, signed
 from autosched.tensorize.adapters.proof import prove, widened
 from autosched.tensorize.adapters.proposal import lemma
@@ -29,8 +29,8 @@ class Restated:
 
     term: Value
     wide: DType
-    left: Factor
-    right: Factor
+    left: AdaptedFactor
+    right: AdaptedFactor
     coefficient: int
     invariants: tuple[Value, ...]
     rest: Polynomial
@@ -43,7 +43,7 @@ class Restated:
         return self.term.dtype
 
     @property
-    def factors(self) -> tuple[Factor, Factor]:
+    def factors(self) -> tuple[AdaptedFactor, AdaptedFactor]:
         return self.left, self.right
 
     @property
@@ -196,7 +196,7 @@ def _number(n: int, dtype: DType) -> Literal:
     return Literal((n - low) % (1 << dtype.bits) + low, dtype)
 
 
-def _shifted(factor: Factor, wide: DType) -> Value:
+def _shifted(factor: AdaptedFactor, wide: DType) -> Value:
     plain = widened(factor.read, wide)
     return _plus(plain, Literal(factor.offset, wide)) if factor.offset else plain
 

@@ -29,7 +29,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 
 @dataclass(frozen=True)
-class Function:
+class ElementFunction:
     """`value`, of the term's dtype, depends on the element `read` alone."""
 
     read: Read
@@ -68,7 +68,7 @@ def staged(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     fits = len(inputs) == 2 and dtype == update.target.dtype == intrinsic.accumulator.dtype
     if not fits or update.combine != "+" or update.saturate:
         return []
-    found: dict[tuple[tuple[Function, DType], ...], int] = {}
+    found: dict[tuple[tuple[ElementFunction, DType], ...], int] = {}
     for factors in _factors(update.term, frozenset(t for t, v in facts.program.tensors.items() if v.const)):
         for types in dict.fromkeys(((inputs[0], inputs[1]), (inputs[1], inputs[0]))):
             chosen = tuple(zip(factors, types, strict=True))
@@ -79,7 +79,7 @@ def staged(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     return [_proposal(facts, chosen) for chosen, changed in found.items() if changed == least]
 
 
-def _may_hold(function: Function, dtype: DType) -> bool:
+def _may_hold(function: ElementFunction, dtype: DType) -> bool:
     """What can be told without trying every element."""
     value = function.value
     if value.dtype.is_integer != dtype.is_integer:
@@ -90,19 +90,19 @@ def _may_hold(function: Function, dtype: DType) -> bool:
     return found is not None and found.within(dtype.limits)
 
 
-def _factors(term: Value, const: frozenset[str]) -> list[tuple[Function, Function]]:
+def _factors(term: Value, const: frozenset[str]) -> list[tuple[ElementFunction, ElementFunction]]:
     """The term as two functions of one element each; several ways, where a factor of both may go to either."""
     value = canonical(term)
     outer: list[Value] = []
     minus = isinstance(value, Unary) and value.op == "-"
     parts = _product(value.operand if isinstance(value, Unary) and minus else value)
-    sides: list[Function] = []
+    sides: list[ElementFunction] = []
     for part in parts:
         inside = list(dict.fromkeys(v for v in walk(part) if isinstance(v, Read)))
         if isinstance(part, Literal):
             outer.append(part)
         elif len(inside) == 1 and _arithmetic(part):
-            sides.append(Function(inside[0], part))
+            sides.append(ElementFunction(inside[0], part))
         else:
             return []
     if len(sides) != 2:
@@ -112,7 +112,7 @@ def _factors(term: Value, const: frozenset[str]) -> list[tuple[Function, Functio
     found = []
     for k in sorted(range(2), key=lambda k: sides[k].read.tensor not in const):  # constants are staged once
         scaled = reduce(lambda a, b: Arith("*", a, b, value.dtype), outer, sides[k].value)
-        taken = Function(sides[k].read, canonical(Unary("-", scaled, value.dtype) if minus else scaled))
+        taken = ElementFunction(sides[k].read, canonical(Unary("-", scaled, value.dtype) if minus else scaled))
         found.append((taken, sides[1]) if k == 0 else (sides[0], taken))
     return found if value.dtype.is_integer else found[:1]
 
@@ -142,7 +142,7 @@ def _arithmetic(value: Value) -> bool:
     return False
 
 
-def _proposal(facts: StageFacts, chosen: tuple[tuple[Function, DType], ...]) -> Proposal:
+def _proposal(facts: StageFacts, chosen: tuple[tuple[ElementFunction, DType], ...]) -> Proposal:
     update = facts.update
     dtype = update.term.dtype
 
@@ -172,7 +172,7 @@ def _proposal(facts: StageFacts, chosen: tuple[tuple[Function, DType], ...]) -> 
     return Proposal(("staged", chosen), make)
 
 
-def _element(site: Site, function: Function, into: DType, dtype: DType) -> Value:
+def _element(site: Site, function: ElementFunction, into: DType, dtype: DType) -> Value:
     """The factor as the new stage reads it, in the term's dtype."""
     read = function.read
     if not (function.plain and read.dtype == into):

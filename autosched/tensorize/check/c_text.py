@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autosched.scratch import Scratch, scratch_errors
-from autosched.tensorize.check.emulator import Calls, Emulator, EmulatorError, LackingError, RunError
+from autosched.tensorize.check.emulator import EmulatedCalls, Emulator, EmulatorError, LackingError, RunError
 from autosched.tensorize.check.native import Arrays, Values, from_register_bytes, register_bytes
 from autosched.tensorize.intrinsic import CPU_ISAS, Intrinsic
 from autosched.tensorize.spec.emit import render_c
@@ -78,14 +78,14 @@ def issue_c(intrinsic: Intrinsic, arrays: Arrays, tools: CTools, machine: Emulat
     return from_register_bytes(intrinsic.accumulator, rows)
 
 
-def _calls(intrinsic: Intrinsic) -> Calls:
+def _calls(intrinsic: Intrinsic) -> EmulatedCalls:
     operands = list(intrinsic.operands.values())
     sizes = tuple(o.elements * o.dtype.bits // 8 for o in operands)
     every = tuple(range(len(operands)))
-    return Calls(sizes, (("issue", every),), every, ([o.written for o in operands].index(True),))
+    return EmulatedCalls(sizes, (("issue", every),), every, ([o.written for o in operands].index(True),))
 
 
-def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: Calls, data: bytes) -> bytes:
+def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: EmulatedCalls, data: bytes) -> bytes:
     switched: Sequence[str] = tools.flags(intrinsic.isa, intrinsic.requires).split() if not machine.command else ()
     with Scratch("c") as scratch:
         path = scratch.path / "text.c"

@@ -64,7 +64,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class EmulatedCalls:
     """What the driver does for each case: read buffers, call functions on buffers, write buffers.
 
     `sizes` are bytes; `calls` names functions, each with its buffers by number; `reads` and `writes` are numbers of
@@ -120,12 +120,12 @@ class Emulator:
     def works(self) -> bool:
         """Whether the compiler makes a program that runs."""
         try:
-            self.run([], Calls((1,), (), (0,), ()), b"")
+            self.run([], EmulatedCalls((1,), (), (0,), ()), b"")
         except EmulatorError:
             return False
         return True
 
-    def run(self, parts: Sequence[Path | bytes], calls: Calls, data: bytes, flags: Sequence[str] = ()) -> bytes:
+    def run(self, parts: Sequence[Path | bytes], calls: EmulatedCalls, data: bytes, flags: Sequence[str] = ()) -> bytes:
         """What the driver writes for `data`, which holds the reads of all cases. `parts` are objects as bytes and C
         files, built with `flags`. EmulatorError where a step fails."""
         with Scratch("run") as scratch:

@@ -19,7 +19,7 @@ from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 from autosched.permission import asked_of
 from autosched.scratch import scratch_errors
-from autosched.tensorize.check.emulator import Calls, Emulator, LackingError
+from autosched.tensorize.check.emulator import EmulatedCalls, Emulator, LackingError
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import llvm_declarations, render, render_llvm
@@ -109,7 +109,7 @@ class NativeRunner:
         sizes, data = [p.shape[1] for p in parts], np.concatenate(parts, axis=1).tobytes()
         if emulator is not None:
             every = tuple(range(len(sizes)))
-            calls = Calls(tuple(sizes), (("issue", every),), every, (written,))
+            calls = EmulatedCalls(tuple(sizes), (("issue", every),), every, (written,))
             code = self._compiled(intrinsic)
             if not code:
                 raise LackingError(f"this LLVM makes no code for {intrinsic.isa}")

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from autosched.errors import SpecError, UnknownNameError
 from autosched.tensorize.intrinsic import Intrinsic, Outline
-from autosched.tensorize.spec.load import Entry, deferred_text, load_file, load_text
+from autosched.tensorize.spec.load import IntrinsicEntry, deferred_text, load_file, load_text
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -199,7 +199,7 @@ class _At:
 
 @cache
 def _builtin() -> Catalogue:
-    found: dict[str, Entry] = {}
+    found: dict[str, IntrinsicEntry] = {}
     for folder in sorted(resources.files("autosched.intrinsics").iterdir(), key=lambda f: f.name):
         if not folder.is_dir():
             continue

@@ -14,14 +14,14 @@ from autosched.ir.program import Program
 from autosched.ir.value import Call, Read, Scalar, Value, map_value, walk
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.models import IntrinsicKeys
-from autosched.tensorize.spec.operands import Source, printer_of
+from autosched.tensorize.spec.operands import DocumentSource, printer_of
 from autosched.tensorize.spec.semantics import moved
 
 KEY = "implementation"
 
 
 def parse_function(
-    keys: IntrinsicKeys, semantics: Program, name: str, requires: frozenset[str], source: Source
+    keys: IntrinsicKeys, semantics: Program, name: str, requires: frozenset[str], source: DocumentSource
 ) -> Formula | None:
     """The formula of an entry of kind `function`, None for other kinds; SpecError where the keys do not fit."""
     if keys.kind != "function":
@@ -43,7 +43,7 @@ def parse_function(
     return Formula(name, call.function, call.dtype, "x", steps, result, bound, flushed, requires, texts)
 
 
-def _value(text: str, call: Call, source: Source) -> Value:
+def _value(text: str, call: Call, source: DocumentSource) -> Value:
     """What the implementation assigns to its one output, its argument as the scalar `x`."""
     from autosched.ir.parser import parse
 

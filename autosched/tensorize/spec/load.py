@@ -28,7 +28,7 @@ from autosched.tensorize.spec.function import parse_function
 from autosched.tensorize.spec.matrices import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics import contract, target_contracts
-from autosched.tensorize.spec.operands import Source, make_operands, printer_of
+from autosched.tensorize.spec.operands import DocumentSource, make_operands, printer_of
 from autosched.tensorize.spec.placement import placement
 from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
 from autosched.tensorize.spec.sequences import sequences_of
@@ -58,14 +58,14 @@ def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
     return tuple(found.values())
 
 
-def deferred_text(text: str, file: str) -> dict[str, Entry]:
+def deferred_text(text: str, file: str) -> dict[str, IntrinsicEntry]:
     """As `load_text`, full name to what builds the intrinsic and checks it: for files that are known to be good. Their
     pseudocode is parsed on first use."""
     return {entry.name: entry for entry in _entries(text, file)}
 
 
 @dataclass(frozen=True)
-class Entry:
+class IntrinsicEntry:
     """One member of one entry: the file's keys, the entry's, and the family's fields to fill in."""
 
     head: FileKeys
@@ -104,7 +104,7 @@ class Entry:
         return Outline(self.name, self.head.isa, requires, summary, printers, self.family, kind)
 
 
-def _entries(text: str, file: str) -> Iterator[Entry]:
+def _entries(text: str, file: str) -> Iterator[IntrinsicEntry]:
     if isinstance(text, str) and len(text) > MAX_BYTES:
         raise SpecError(f"{file} is larger than {MAX_BYTES:,} bytes", hint="split it into several files")
     document = parse_yaml(text, file)
@@ -120,7 +120,7 @@ def _entries(text: str, file: str) -> Iterator[Entry]:
         if not isinstance(raw, dict):
             raise document.error("an intrinsic is a mapping with at least name and semantics", *path)
         for fields in members(document, raw, path):
-            yield Entry(head, document, number, fields, raw)
+            yield IntrinsicEntry(head, document, number, fields, raw)
 
 
 _PLACEHOLDER = {"name": "x", "semantics": ""}
@@ -145,7 +145,7 @@ def _intrinsic(
     head: FileKeys, keys: IntrinsicKeys, filled: dict[str, Any], document: Document, number: int
 ) -> Intrinsic:
     name = f"{head.isa}/{keys.name}"
-    source = Source(document, ("intrinsics", number), name)
+    source = DocumentSource(document, ("intrinsics", number), name)
     program = parse_semantics(keys.semantics, keys.kind, source)
     matrices = matrices_of(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
@@ -209,11 +209,13 @@ def _in_words(filled: dict[str, Any], rules: tuple[str, ...]) -> dict[str, Any]:
     return plain | {"rules": list(rules)} if rules else plain
 
 
-def _second(text: str | None, semantics: Program, operands: dict[str, Operand], source: Source) -> Pseudocode | None:
+def _second(
+    text: str | None, semantics: Program, operands: dict[str, Operand], source: DocumentSource
+) -> Pseudocode | None:
     return None if text is None else Pseudocode(text, lambda: parse_pseudocode(text, semantics, operands, source))
 
 
-def _check_features(head: FileKeys, keys: IntrinsicKeys, source: Source) -> None:
+def _check_features(head: FileKeys, keys: IntrinsicKeys, source: DocumentSource) -> None:
     """SpecError for a feature that is a misspelling, in the file's `requires`, the entry's, or a contract's `when`."""
     entry = source.path
     named: list[tuple[str, Place]] = [(f, ("requires", n)) for n, f in enumerate(head.requires)]
@@ -227,7 +229,7 @@ def _check_features(head: FileKeys, keys: IntrinsicKeys, source: Source) -> None
             raise source.document.error(said, *where, hint=hint)
 
 
-def _moves(keys: IntrinsicKeys, source: Source) -> tuple[str, str] | None:
+def _moves(keys: IntrinsicKeys, source: DocumentSource) -> tuple[str, str] | None:
     """Between which memories a copy moves elements."""
     if keys.moves is None:
         return None

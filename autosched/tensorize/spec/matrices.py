@@ -13,7 +13,7 @@ from autosched.ir.program import Program
 from autosched.tensorize.matrices import USES, Matrices
 from autosched.tensorize.spec.emit import fault_of_fields
 from autosched.tensorize.spec.models import IntrinsicKeys
-from autosched.tensorize.spec.operands import Source
+from autosched.tensorize.spec.operands import DocumentSource
 from autosched.yaml_lines import validate
 
 KEY = "matrices"
@@ -54,7 +54,7 @@ class _MatrixKeys(_Keys):
     source: str = ""
 
 
-def matrices_of(keys: IntrinsicKeys, program: Program, source: Source) -> Matrices | None:
+def matrices_of(keys: IntrinsicKeys, program: Program, source: DocumentSource) -> Matrices | None:
     """The registers that the entry's `state` describes; None where it describes none. SpecError where an operand is not
     one of them, or a text is none."""
     if KEY not in keys.state:
@@ -96,7 +96,9 @@ def matrices_of(keys: IntrinsicKeys, program: Program, source: Source) -> Matric
     return Matrices(found.registers, found.rows, found.bytes_a_row, bytes(configuration), tuple(texts), at)
 
 
-def interval_by_rows(keys: IntrinsicKeys, matrices: Matrices | None, source: Source) -> tuple[tuple[int, float], ...]:
+def interval_by_rows(
+    keys: IntrinsicKeys, matrices: Matrices | None, source: DocumentSource
+) -> tuple[tuple[int, float], ...]:
     """What `timing.rows` says. SpecError where registers hold no matrices, or more rows than some take fewer cycles."""
     given = tuple(keys.timing.rows)
     if not given:

@@ -10,12 +10,14 @@ from autosched.logic import evaluate
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.spec.expression import parse_expression
 from autosched.tensorize.spec.models import ContractKeys, NumericsKeys
-from autosched.tensorize.spec.operands import Source
+from autosched.tensorize.spec.operands import DocumentSource
 
 _PLACE = ("numerics",)
 
 
-def contract(keys: ContractKeys, program: Program, source: Source, place: tuple[str | int, ...] = _PLACE) -> Numerics:
+def contract(
+    keys: ContractKeys, program: Program, source: DocumentSource, place: tuple[str | int, ...] = _PLACE
+) -> Numerics:
     """The contract, with the default of the accumulator's type; SpecError where it makes no sense for it."""
     stage = program.stages[0]
     accumulator = program.tensors[stage.assign.tensor].dtype
@@ -59,7 +61,7 @@ def contract(keys: ContractKeys, program: Program, source: Source, place: tuple[
 
 
 def target_contracts(
-    keys: NumericsKeys, program: Program, source: Source
+    keys: NumericsKeys, program: Program, source: DocumentSource
 ) -> tuple[tuple[frozenset[str], Numerics], ...]:
     """The contracts of targets with certain features, in order."""
     return tuple(
@@ -68,7 +70,9 @@ def target_contracts(
     )
 
 
-def _order(keys: ContractKeys, program: Program, source: Source, place: tuple[str | int, ...]) -> tuple[int, ...]:
+def _order(
+    keys: ContractKeys, program: Program, source: DocumentSource, place: tuple[str | int, ...]
+) -> tuple[int, ...]:
     """The places of the products in the semantics' loops, in the order in which they are taken; () for that order."""
     if keys.order is None:
         return ()

@@ -29,7 +29,7 @@ _WAVE64 = ("hip",)
 
 
 @dataclass(frozen=True)
-class Source:
+class DocumentSource:
     """Where an intrinsic is written: the document and the path of its entry."""
 
     document: Document
@@ -53,7 +53,7 @@ def lanes_of(isa: str, keys: IntrinsicKeys) -> int | None:
 
 
 def make_operands(
-    keys: IntrinsicKeys, isa: str, program: Program, source: Source, held: bool = True
+    keys: IntrinsicKeys, isa: str, program: Program, source: DocumentSource, held: bool = True
 ) -> dict[str, Operand]:
     """All operands of the semantics, in its order of parameters; SpecError names the operand at fault. `held`: texts
     name what a register holds, and not its number."""
@@ -69,7 +69,7 @@ def make_operands(
 
 
 def _operand(
-    name: str, keys: IntrinsicKeys, isa: str, program: Program, stage: Stage, source: Source, held: bool
+    name: str, keys: IntrinsicKeys, isa: str, program: Program, stage: Stage, source: DocumentSource, held: bool
 ) -> Operand:
     own = keys.operands.get(name, OperandKeys())
     tensor = program.tensors[name]
@@ -150,7 +150,7 @@ def _ordered(shape: tuple[int, ...], dimensions: tuple[int, ...]) -> Map:
 
 
 def _packed(
-    packed: list[str | int], shape: tuple[int, ...], names: tuple[str, ...], operand: str, source: Source
+    packed: list[str | int], shape: tuple[int, ...], names: tuple[str, ...], operand: str, source: DocumentSource
 ) -> Map:
     hint = "name each dimension once, outermost first: " + ", ".join(names)
     found: list[int] = []
@@ -172,7 +172,8 @@ def _packed(
 
 
 def _by_expressions(
-    texts: list[str], domain: tuple[tuple[str, int], ...], shape: tuple[int, ...], name: str, key: str, source: Source
+    texts: list[str], domain: tuple[tuple[str, int], ...], shape: tuple[int, ...], name: str, key: str,
+    source: DocumentSource,
 ) -> Map:
     place = ("operands", name, key)
     if len(texts) != len(shape):
@@ -189,7 +190,7 @@ def _by_expressions(
 
 
 def _fragment(
-    texts: list[str], keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, source: Source
+    texts: list[str], keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, source: DocumentSource
 ) -> Map:
     lanes = lanes_of(isa, keys)
     place = ("operands", name, "fragment")
@@ -204,7 +205,7 @@ def _fragment(
 
 
 def _opaque(
-    own: OperandKeys, keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, source: Source
+    own: OperandKeys, keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, source: DocumentSource
 ) -> Opaque | None:
     if own.opaque is None:
         return None
@@ -218,7 +219,7 @@ def _opaque(
     return Opaque(own.opaque.registers, own.opaque.load, own.opaque.store)
 
 
-def _registers(operand: Operand, own: OperandKeys, keys: IntrinsicKeys, isa: str, source: Source) -> None:
+def _registers(operand: Operand, own: OperandKeys, keys: IntrinsicKeys, isa: str, source: DocumentSource) -> None:
     """Check register widths, and fill in what follows from the semantics (into `operand.registers`)."""
     bits = operand.elements * operand.dtype.bits
     name = operand.name

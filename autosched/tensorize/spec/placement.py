@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from autosched.ir.program import Program
 from autosched.tensorize.spec.models import IntrinsicKeys
-from autosched.tensorize.spec.operands import Source
+from autosched.tensorize.spec.operands import DocumentSource
 
 _SHARED = re.compile(r"(\w+): in shared memory(?:, by descriptor)?( or registers)?")
 _CONTIGUOUS = re.compile(r"([\w ]+): contiguous along (\w+)")
@@ -30,7 +30,7 @@ class Placement:
     rules: tuple[str, ...]
 
 
-def placement(keys: IntrinsicKeys, program: Program, source: Source) -> Placement:
+def placement(keys: IntrinsicKeys, program: Program, source: DocumentSource) -> Placement:
     """What an entry says, in either way; SpecError for an unknown operand or axis, and for both ways at once."""
     shared = {name: how == "required" for name, how in keys.shared_memory.items()}
     _check(keys, program, source)
@@ -43,7 +43,7 @@ def placement(keys: IntrinsicKeys, program: Program, source: Source) -> Placemen
     return Placement(shared | said_shared, keys.contiguous | said_contiguous, rules)
 
 
-def _check(keys: IntrinsicKeys, program: Program, source: Source) -> None:
+def _check(keys: IntrinsicKeys, program: Program, source: DocumentSource) -> None:
     written = program.stages[0].assign.tensor
     inputs = [name for name in program.tensors if name != written]
     axes = [a.name for a in program.stages[0].axes]

@@ -9,12 +9,12 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, interval
 from autosched.tensorize.intrinsic import Operand
-from autosched.tensorize.spec.operands import Source
+from autosched.tensorize.spec.operands import DocumentSource
 
 MAX_POINTS = 1 << 24
 
 
-def parse_semantics(text: str, kind: str, source: Source) -> Program:
+def parse_semantics(text: str, kind: str, source: DocumentSource) -> Program:
     """The program of `semantics`: one statement that updates one operand; SpecError with the line in the YAML file."""
     from autosched.ir.parser import parse
 
@@ -36,7 +36,7 @@ def parse_semantics(text: str, kind: str, source: Source) -> Program:
     return program
 
 
-def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand], source: Source) -> Program:
+def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand], source: DocumentSource) -> Program:
     """The program of `pseudocode`: any statements over the same operands, which write the same one; else SpecError.
 
     A parameter has its operand's shape, or that of its registers: [lanes, elements of each] or [elements]. An integer
@@ -73,7 +73,7 @@ def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand]
 
 
 def moved(
-    message: str, hint: str | None, place: Location | None, text: str, source: Source, key: str = "semantics"
+    message: str, hint: str | None, place: Location | None, text: str, source: DocumentSource, key: str = "semantics"
 ) -> SpecError:
     """An error of the semantics (or `key`) at its place in the YAML file."""
     where = (
@@ -84,7 +84,7 @@ def moved(
     return SpecError(f"{source.name}: {key}: {message}", hint=hint, location=where)
 
 
-def place_inside(source: Source, text: str, line: int, column: int, key: str = "semantics") -> Location:
+def place_inside(source: DocumentSource, text: str, line: int, column: int, key: str = "semantics") -> Location:
     """The YAML file's place of a line and column (from 1) of the literal block (`|`) that reads `text`."""
     document = source.document
     start = document.location(*source.path, key)

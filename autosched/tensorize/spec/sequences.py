@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from autosched.errors import nearest
 from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.models import IntrinsicKeys
-from autosched.tensorize.spec.operands import Source, lanes_of
+from autosched.tensorize.spec.operands import DocumentSource, lanes_of
 
 _WORD = 32  # bits of a register
 
 
 def sequences_of(
-    keys: IntrinsicKeys, operands: Mapping[str, Operand], source: Source
+    keys: IntrinsicKeys, operands: Mapping[str, Operand], source: DocumentSource
 ) -> tuple[tuple[frozenset[str], dict[str, int]], ...]:
     """Features, and registers of a lane by operand; SpecError for unknown operands and fewer than an operand fills."""
     lanes = lanes_of(source.name.split("/")[0], keys) or 1

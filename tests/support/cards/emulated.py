@@ -16,7 +16,7 @@ from autosched.codegen.llvm.machine.compile import compile_object
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.tree.kernel import Buffer, Kernel
 from autosched.machine.target import Target
-from autosched.tensorize.check.emulator import KINDS, Calls, Emulator, installed
+from autosched.tensorize.check.emulator import KINDS, EmulatedCalls, Emulator, installed
 
 Arrays = Mapping[str, Any]
 
@@ -78,7 +78,7 @@ def _run(
     sizes = [b.elements * np.dtype(b.dtype.numpy).itemsize for b in buffers] + extra
     reads = [names.index(n) for n in program.inputs if n in names]
     writes = [names.index(n) for n in program.outputs]
-    calls = Calls(tuple(sizes), tuple((n, tuple(b)) for n, b in functions), tuple(reads), tuple(writes))
+    calls = EmulatedCalls(tuple(sizes), tuple((n, tuple(b)) for n, b in functions), tuple(reads), tuple(writes))
     data = b"".join(np.ascontiguousarray(arrays[names[n]]).tobytes() for n in reads)
     raw, out = found.run(parts, calls, data, flags), {}
     for n in writes:

@@ -26,7 +26,7 @@ from autosched.errors import MissingError
 from autosched.ir import workload
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
-from autosched.tensorize.check.emulator import Calls, installed
+from autosched.tensorize.check.emulator import EmulatedCalls, installed
 from autosched.tensorize.check.verify import check
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
@@ -136,7 +136,7 @@ def test_a_description_is_checked_under_the_emulator() -> None:
 
 
 def test_the_driver_reads_calls_and_writes() -> None:
-    text = Calls((4, 8), (("f", (1, 0)),), (0,), (1,)).driver()
+    text = EmulatedCalls((4, 8), (("f", (1, 0)),), (0,), (1,)).driver()
     assert text.index("fread(b0, 1, 4") < text.index("f(b1, b0)") < text.index("fwrite(b1, 1, 8")
 
 
