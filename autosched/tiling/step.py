@@ -6,6 +6,7 @@ derived quantities are `logic` expressions over decision names and over quantiti
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from autosched.logic import Bool, Int
@@ -23,6 +24,18 @@ class Decision:
     def label(self, value: int) -> int | str:
         """The value as people read it: its label where there are labels."""
         return self.labels[self.domain.index(value)] if self.labels else value
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A decision as lowering reads it: its name within a part or nest, and the value of rows whose space lacks it."""
+
+    name: str
+    neutral: int
+
+    def of(self, names: Callable[[str], str], values: Mapping[str, int]) -> int:
+        """The value in a row; `names` adds the part's prefix."""
+        return values.get(names(self.name), self.neutral)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from autosched.tiling.plans.plan import (
     WarpCooperativePart,
 )
 from autosched.tiling.space.schedule import Schedule
+from autosched.tiling.steps.scalar import handles
 
 
 def lower(plan: Plan, schedule: Schedule) -> Kernel:
@@ -147,7 +148,7 @@ def _threads(part: Part, values: Mapping[str, int]) -> int:
     """Threads of a part's parallel loops, those of its fallback included."""
     if isinstance(part, LiteralPart):
         return 1
-    own = values.get(part.names("threads"), 1)
+    own = handles.THREADS.of(part.names, values)
     fallback = part.fallback if isinstance(part, TensorPart) else None
     return max([own, *(_threads(p, fallback.values) for p in fallback.parts)]) if fallback else own
 

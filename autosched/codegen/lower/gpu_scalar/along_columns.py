@@ -45,6 +45,7 @@ from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import elements, lane_elements
+from autosched.tiling.steps.scalar import handles
 from autosched.tiling.steps.scalar.team_transpose import team_transpose
 
 OTHER = Var("other")
@@ -56,7 +57,7 @@ FEW_STEPS = 16
 
 def lower_column_team(part: WarpCooperativePart, ctx: Context, team: Team) -> tuple[Stmt, ...]:
     """One grid; two where blocks share the sums."""
-    tile = ctx.values.get(part.names("tile"), 0)
+    tile = handles.TILE.of(part.names, ctx.values)
     if tile and (found := team_transpose(part)) is not None:
         return lower_transposed(part, ctx, team, tile, found)
     part = with_formulas(part)

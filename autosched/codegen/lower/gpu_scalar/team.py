@@ -24,7 +24,9 @@ from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.plans.plan import WarpCooperativePart
-from autosched.tiling.steps.scalar.results_per_thread import apiece_axes, apiece_name
+from autosched.tiling.step import Handle
+from autosched.tiling.steps.scalar import handles
+from autosched.tiling.steps.scalar.results_per_thread import apiece_axes, apiece_decision
 
 WARP, BLOCK, CHUNK, SHARE = Var("warp"), Var("block"), Var("chunk"), Var("share")
 """Loops: a block's warps, blocks, what a team's lanes take at once (or a step of a serial sum), shares of a sum."""
@@ -53,12 +55,21 @@ class Team:
 
 
 def team_of(part: WarpCooperativePart, values: Mapping[str, int], lanes: int) -> Team:
-    def value(name: str) -> int:
-        return values.get(part.names(name), 1)
+    """The row's decisions about the part; `lanes` are those of a warp."""
 
-    hold = values.get(part.names("hold"), 0) == 1
-    each = tuple((n, count) for n in apiece_axes(part) if (count := value(apiece_name(part, n))) > 1)
-    return Team(lanes, value("vector"), value("unroll"), value("warps"), value("rows"), hold, value("split"), each)
+    def value(decision: Handle) -> int:
+        return decision.of(part.names, values)
+
+    return Team(
+        lanes,
+        value(handles.VECTOR),
+        value(handles.UNROLL),
+        value(handles.WARPS),
+        value(handles.ROWS),
+        value(handles.HOLD) == 1,
+        value(handles.SPLIT),
+        tuple((n, count) for n in apiece_axes(part) if (count := value(apiece_decision(part, n))) > 1),
+    )
 
 
 def with_formulas(part: WarpCooperativePart) -> WarpCooperativePart:

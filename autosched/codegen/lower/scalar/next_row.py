@@ -15,6 +15,7 @@ from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.nontemporal import LINE_BYTES, row_bytes, steps_ahead
 from autosched.tiling.plans.plan import FusedLoopsPart
+from autosched.tiling.steps.scalar import handles
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class NextRow:
 
 def next_row(part: FusedLoopsPart, ctx: Context) -> NextRow | None:
     """What asks for rows ahead, where the schedule says so."""
-    ahead, rows = (ctx.values.get(part.names(n), k) for n, k in (("ahead", 0), ("rows", 1)))
+    ahead, rows = handles.AHEAD.of(part.names, ctx.values), handles.ROWS.of(part.names, ctx.values)
     if not part.asked or not ahead:
         return None
     row = row_bytes(part.members[0].stage, part.asked)

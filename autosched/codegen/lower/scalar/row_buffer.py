@@ -17,7 +17,7 @@ from autosched.ir.value import Read, Value, map_value
 from autosched.logic import Const, Int
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.plan import FusedLoopsPart
-from autosched.tiling.steps.scalar.scalar_steps import PAST
+from autosched.tiling.steps.scalar import handles
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class RowBuffer:
 def row_buffer(part: FusedLoopsPart, ctx: Context, values: Mapping[str, int]) -> RowBuffer | None:
     """What the row says about stores; None where they go through the caches."""
     names, stream = part.names, part.nontemporal
-    if stream is None or values.get(names("stores")) != PAST:
+    if stream is None or handles.STORES.of(names, values) != handles.PAST:
         return None
     count, buffer = len(part.shared), None
     if stream.buffered:
         tensor = ctx.tensor(stream.tensor)
-        shape = (values.get(names("threads"), 1), values.get(names("rows"), 1), *tensor.shape[count:])
+        shape = (handles.THREADS.of(names, values), handles.ROWS.of(names, values), *tensor.shape[count:])
         buffer = ctx.declare(f"{stream.tensor}_row", tensor.dtype, shape, "workspace").name
     return RowBuffer(stream.tensor, stream.writer, buffer, count, identifier(part.shared[-1]))

@@ -15,13 +15,14 @@ from autosched.codegen.lower.scalar.shape import THREAD, Ats, shape_of, shared_o
 from autosched.codegen.tree.kernel import For, Stmt, StoreFence
 from autosched.logic import Const, Int, Var
 from autosched.tiling.plans.plan import FusedLoopsPart
+from autosched.tiling.steps.scalar import handles
 
 
 def lower_rows(part: FusedLoopsPart, ctx: Context) -> tuple[Stmt, ...]:
     """The shared loops, the outermost among threads; `rows` iterations of the innermost at once, then one at a time."""
     by_name = {a.name: a for a in part.members[0].stage.axes}
     outer, inner = [by_name[n] for n in part.shared[:-1]], by_name[part.shared[-1]]
-    threads, rows = ctx.values.get(part.names("threads"), 1), ctx.values.get(part.names("rows"), 1)
+    threads, rows = handles.THREADS.of(part.names, ctx.values), handles.ROWS.of(part.names, ctx.values)
     passes = Passes(part, ctx)
     behind = (StoreFence(),) if passes.past is not None else ()
     at: dict[str, Int] = {n: Var(identifier(n)) for n in part.shared}

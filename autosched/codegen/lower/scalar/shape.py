@@ -13,7 +13,8 @@ from autosched.ir.value import Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars, minimum
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.plans.plan import ScalarPart
-from autosched.tiling.steps.scalar.scalar_steps import ACROSS, CACHED, PAST, VECTOR, lanes_of
+from autosched.tiling.steps.scalar import handles
+from autosched.tiling.steps.scalar.scalar_steps import ACROSS, lanes_of
 
 Ats: TypeAlias = tuple[dict[str, Int], ...]
 """Where the axes are, for each copy of an unrolled body."""
@@ -46,20 +47,17 @@ class Shape:
 
 def shape_of(part: ScalarPart, values: Mapping[str, int]) -> Shape:
     """The decisions of one row about a part."""
-
-    def value(name: str, default: int) -> int:
-        return values.get(part.names(name), default)
-
-    width = value("vector", 1)
+    names = part.names
+    width = handles.VECTOR.of(names, values)
     return Shape(
         width,
-        value("unroll", 1),
-        value("rows", 1),
+        handles.UNROLL.of(names, values),
+        handles.ROWS.of(names, values),
         width > 1 and lanes_of(part, values) == ACROSS,
-        value("block", 0),
-        value("threads", 1),
-        value("math", 0) == VECTOR,
-        part.nontemporal is not None and value("stores", CACHED) == PAST,
+        handles.BLOCK.of(names, values),
+        handles.THREADS.of(names, values),
+        handles.MATH.of(names, values) == handles.FORMULAS,
+        part.nontemporal is not None and handles.STORES.of(names, values) == handles.PAST,
     )
 
 

@@ -38,7 +38,7 @@ from autosched.logic import Int, affine, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import elements, inner_axes, numbered, reducing, serial_elements, team_rows
-from autosched.tiling.steps.scalar.results_per_thread import apiece_axes, apiece_name, moves, slides
+from autosched.tiling.steps.scalar.results_per_thread import apiece_axes, apiece_decision, moves, slides
 from autosched.tiling.steps.scalar.shared_along_row import kept_values
 from autosched.tiling.steps.scalar.team_steps import OWN_REGISTERS, lane_reads
 
@@ -101,7 +101,7 @@ def team_terms(part: WarpCooperativePart, v: Columns, program: Program, target: 
     at_once = np.clip(at_once, 1.0, float(target.limits.get("blocks_per_core", 32)))
 
     tile = column("tile", 0.0)
-    sides = {part.members[0].spatial[k].name: column(apiece_name(part, k)) for k in apiece_axes(part)}
+    sides = {part.members[0].spatial[k].name: column(apiece_decision(part, k).name) for k in apiece_axes(part)}
     first, later, port = moved_bytes(part, vector, tile > 0, sides, program)
     written = written_bytes(part, program)
     moved = first + written + np.where(hold, 0.0, later)

@@ -12,6 +12,8 @@ from autosched.ir.value import Read, reads
 from autosched.logic import Int, affine, free_vars
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import serial_elements
+from autosched.tiling.step import Handle
+from autosched.tiling.steps.scalar.handles import results_per_thread
 
 SIDES = (1, 2, 4)
 """Results of a thread along one axis."""
@@ -39,9 +41,9 @@ def sides(part: WarpCooperativePart, number: int) -> tuple[int, ...]:
     return tuple(s for s in SIDES if extent % s == 0)
 
 
-def apiece_name(part: WarpCooperativePart, number: int) -> str:
-    """The decision of that axis, without the part's prefix."""
-    return f"each_{part.members[0].spatial[number].name}"
+def apiece_decision(part: WarpCooperativePart, number: int) -> Handle:
+    """How many results along that spatial axis a thread computes."""
+    return results_per_thread(part.members[0].spatial[number].name)
 
 
 def slides(part: WarpCooperativePart, read: Read, axis: str) -> int:

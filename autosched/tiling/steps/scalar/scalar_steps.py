@@ -19,6 +19,7 @@ from autosched.tiling.analysis.nontemporal import FAR, FAR_BYTES, LEAST_BYTES, N
 from autosched.tiling.plans.plan import FusedLoopsPart, Part, ScalarPart
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps import StepNames
+from autosched.tiling.steps.scalar import handles
 
 VECTORS = (1, 4, 8, 16, 32)
 GPU_VECTORS = (1, 32, 64, 128)
@@ -32,9 +33,6 @@ MOST_VECTORS = 16
 """Vectors of one loop body: more only spill registers."""
 SPATIAL, ACROSS = 0, 1
 """What lies in the lanes: elements of the result, or partial results of one."""
-LIBRARY, VECTOR = 0, 1
-CACHED, PAST = 0, 1
-"""Where results are written: through the caches, or past them."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,10 @@ class Choices:
     rows: tuple[int, ...] = ROWS
     blocks: tuple[int, ...] = BLOCKS
     lanes: tuple[int, ...] = (SPATIAL, ACROSS)
-    math: tuple[int, ...] = (LIBRARY, VECTOR)
+    math: tuple[int, ...] = (handles.LIBRARY, handles.FORMULAS)
     together: tuple[int, ...] = ROWS_TOGETHER
     ahead: tuple[int, ...] = (0, NEXT, FAR)
-    stores: tuple[int, ...] = (CACHED, PAST)
+    stores: tuple[int, ...] = (handles.CACHED, handles.PAST)
 
 
 def choices_of(parts: Sequence[Part], target: Target) -> Choices:
@@ -59,7 +57,7 @@ def choices_of(parts: Sequence[Part], target: Target) -> Choices:
     if len([p for p in parts if not (isinstance(p, ScalarPart) and p.prepared)]) == 1:
         return Choices()
     width = max(4, target.limits.get("vector_bytes", 16) // 4)
-    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (VECTOR,), (1,), (NEXT,), (CACHED,))
+    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (handles.FORMULAS,), (1,), (NEXT,), (handles.CACHED,))
 
 
 def lanes_of(part: ScalarPart, values: Mapping[str, int]) -> int:
@@ -73,16 +71,16 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
     """The one step of a scalar part."""
     names = part.names
     shared_out = part.parallel and part.scheme == "cpu"  # blocks of a GPU share the outermost axis in any case
-    count = Decision(names("threads"), tuple(range(1, threads + 1)) if shared_out else (1,))
+    count = Decision(names(handles.THREADS.name), tuple(range(1, threads + 1)) if shared_out else (1,))
     if part.scheme == "gpu":
-        return Step("scalar", (*([Decision(names("vector"), GPU_VECTORS)] if part.vector else []), count))
+        return Step("scalar", (*([Decision(names(handles.VECTOR.name), GPU_VECTORS)] if part.vector else []), count))
     decisions: list[Decision] = []
     inert: dict[str, Bool] = {}
     single = Var(names("vector")).eq(1)
     across: Bool = FALSE
     if part.vector or part.across:
-        decisions.append(Decision(names("vector"), choices.vectors))
-        decisions.append(Decision(names("unroll"), choices.unrolls))
+        decisions.append(Decision(names(handles.VECTOR.name), choices.vectors))
+        decisions.append(Decision(names(handles.UNROLL.name), choices.unrolls))
         inert[names("unroll")] = single
     if part.vector and part.across:
         lanes = Var(names("lanes"))
@@ -122,7 +120,8 @@ def rows_step(part: FusedLoopsPart, threads: int, choices: Choices = Choices()) 
     rules: list[Rule] = []
     inert: dict[str, Bool] = {}
     if any(m.vector or m.across for m in part.members):
-        decisions += [Decision(names("vector"), choices.vectors), Decision(names("unroll"), choices.unrolls)]
+        decisions.append(Decision(names(handles.VECTOR.name), choices.vectors))
+        decisions.append(Decision(names(handles.UNROLL.name), choices.unrolls))
         single = Var(names("vector")).eq(1)
         together = Var(names("rows"))
         bounds = [b for m in part.members for a in m.stage.axes for b in (a.lower, a.upper)]
@@ -148,7 +147,8 @@ def rows_step(part: FusedLoopsPart, threads: int, choices: Choices = Choices()) 
             inert[names("stores")] = _narrow(names, writer)
     if any(applies(_values(m), m.policy.formulas) for m in part.members):
         decisions.append(_math(names, choices))
-    return Step("rows", (*decisions, Decision(names("threads"), tuple(range(1, threads + 1)))), tuple(rules), {}, inert)
+    decisions.append(Decision(names(handles.THREADS.name), tuple(range(1, threads + 1))))
+    return Step("rows", tuple(decisions), tuple(rules), {}, inert)
 
 
 def _extent(part: ScalarPart, axis: str) -> int:
@@ -171,7 +171,7 @@ def _as_many(column: Var, domain: tuple[int, ...], axis: str, extent: int) -> li
 
 
 def _stores(names: StepNames, choices: Choices) -> Decision:
-    return Decision(names("stores"), choices.stores, ("cached", "past caches")[: len(choices.stores)])
+    return Decision(names(handles.STORES.name), choices.stores, ("cached", "past caches")[: len(choices.stores)])
 
 
 def _narrow(names: StepNames, writer: Stage) -> Bool:
@@ -180,7 +180,7 @@ def _narrow(names: StepNames, writer: Stage) -> Bool:
 
 
 def _math(names: StepNames, choices: Choices) -> Decision:
-    return Decision(names("math"), choices.math, ("library", "vector")[-len(choices.math) :])
+    return Decision(names(handles.MATH.name), choices.math, ("library", "vector")[-len(choices.math) :])
 
 
 def _values(part: ScalarPart) -> tuple[Value, ...]:

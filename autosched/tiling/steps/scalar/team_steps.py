@@ -14,12 +14,13 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.plan import Part, ScalarPart, WarpCooperativePart
 from autosched.tiling.plans.teams import inner_axes, lane_elements, serial_elements, team_rows, whole
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.scalar import handles
 from autosched.tiling.steps.scalar.results_per_thread import (
     MOST_RESULTS,
     MOST_SUMS,
     SIDES,
     apiece_axes,
-    apiece_name,
+    apiece_decision,
     sides,
 )
 from autosched.tiling.steps.scalar.shared_along_row import row_bits
@@ -84,11 +85,11 @@ class _Decided:
         part = self.part
         extent, serial = lane_elements(part), serial_elements(part)
         narrow = min([r.dtype.bytes for r in lane_reads(part)], default=4)
-        vector = self.decide("vector", tuple(v for v in self.choices.vectors if v * narrow <= WIDEST))
-        unroll = self.decide("unroll", self.choices.unrolls)
+        vector = self.decide(handles.VECTOR.name, tuple(v for v in self.choices.vectors if v * narrow <= WIDEST))
+        unroll = self.decide(handles.UNROLL.name, self.choices.unrolls)
         most = self.target.limits.get("threads_per_block", 1024) // self.lanes
         several = part.across or serial == 1 or splits(part)
-        warps = self.decide("warps", tuple(w for w in self.choices.warps if w <= most) if several else (1,))
+        warps = self.decide(handles.WARPS.name, tuple(w for w in self.choices.warps if w <= most) if several else (1,))
         across = team_transpose(part)
         tile = None if across is None else self.tiled(across, warps)
         chunk = self.derive("chunk", (warps if part.across or serial == 1 else Const(1)) * vector * self.lanes)
@@ -97,7 +98,7 @@ class _Decided:
         self.rule("chunk", useful, f"lanes for {extent:,} elements")
         threads: Int = warps * self.lanes
         if part.across:
-            rows = self.decide("rows", self.choices.rows)
+            rows = self.decide(handles.ROWS.name, self.choices.rows)
             self.rule("rows", rows < 2 * team_rows(part), f"rows of {team_rows(part):,}")
             threads = rows * threads
             steps: Int = chunks
@@ -107,7 +108,7 @@ class _Decided:
             if tile is not None and across is not None:
                 blocks = where(tile > 0, self.tiles(across, tile), blocks)
         else:
-            rows = self.decide("rows", self.choices.rows)
+            rows = self.decide(handles.ROWS.name, self.choices.rows)
             shared = [warps, *([Var(part.names("split"))] if splits(part) else [])]
             alone = all_of(*(s.eq(1) for s in shared), *([] if tile is None else [tile.eq(0)]))
             fits = any_of(rows.eq(1), alone & (rows * chunk < 2 * extent))
@@ -117,7 +118,7 @@ class _Decided:
             steps, blocks = ceil_div(serial, warps), ceil_div(extent, chunk * rows * each)
             self.rule("warps", warps <= serial, f"warps for {serial:,} terms")
         if splits(part):
-            split = self.decide("split", self.choices.splits)
+            split = self.decide(handles.SPLIT.name, self.choices.splits)
             self.rule("split", any_of(split.eq(1), split * LEAST_SHARE <= steps), "shares of too few steps")
             steps, blocks = ceil_div(steps, split), blocks * split
         self.rule("unroll", any_of(unroll.eq(1), unroll <= steps), "vectors under way are more than there are")
@@ -126,7 +127,7 @@ class _Decided:
         self.derive("blocks", blocks)
         if again(part):
             self.held(chunks, vector, threads)
-        self.decide("threads", (1,))
+        self.decide(handles.THREADS.name, (1,))
         return Step("team", tuple(self.decisions), tuple(self.rules), self.derived, self.inert)
 
     def apiece(self, vector: Int, unroll: Var, alone: Bool) -> Int:
@@ -135,7 +136,7 @@ class _Decided:
         for number in apiece_axes(self.part):
             several = tuple(s for s in sides(self.part, number) if s in self.choices.sides)
             if len(several) > 1:
-                each = each * self.decide(apiece_name(self.part, number), several)
+                each = each * self.decide(apiece_decision(self.part, number).name, several)
         if each == Const(1):
             return each
         each = self.derive("each", each)
@@ -149,7 +150,7 @@ class _Decided:
     def tiled(self, across: TeamTranspose, warps: Int) -> Var:
         """Whether operands that lie across the results pass through tiles in shared memory."""
         sizes = [t for t in TILES if t % self.lanes == 0]  # a line of a tile is whole warps
-        tile = self.decide("tile", tuple(sizes), ("none", *map(str, sizes[1:])))
+        tile = self.decide(handles.TILE.name, tuple(sizes), ("none", *map(str, sizes[1:])))
         names = self.part.names
         self.inert |= {names("vector"): tile > 0, names("unroll"): tile > 0}
         bits = sum(r.dtype.bits for _, r in across.reads)
@@ -170,7 +171,7 @@ class _Decided:
 
     def held(self, chunks: Int, vector: Int, threads: Int) -> None:
         """Whether a row stays in registers."""
-        hold = self.decide("hold", (0, 1), ("read again", "registers"))
+        hold = self.decide(handles.HOLD.name, (0, 1), ("read again", "registers"))
         self.inert[self.part.names("unroll")] = hold.eq(1)
         held = self.derive("held", hold * ceil_div(chunks * vector * row_bits(self.part, self.program), 32))
         self.rule("held", held <= MOST_HELD, f"registers of a thread for a row > {MOST_HELD}")

@@ -19,7 +19,8 @@ from autosched.ir import parse, workload
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.plan_program import float_policy_of
 from autosched.tiling.plans.plan import FusedLoopsPart, ScalarPart
-from autosched.tiling.steps.scalar.scalar_steps import VECTOR
+from autosched.tiling.plans.step_names import StepNames
+from autosched.tiling.steps.scalar.handles import FORMULAS, VECTOR
 
 
 @pytest.mark.slow
@@ -97,7 +98,7 @@ def test_a_formula_stands_for_the_library_where_the_row_says_so() -> None:
     for chosen in plan.space.decisions[[d.name for d in plan.space.decisions].index(math)].domain:
         row = plan.space.row_of(values | {math: chosen})
         kernel = lower(plan, plan.space.schedule(int(plan.space.canonical([row])[0])))
-        assert bool(kernel.formulas) == (chosen == VECTOR)
+        assert bool(kernel.formulas) == (chosen == FORMULAS)
         assert set(kernel.formulas) <= names
 
 
@@ -115,3 +116,9 @@ def test_the_clock_prefers_neighbours_in_lanes() -> None:
         assert best.named.get("lanes", part.vector) == wanted
         assert best.values["vector"] >= 16
         assert best.values.get("rows", 1) * best.values["unroll"] > 1
+
+
+def test_a_decision_is_read_by_its_handle() -> None:
+    """With the part's prefix; its neutral value where the space does not decide it."""
+    assert VECTOR.of(StepNames("C."), {"C.vector": 8, "vector": 4}) == 8
+    assert VECTOR.of(StepNames("C."), {"vector": 4}) == 1
