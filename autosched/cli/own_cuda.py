@@ -15,14 +15,14 @@ from autosched.tensorize.spec.catalogue import is_own
 
 
 def refuse_wrong_cuda(kernel: Kernel, target: Target, measured: bool) -> None:
-    """SpecError where the kernel holds such a text and NVRTC refuses it. `measured`: a card ran the kernel, and what it
+    """SpecError where the kernel holds such a text and NVRTC refuses it. `measured`: a GPU ran the kernel, and what it
     computed was compared; else a line on stderr says that it was not."""
     own = [i for i in kernel.intrinsics if is_own(i)]
     if not own or measured:
         return
     names, files = ", ".join(i.name for i in own), ", ".join(dict.fromkeys(i.path for i in own))
     printed = print_cuda(kernel, target)
-    said = "it compiles, and no card has run it"
+    said = "it compiles, and no GPU has run it"
     try:
         with closing(CudaBuilder(processes=1)) as builder:
             builder.build(TranslationUnit(printed.text, printed.plan.arch, printed.headers))

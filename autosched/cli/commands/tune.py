@@ -111,7 +111,7 @@ def tune(
     ] = "latency",
     emulate: Annotated[
         bool,
-        typer.Option("--emulate", help="On the simulator: check CUDA kernels as printed, on the emulated card."),
+        typer.Option("--emulate", help="On the simulator: check CUDA kernels as printed, on the emulated GPU."),
     ] = False,
     noise: Annotated[
         str | None,

@@ -60,7 +60,7 @@ def test_a_text_that_no_card_ran_is_said(tmp_path: Path, capsys: pytest.CaptureF
     refuse_wrong_cuda(kernel, A100, measured=True)
     assert capsys.readouterr().err == ""
     refuse_wrong_cuda(kernel, A100, measured=False)
-    assert "the CUDA text of cuda/own4 was not checked: it compiles, and no card has run it" in capsys.readouterr().err
+    assert "the CUDA text of cuda/own4 was not checked: it compiles, and no GPU has run it" in capsys.readouterr().err
 
 
 def test_without_a_compiler_it_is_said(
