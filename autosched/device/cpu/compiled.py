@@ -15,7 +15,7 @@ class Compiled:
         self._known: dict[tuple[str, str | None, str | None], bytes] = {}
 
     def objects(self, texts: tuple[str, ...], cpu: str | None, features: str | None) -> tuple[bytes, ...]:
-        """The object file of each module's text. CompileError and MissingError as from `compile_object`."""
+        """The object file of each module's text. LlvmCompileError and MissingError as from `compile_object`."""
         return tuple(self._object((text, cpu, features)) for text in texts)
 
     def _object(self, key: tuple[str, str | None, str | None]) -> bytes:

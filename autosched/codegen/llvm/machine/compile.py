@@ -23,7 +23,7 @@ def compile_object(
     this machine has, or the cpu's own where one is named). `opt` is the code generation level, 0 to 3; `triple` names
     another machine (`aarch64-unknown-linux-gnu`), whose `cpu` is then `generic` where none is named.
 
-    CompileError with LLVM's message where it refuses the text, or calls an intrinsic that LLVM does not have;
+    LlvmCompileError with LLVM's message where it refuses the text, or calls an intrinsic that LLVM does not have;
     MissingError where this LLVM has no code generator for `triple`.
     """
     machine = target_machine(cpu, features, opt, triple)

@@ -47,7 +47,7 @@ class CudaKernel(CudaFunction):
 
     @staticmethod
     def build(candidate: Candidate, target: Target, builder: CudaBuilder, ordinal: int = 0) -> CudaKernel:
-        """Lower, print and compile. CompileError, MissingError."""
+        """Lower, print and compile. CudaCompileError, MissingError."""
         source = print_cuda(lower(candidate.plan, candidate.schedule), target)
         cubin = builder.build(TranslationUnit(source.text, source.plan.arch, source.headers))
         return CudaKernel(candidate.plan.program, source, cubin.code, ordinal)

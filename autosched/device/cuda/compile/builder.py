@@ -54,7 +54,7 @@ class CudaBuilder:
             self._free.put(worker)
 
     def build(self, source: TranslationUnit) -> Cubin:
-        """The cubin. CompileError; MissingError where no NVRTC knows the architecture."""
+        """The cubin. CudaCompileError; MissingError where no NVRTC knows the architecture."""
         (made,) = self.build_all([source])
         if isinstance(made, CudaCompileError):
             raise made

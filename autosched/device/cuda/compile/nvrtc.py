@@ -48,8 +48,8 @@ def compile_cuda(
     """A cubin of `text` for `arch` (`sm_90a`). `headers` are the files that it includes, by the names it includes them
     by; `name` is what messages call the text. A kernel that spills within the limit that its text sets takes no more
     without one, or has its loops rolled, or else goes without the limit: the first of these that spills nothing, or the
-    one that spills least. CompileError with the compiler's words and the line; MissingError where no NVRTC is here that
-    knows the architecture.
+    one that spills least. CudaCompileError with the compiler's words and the line; MissingError where no NVRTC is here
+    that knows the architecture.
     """
     kit, headers = kit or toolkit(arch), dict(headers or {})
     made = _compiled(text, arch, headers, name, kit, options)
