@@ -25,7 +25,7 @@ from autosched.tensorize.spec.catalogue import load as load_yaml
 if TYPE_CHECKING:
     from autosched.costmodel.learned.pretrained import Earlier
     from autosched.device.protocol import Device
-    from autosched.report.comparison import Comparison
+    from autosched.report.comparison import StrategyComparison
     from autosched.search.evaluate.compare import RunListener
     from autosched.search.events import Event, Listener
     from autosched.search.protocol import Factory
@@ -241,7 +241,7 @@ def tune(
         noise=noise,
         conditions=conditions,
         fresh=fresh,
-        wished=() if schedule is None else (read_schedule(schedule)[1],),
+        user_schedules=() if schedule is None else (read_schedule(schedule)[1],),
         goals=Goals(until, least_gain),
         earlier=tuple(_earlier(source) for source in warm_from),
     )
@@ -311,14 +311,14 @@ def compare(
     numerics: str = "reassociated",
     known: Catalogue | None = None,
     on_run: RunListener | None = None,
-) -> Comparison:
+) -> StrategyComparison:
     """Tune with every strategy and every seed, each from the start, and compare what they found by when.
 
     A strategy is a name, a name with a cost model of its own (`auto:analytic`), or a factory, called with (space, seed,
     model); `seeds` is their number, or the seeds. A candidate is measured once for all runs. Raises UsageError for
     arguments that leave nothing to compare, and what `tune` raises for the rest, but for failing candidates.
     """
-    from autosched.report.comparison import Comparison
+    from autosched.report.comparison import StrategyComparison
     from autosched.search.evaluate import compare as comparing
     from autosched.search.request import TuneRequest
     from autosched.search.tuning.tune import prepare
@@ -340,8 +340,8 @@ def compare(
         rows = comparing.compare(study.space, tuning.device, study.record, chosen, trials, numbers, on_run=on_run)
     finally:
         tuning.device.close()
-    names = tuple(c.name for c in chosen)
-    return Comparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
+    names = tuple(str(c.name) for c in chosen)
+    return StrategyComparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
 
 
 def simulate(
@@ -354,7 +354,7 @@ def simulate(
     threads: int = 1,
     jobs: int = 1,
     on_run: RunListener | None = None,
-) -> Comparison:
+) -> StrategyComparison:
     """Compare strategies on a space that was measured before, by autosched or by others: no device is needed.
 
     `recording` is a recorded space or a file of one (of ours, a Kernel Tuner cache, T4 results). `strategies` as in
@@ -364,7 +364,7 @@ def simulate(
     "__main__"` in a script). Raises StoreError for a file that is none, UsageError as `compare` does.
     """
     from autosched.errors import UsageError
-    from autosched.report.comparison import Comparison
+    from autosched.report.comparison import StrategyComparison
     from autosched.search.evaluate import compare as comparing
     from autosched.search.evaluate import simulate as simulating
     from autosched.search.evaluate.landscape import Landscape
@@ -386,7 +386,8 @@ def simulate(
     else:
         rows = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
     device = str(space.device.get("name") or space.source or "recorded")
-    return Comparison(space.name, "recorded", device, tuple(c.name for c in chosen), numbers, budget, rows, landscape)
+    named = tuple(c.name for c in chosen)
+    return StrategyComparison(space.name, "recorded", device, named, numbers, budget, rows, landscape)
 
 
 __all__ = [

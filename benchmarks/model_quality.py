@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from autosched.search.evaluate.model_quality import Interval, model_quality, summary
-from autosched.search.evaluate.recorder import reclocked
+from autosched.search.evaluate.model_quality import MedianInterval, model_quality, summary
+from autosched.search.evaluate.recorder import rescored
 from autosched.store.replay_file import read_replay
 from benchmarks.cpu import RESULTS
 from benchmarks.record import ANEW, FOLDER, HELD_OUT, SPACES
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     found: dict[str, Any] = {}
     for name in options.only or (HELD_OUT if options.held_out else ASKED):
-        recording, lost = reclocked(read_replay(options.folder / f"{name}.json.gz"))
+        recording, lost = rescored(read_replay(options.folder / f"{name}.json.gz"))
         clock = summary([model_quality(recording, "analytic", 0)])
         model = summary([model_quality(recording, "xgb", MEASURED, seed) for seed in range(options.seeds)])
         print(f"{name}: {len(recording)} rows" + (f" ({lost} have no place any more)" if lost else ""))
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def line(figures: dict[str, Interval], asked: dict[str, float]) -> str:
+def line(figures: dict[str, MedianInterval], asked: dict[str, float]) -> str:
     """Medians with their intervals; a figure below what is asked is marked."""
     parts = []
     for name, i in figures.items():

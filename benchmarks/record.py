@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched import api
-from autosched.search.evaluate.recorder import RowDone, again, reclocked, record
+from autosched.search.evaluate.recorder import RowDone, again, record, rescored
 from autosched.search.request import TuneRequest
 from autosched.store.replay_file import read_replay, write_replay
 
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _reclock(paths: list[Path]) -> int:
     """Rewrite recordings with decisions, clock and derived quantities of today; times stay."""
     for path in paths:
-        recording, lost = reclocked(read_replay(path))
+        recording, lost = rescored(read_replay(path))
         write_replay(path, recording)
         print(f"{path.name}: {len(recording)} rows" + (f", {lost} without a place left out" if lost else ""))
     return 0

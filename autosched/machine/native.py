@@ -23,7 +23,7 @@ def start() -> None:
     llvm.initialize_native_asmparser()
 
 
-class Calls:
+class NativeCalls:
     """`void f(ptr × arity, scalars…)` at `address`, called on one of several argument sets in turn.
 
     A scalar is its LLVM type and its bytes.

@@ -100,7 +100,7 @@ class Limits(_Strict):
     queue_execute: Count | None = None
 
 
-class Compiler(_Strict):
+class CompilerSpec(_Strict):
     """How source is built: by which `kind` of compiler, for which `arch` of a GPU, or for LLVM's `triple`, `cpu` and
     `features`."""
 
@@ -122,7 +122,7 @@ class TargetSpec(_Strict):
     units: Units
     memories: list[MemorySpec] = Field(min_length=1)
     limits: Limits = Limits()
-    compiler: Compiler = Compiler()
+    compiler: CompilerSpec = CompilerSpec()
 
 
 def target_from_yaml(text: str, file: str) -> Target:

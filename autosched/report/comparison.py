@@ -1,4 +1,4 @@
-"""`Comparison`: what strategies found with the same budget and seeds, as rows, a table, statistics and curves."""
+"""What strategies found with the same budget and seeds, as rows, a table, statistics and curves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StrategySummary:
 
 
 @dataclass(frozen=True)
-class Difference:
+class StrategyDifference:
     """A strategy less the baseline, paired by seed.
 
     `outcome` is `regret` (over the whole search) or `final` (1 - fastest of all / best after the last trial), of which
@@ -61,7 +61,7 @@ class Difference:
 @dataclass(frozen=True)
 class Summary:
     strategies: tuple[StrategySummary, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[StrategyDifference, ...]
 
     def __str__(self) -> str:
         checkpoints = list(self.strategies[0].best_s)
@@ -86,7 +86,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class StrategyComparison:
     """All trials of all runs: `rows` in the order strategy, seed, trial (see `Row`); runs are paired by seed.
 
     `landscape` is there where the whole space is known: times of all its rows."""
@@ -172,7 +172,7 @@ class Comparison:
             statistics.mean(of_time, rng) if len(of_time) else None,
         )
 
-    def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[Difference, ...]:
+    def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[StrategyDifference, ...]:
         regrets = self.regrets
         others = [s for s in self.strategies if s != baseline]
         # Of each outcome, by strategy: what is worse is larger, and the sign with which it is told.
@@ -182,14 +182,14 @@ class Comparison:
         }
         if self.performance is not None:
             worse["performance"] = {s: -self.performance.scores(s) for s in self.strategies}
-        found: list[Difference] = []
+        found: list[StrategyDifference] = []
         for outcome, of in worse.items():
             sign = -1 if outcome == "performance" else 1
             p_values = statistics.holm([statistics.sign_test(of[baseline], of[s]) for s in others])
             for s, p in zip(others, p_values, strict=True):
                 difference = statistics.mean(sign * (of[s] - of[baseline]), rng)
                 superiority = statistics.superiority(of[baseline], of[s])
-                found.append(Difference(s, baseline, outcome, difference, superiority, p))
+                found.append(StrategyDifference(s, baseline, outcome, difference, superiority, p))
         return tuple(found)
 
     def plot(self, ax: Any = None) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import UsageError
-from autosched.report.comparison import Comparison
+from autosched.report.comparison import StrategyComparison
 from autosched.report.extras import extra
 from autosched.report.statistics import Interval
 from autosched.search.evaluate.compare import Row
@@ -17,7 +17,7 @@ from autosched.search.evaluate.compare import Row
 SCHEMA = "autosched/compare/1"
 
 
-def as_json(found: Comparison, baseline: str | None = None) -> dict[str, Any]:
+def as_json(found: StrategyComparison, baseline: str | None = None) -> dict[str, Any]:
     """Schema autosched/compare/1. Intervals are [value, low, high]; null stands for "nothing was found by then".
 
     `runs` holds the best seconds so far after each trial of each run; performances are null where the space is not
@@ -62,7 +62,7 @@ def as_json(found: Comparison, baseline: str | None = None) -> dict[str, Any]:
     }
 
 
-def write_csv(path: Path, found: Comparison) -> None:
+def write_csv(path: Path, found: StrategyComparison) -> None:
     """All rows with a head line; empty fields for None. Raises UsageError where the file cannot be written."""
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -73,7 +73,7 @@ def write_csv(path: Path, found: Comparison) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def write_plot(path: Path, found: Comparison) -> None:
+def write_plot(path: Path, found: StrategyComparison) -> None:
     """The curves as a file of the kind that its ending names. MissingError without matplotlib, UsageError where the
     file cannot be written or has no ending that matplotlib knows."""
     write_figure(path, found.plot)

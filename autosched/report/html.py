@@ -10,9 +10,9 @@ import numpy as np
 from autosched.errors import UsageError
 from autosched.escape import html_text
 from autosched.report import statistics
-from autosched.report.comparison import Comparison, StrategySummary
+from autosched.report.comparison import StrategyComparison, StrategySummary
 from autosched.report.statistics import Interval
-from autosched.report.svg import Axis, Series, chart
+from autosched.report.svg import PlotAxis, Series, chart
 from autosched.report.text import amount, number, points, seconds
 from autosched.store.ranking import ranked
 from autosched.store.records import StudyRecord, Trial
@@ -65,7 +65,7 @@ def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str,
     return _page(record.name, parts)
 
 
-def comparison_html(found: Comparison, baseline: str | None = None) -> str:
+def comparison_html(found: StrategyComparison, baseline: str | None = None) -> str:
     """The report of a comparison: curves, a table with intervals, differences with their tests, and how it was done."""
     summary = found.summary(baseline)
     rng = np.random.default_rng(0)
@@ -126,7 +126,7 @@ def _history(searched: Sequence[Trial], objective: str) -> str:
     y = np.array([t.measurement.cost if t.measurement.ok else np.nan for t in searched], np.float64)
     best = np.fmin.accumulate(y) if len(y) else y
     series = [Series("trial", x, y, points=True), Series("best so far", x, best, steps=True)]
-    return chart(series, Axis("trial"), Axis(UNITS[objective], log=True))
+    return chart(series, PlotAxis("trial"), PlotAxis(UNITS[objective], log=True))
 
 
 def _predictions(searched: Sequence[Trial], objective: str) -> str:
@@ -144,7 +144,7 @@ def _predictions(searched: Sequence[Trial], objective: str) -> str:
     ends = np.array([x.min(), x.max()])
     line = Series("measured = predicted", ends, ends)
     unit = UNITS[objective]
-    return chart([*series, line], Axis(f"measured ({unit})", log=True), Axis(f"predicted ({unit})", log=True))
+    return chart([*series, line], PlotAxis(f"measured ({unit})", log=True), PlotAxis(f"predicted ({unit})", log=True))
 
 
 def _performances(curves: Mapping[str, Sequence[statistics.Floats]], x: statistics.Floats | None, label: str) -> str:
@@ -152,15 +152,15 @@ def _performances(curves: Mapping[str, Sequence[statistics.Floats]], x: statisti
     for name, (value, low, high) in curves.items():
         places = x if x is not None else np.arange(1.0, len(value) + 1)
         series.append(Series(name, places, value, low, high))
-    return chart(series, Axis(label), Axis("0 random search, 1 optimum", low=-0.5, high=1.0))
+    return chart(series, PlotAxis(label), PlotAxis("0 random search, 1 optimum", low=-0.5, high=1.0))
 
 
-def _best_so_far(found: Comparison, rng: np.random.Generator) -> str:
+def _best_so_far(found: StrategyComparison, rng: np.random.Generator) -> str:
     series = []
     for name, curve in found.curves.items():
         value, low, high = statistics.median_curve(curve, rng)
         series.append(Series(name, np.arange(1.0, len(value) + 1), value, low, high, steps=True))
-    return chart(series, Axis("trials"), Axis("seconds (median)", log=True))
+    return chart(series, PlotAxis("trials"), PlotAxis("seconds (median)", log=True))
 
 
 def _summary_row(s: StrategySummary, checkpoints: Sequence[int]) -> list[str]:

@@ -69,7 +69,7 @@ def predicted(trials: Iterable[Trial], ax: Any = None) -> Any:
 def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> Any:
     """Median over seeds of the best time so far by trial, and its 95 % bootstrap interval, for each strategy.
 
-    `curves` holds seconds, shape (seeds, trials), infinite while nothing was found (`Comparison.curves`).
+    `curves` holds seconds, shape (seeds, trials), infinite while nothing was found (`StrategyComparison.curves`).
     """
     axes = _axes(ax)
     rng = np.random.default_rng(seed)

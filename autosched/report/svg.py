@@ -37,7 +37,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """`log` axes have ticks at powers of ten; `low` and `high` are ends that the data may not have."""
 
     label: str
@@ -46,7 +46,7 @@ class Axis:
     high: float | None = None
 
 
-def chart(series: Sequence[Series], x: Axis, y: Axis) -> str:
+def chart(series: Sequence[Series], x: PlotAxis, y: PlotAxis) -> str:
     """An `<svg>` element with axes, a legend and the series; an empty one where there is no finite value."""
     xs = _Scale(x, [s.x for s in series], _LEFT, _WIDTH - _RIGHT)
     ys = _Scale(y, [s.y for s in series], _HEIGHT - _BOTTOM, _TOP)
@@ -93,7 +93,7 @@ def _drawn(one: Series, colour: str, xs: _Scale, ys: _Scale) -> list[str]:
 class _Scale:
     """From values to places on the page."""
 
-    def __init__(self, axis: Axis, columns: Sequence[Floats], start: float, end: float) -> None:
+    def __init__(self, axis: PlotAxis, columns: Sequence[Floats], start: float, end: float) -> None:
         values = np.concatenate([np.zeros(0), *(np.asarray(c, np.float64) for c in columns)])
         values = values[np.isfinite(values) & ((values > 0) | (not axis.log))]
         low, high = (float(values.min()), float(values.max())) if len(values) else (1.0, 2.0)

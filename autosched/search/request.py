@@ -30,7 +30,7 @@ class TuneRequest:
     are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
     with what `earlier` studies taught (`search.tuning.warm`), the study itself left out. `emulate`: the simulator
     checks kernels as CUDA text on the emulated card; `noise`: the relative deviation of its samples, None for its own.
-    `wished` are schedules to measure first (`store.read_schedule`)."""
+    `user_schedules` are schedules to measure first (`store.read_schedule`)."""
 
     program: Program
     target: Target
@@ -54,7 +54,7 @@ class TuneRequest:
     earlier: tuple[Earlier, ...] = ()
     emulate: bool = False
     noise: float | None = None
-    wished: tuple[Trial, ...] = ()
+    user_schedules: tuple[Trial, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trials < 1:

@@ -12,7 +12,7 @@ from autosched.costmodel.learned.learner import load
 from autosched.costmodel.protocol import CostModel, Floats
 from autosched.errors import UsageError
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, draw
+from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.store.records import Trial
 
 _FEWEST = 16  # measured rows without which a prediction of what is left is worth nothing
@@ -57,7 +57,7 @@ class Outlook:
         self._space = space
         self._model = model
         self._seed = seed
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._fitted = False
         self._errors: list[float] = []
 

@@ -6,12 +6,12 @@ Nothing here chooses or times anything. Read `records`, then `protocol`, then `s
 from autosched.store.exchange import read_schedule, read_trials, schedule_json, write_trials
 from autosched.store.protocol import Store, differing_fields
 from autosched.store.records import STATUSES, Measurement, StudyRecord, Trial
-from autosched.store.sqlite import NearMiss, SqliteStore, StudySummary
+from autosched.store.sqlite import NearStudy, SqliteStore, StudySummary
 
 __all__ = [
     "STATUSES",
     "Measurement",
-    "NearMiss",
+    "NearStudy",
     "SqliteStore",
     "Store",
     "StudyRecord",

@@ -77,7 +77,7 @@ class StudySummary:
 
 
 @dataclass(frozen=True)
-class NearMiss:
+class NearStudy:
     """A stored study that is nearly the wanted one: `fields` maps a key's field to (stored, wanted)."""
 
     name: str
@@ -248,9 +248,9 @@ class SqliteStore:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM study WHERE id = ?", (self._id_of(study),))
 
-    def near_misses(self, key: dict[str, str], limit: int = 3) -> list[NearMiss]:
+    def near_misses(self, key: dict[str, str], limit: int = 3) -> list[NearStudy]:
         """Stored studies whose key differs from `key`, fewest differing fields first, at most half of the fields."""
-        found = [NearMiss(record.name, differing_fields(record.key, key)) for record in self.studies()]
+        found = [NearStudy(record.name, differing_fields(record.key, key)) for record in self.studies()]
         close = [miss for miss in found if 0 < len(miss.fields) <= len(key) / 2]
         return sorted(close, key=lambda miss: len(miss.fields))[:limit]
 

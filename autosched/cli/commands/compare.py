@@ -13,7 +13,7 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
-from autosched.report.comparison import Comparison
+from autosched.report.comparison import StrategyComparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
 from autosched.report.html import comparison_html, write_html
 from autosched.report.text import seconds
@@ -113,7 +113,7 @@ class Line:
             self.console.print(said, markup=False)
 
 
-def write(output: Path, found: Comparison, baseline: str | None = None) -> None:
+def write(output: Path, found: StrategyComparison, baseline: str | None = None) -> None:
     """Write the comparison in the format that the file's name asks for."""
     if output.suffix == ".csv":
         write_csv(output, found)

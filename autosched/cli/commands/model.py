@@ -20,7 +20,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.report import plots
 from autosched.report.exchange import write_figure
 from autosched.search.evaluate.model_quality import judged, model_quality, summary, summary_of_rows
-from autosched.search.evaluate.recorder import reclocked
+from autosched.search.evaluate.recorder import rescored
 from autosched.search.registry import strategies
 from autosched.search.tuning.warm import earlier_recording
 from autosched.store.recorded_space import RecordedSpace
@@ -123,7 +123,7 @@ def _read(file: str, today: bool, quiet: bool) -> tuple[RecordedSpace, int]:
     recording = read_replay(file)
     if not today:
         return recording, 0
-    recording, lost = reclocked(recording)
+    recording, lost = rescored(recording)
     if lost and not quiet:
         talk().print(f"{file}: {lost} rows have no place in this version's spaces", markup=False)
     return recording, lost

@@ -166,7 +166,7 @@ def tune(
                     goals=Goals(inputs.goal(until, loaded[0]), inputs.share(least_gain)),
                     earlier=earlier(warm_from, store, machine),
                     fresh=fresh,
-                    wished=() if schedule is None else (read_schedule(schedule)[1],),
+                    user_schedules=() if schedule is None else (read_schedule(schedule)[1],),
                     intrinsic_paths=inputs.intrinsic_paths(intrinsics),
                 )
                 if len(loaded) > 1:

@@ -7,13 +7,13 @@ import warnings
 import numpy as np
 
 from autosched.costmodel.learned.learner import load
-from autosched.costmodel.learned.residual import Matrix, Residual
+from autosched.costmodel.learned.residual import Matrix, ResidualRegressor
 from autosched.costmodel.protocol import Floats
 
 _TREES = 100
 
 
-class ForestModel(Residual):
+class ForestModel(ResidualRegressor):
     """A random forest on the residual; how far off it is, is told by the trees that did not see a row."""
 
     name = "forest/2"

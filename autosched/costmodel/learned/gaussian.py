@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from autosched.costmodel.learned.learner import load
 from autosched.costmodel.learned.one_thread import one_thread
-from autosched.costmodel.learned.residual import Matrix, Residual
+from autosched.costmodel.learned.residual import Matrix, ResidualRegressor
 from autosched.costmodel.protocol import Floats
 
 _BLOCK = 10_000  # rows whose covariances are held at a time
 
 
-class GaussianModel(Residual):
+class GaussianModel(ResidualRegressor):
     """A Gaussian process (Matern 5/2 and noise) on the residual over standardised features; absent quantities stand at
     the mean. For some hundreds of rows: fitting takes the cube of their number."""
 

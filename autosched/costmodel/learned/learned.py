@@ -12,7 +12,7 @@ import numpy.typing as npt
 from autosched.costmodel.features import FEATURE_VERSION, Features
 from autosched.costmodel.learned.calibration import folds
 from autosched.costmodel.learned.learner import load
-from autosched.costmodel.learned.residual import PRIOR_SIGMA, Matrix, Residual, check_version, ln
+from autosched.costmodel.learned.residual import PRIOR_SIGMA, Matrix, ResidualRegressor, check_version, ln
 from autosched.costmodel.protocol import Floats, Prediction, Samples
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class AnalyticModel:
         return Prediction(ln(analytic_s), np.full(rows, PRIOR_SIGMA, np.float32), np.ones(rows, np.float32))
 
 
-class ResidualModel(Residual):
+class ResidualModel(ResidualRegressor):
     """A bootstrap ensemble of small boosters on ln(measured / analytic).
 
     Each row is left out by one of the members. What share of its guess was right is the share of corrections that is

@@ -8,7 +8,7 @@ import numpy as np
 
 from autosched.costmodel.features import Features
 from autosched.costmodel.learned.learner import load
-from autosched.costmodel.learned.residual import Matrix, Residual, known
+from autosched.costmodel.learned.residual import Matrix, ResidualRegressor, known
 from autosched.costmodel.protocol import Floats, Prediction, Samples
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _TREES = 100
 _GRADES = 16  # of speed: finer ones would rank noise
 
 
-class RankingModel(Residual):
+class RankingModel(ResidualRegressor):
     """XGBoost on the order alone (all pairs), with the clock's word among the features; scores are moved to the clock's
     mean and to the scatter of what was measured, so that they read as seconds, and mean no more than an order."""
 

@@ -28,7 +28,7 @@ _ROUNDS = 50
 Matrix = npt.NDArray[np.float32]
 
 
-class Residual:
+class ResidualRegressor:
     """A model of ln(measured / analytic). Each kind says how it fits what the mean ratio leaves (`_learn`), and what it
     guesses for rows (`_guess`: mean and standard deviation). `name` is its name and version.
 

@@ -15,7 +15,7 @@ from autosched.device.cpu.data import CpuData, Wrong, address_of, copy_of
 from autosched.device.cpu.drift_correction import DriftCorrection
 from autosched.device.cpu.timing import Sampler, batch, sample
 from autosched.device.job import Effort, EntryPoint, Job, Outcome
-from autosched.machine.native import Calls
+from autosched.machine.native import NativeCalls
 
 COLD_LIMIT_BYTES = 1 << 30
 PLACES, PLACES_BYTES = 5, 64 << 20
@@ -35,7 +35,7 @@ class CheckedCandidate:
     """A candidate that passed its check, with its own timing memory (`views`); `first_s` is a first call's time."""
 
     job: Job
-    calls: Calls | None
+    calls: NativeCalls | None
     first_s: float
     views: dict[str, Bytes]
     loaded: Module
@@ -164,7 +164,7 @@ class CpuBench:
             return CheckedCandidate(job, None, took_s, {}, loaded, []), difference
         sets = self._timing_memory(job, guarded, effort.cold)
         pointers = [[address_of(one[b]) for b in job.main.buffers] for one in sets]
-        calls = Calls(loaded.address(job.main.symbol), pointers, job.main.scalars)
+        calls = NativeCalls(loaded.address(job.main.symbol), pointers, job.main.scalars)
         self.data.reset(self.data.plain, POISONS[1])
         took_s = calls(1)
         self.data.verify_again(sets[0], views)
@@ -208,7 +208,7 @@ class CpuBench:
         for number in range(0 if effort.cold or not size else min(PLACES, PLACES_BYTES // size) - 1):
             copies = {n: copy_of(ready.views[n], 3 * i + 1) for i, n in enumerate(scratch)}
             views = self.data.elsewhere(number) | copies
-            calls = Calls(
+            calls = NativeCalls(
                 ready.loaded.address(main.symbol), [[address_of(views[b]) for b in main.buffers]], main.scalars
             )
             places.append(replace(ready, calls=calls, views=views))
@@ -247,4 +247,4 @@ def _fine(
 
 
 def _call(loaded: Module, entry: EntryPoint, addresses: dict[str, int]) -> float:
-    return Calls(loaded.address(entry.symbol), [[addresses[b] for b in entry.buffers]], entry.scalars)(1)
+    return NativeCalls(loaded.address(entry.symbol), [[addresses[b] for b in entry.buffers]], entry.scalars)(1)

@@ -21,7 +21,7 @@ from autosched.ir.oracle.distance import Ranges
 from autosched.ir.oracle.evaluate import Frame, arith, both, condition, fetch, inside, positions, put, value
 from autosched.ir.oracle.nests import Nest, Serial, Unit, accesses, plan
 from autosched.ir.oracle.numerics import container, load, store
-from autosched.ir.oracle.sequential import Compiler
+from autosched.ir.oracle.sequential import SequentialCompiler
 from autosched.ir.oracle.spans import Span, points, spans
 from autosched.ir.program import Program
 from autosched.ir.sizes import sizes_from_shapes, with_sizes
@@ -126,7 +126,7 @@ def execute(program: Program, memory: dict[str, Any], scalars: Mapping[str, Any]
 def run_unit(unit: Unit, frame: Frame) -> None:
     """Run one unit; axes of `frame.env` are fixed."""
     if is_scalar(unit, _known(frame.env)):
-        Compiler(frame.arrays, frame.scalars).unit(unit)(dict(frame.env))
+        SequentialCompiler(frame.arrays, frame.scalars).unit(unit)(dict(frame.env))
         return
     match unit:
         case Nest():

@@ -45,7 +45,7 @@ _DIRECT: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-class Compiler:
+class SequentialCompiler:
     """Turns units into closures over fixed arrays and run-time scalars."""
 
     def __init__(self, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> None:

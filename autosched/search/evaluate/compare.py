@@ -160,7 +160,7 @@ def played(
     """As `compare`; a run in which nothing came out right is not raised but returned, the first of them."""
     if trials < 1:
         raise UsageError(f"{trials} trials leave nothing to compare", hint="give 1 or more")
-    remembering = Remembering(device, clock)
+    remembering = MemoizingDevice(device, clock)
     rows: list[Row] = []
     failure: AutoschedError | None = None
     done, total = 0, len(strategies) * len(seeds)
@@ -180,7 +180,7 @@ def played(
 
 
 def _rows(
-    study: Study, device: Remembering, trials: int, batch: int | None, name: str
+    study: Study, device: MemoizingDevice, trials: int, batch: int | None, name: str
 ) -> tuple[list[Row], AutoschedError | None]:
     """The rows of one run, and why nothing came out right where nothing did."""
     rows: list[Row] = []
@@ -200,7 +200,7 @@ def _rows(
     return rows, None
 
 
-class Remembering:
+class MemoizingDevice:
     """A device that measures a candidate once and then repeats its answer. `clock` goes on as if it had not."""
 
     def __init__(self, device: Device, clock: Callable[[], float]) -> None:

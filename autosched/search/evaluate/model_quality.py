@@ -21,7 +21,7 @@ from autosched.device.replay import ReplayDevice
 from autosched.search.registry import strategy
 from autosched.search.space.recorded import space_of
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory
+from autosched.search.strategy.memory import TrialHistory
 from autosched.search.tuning.loop import BATCH
 from autosched.search.tuning.study import Study
 from autosched.store.recorded_space import RecordedSpace
@@ -115,7 +115,7 @@ def judged(
     judge = _model(model, seed, earlier)
     trials = chosen_trials(recording, space, _model(model, seed, earlier), measured, seed, chosen)
     if trials:
-        memory = Memory(space)
+        memory = TrialHistory(space)
         memory.observe(trials)
         judge.fit(memory.samples())
     seen = {t.key for t in trials}
@@ -163,7 +163,7 @@ def chosen_trials(
 
 
 @dataclass(frozen=True)
-class Interval:
+class MedianInterval:
     """A median with its 95 % bootstrap interval; all NaN where nothing is defined."""
 
     median: float
@@ -171,7 +171,7 @@ class Interval:
     high: float
 
 
-def summary(qualities: Sequence[ModelQuality], seed: int = 0) -> dict[str, Interval]:
+def summary(qualities: Sequence[ModelQuality], seed: int = 0) -> dict[str, MedianInterval]:
     """Each figure over the seeds."""
     rng = np.random.default_rng(seed)
     found = {}
@@ -186,7 +186,7 @@ def summary(qualities: Sequence[ModelQuality], seed: int = 0) -> dict[str, Inter
     return found
 
 
-def summary_of_rows(said: Judged, seed: int = 0) -> dict[str, Interval]:
+def summary_of_rows(said: Judged, seed: int = 0) -> dict[str, MedianInterval]:
     """Each figure of what one model said, with the interval that drawing the recorded rows anew gives: for what has no
     seeds, as the clock."""
     rng, n = np.random.default_rng(seed), len(said.times)
@@ -198,9 +198,9 @@ def summary_of_rows(said: Judged, seed: int = 0) -> dict[str, Interval]:
     return found
 
 
-_UNDEFINED = Interval(float("nan"), float("nan"), float("nan"))
+_UNDEFINED = MedianInterval(float("nan"), float("nan"), float("nan"))
 
 
-def _interval(median: float, drawn: npt.NDArray[np.float64]) -> Interval:
+def _interval(median: float, drawn: npt.NDArray[np.float64]) -> MedianInterval:
     low, high = (float(q) for q in np.percentile(drawn, [2.5, 97.5]))
-    return Interval(median, low, high)
+    return MedianInterval(median, low, high)

@@ -28,20 +28,20 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayOutcome:
     """The trials of a task, and why nothing came out right where nothing did."""
 
     rows: tuple[Row, ...]
     failure: AutoschedError | None
 
 
-def outcome(task: Task) -> Outcome:
+def outcome(task: Task) -> ReplayOutcome:
     """Play a task here."""
     chosen = contestants([task.strategy], task.model)
-    return Outcome(*replayed(task.recording, chosen, task.trials, [task.seed]))
+    return ReplayOutcome(*replayed(task.recording, chosen, task.trials, [task.seed]))
 
 
-def outcomes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Outcome]]:
+def outcomes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, ReplayOutcome]]:
     """Each task's number and outcome, as they come. An error in one of them, and Ctrl-C, end all."""
     if jobs < 2:
         yield from enumerate(map(outcome, tasks))
@@ -76,7 +76,7 @@ def simulate_in_processes(
     if trials < 1:
         raise UsageError(f"{trials} trials leave nothing to compare", hint="give 1 or more")
     tasks = [Task(recording, c.name, model, trials, seed) for c in chosen for seed in seeds]
-    found: dict[int, Outcome] = {}
+    found: dict[int, ReplayOutcome] = {}
     for number, made in outcomes(tasks, jobs):
         found[number] = made
         if on_run is not None:

@@ -1,6 +1,6 @@
 """Recording a space: a uniform sample of its legal rows, built, checked and timed, as a `RecordedSpace`.
 
-`record` measures, `again` the fastest rows once more, or all; `reclocked` says of measured rows what the engine of
+`record` measures, `again` the fastest rows once more, or all; `rescored` says of measured rows what the engine of
 today says: that is how a change of the clock or of the features is judged without measuring again.
 """
 
@@ -21,7 +21,7 @@ from autosched.device.protocol import Device
 from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
 from autosched.search.request import TuneRequest
-from autosched.search.space.plan_rows import Entry
+from autosched.search.space.plan_rows import PlanEntry
 from autosched.search.space.recorded import program_of, target_of
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.tuning.final import pooled
@@ -163,8 +163,8 @@ def again(
     on_row: Callable[[RowDone], None] | None = None,
 ) -> RecordedSpace:
     """The recording in today's words, its fastest rows measured anew in turn, on this machine; before that every row
-    in so many `visits`, of which the median counts. Raises what `reclocked` and `prepare` raise."""
-    found, _ = reclocked(recording, catalogue)
+    in so many `visits`, of which the median counts. Raises what `rescored` and `prepare` raise."""
+    found, _ = rescored(recording, catalogue)
     tuning = prepare(_request(found, catalogue))
     space, device = tuning.study.space, tuning.device
     try:
@@ -215,7 +215,7 @@ def _one(device: Device, candidate: Candidate) -> tuple[Measurement, float]:
     return measurement, sum(({"build": build.seconds} | measurement.costs_s).values())
 
 
-def _plan(entry: Entry, ids: np.ndarray[Any, Any], measured: list[tuple[Measurement, float]]) -> RecordedPlan:
+def _plan(entry: PlanEntry, ids: np.ndarray[Any, Any], measured: list[tuple[Measurement, float]]) -> RecordedPlan:
     space = entry.plan.space
     index = space.rows(ids)
     measurements = [m for m, _ in measured]
@@ -249,7 +249,7 @@ def _said(plan: Plan, ids: np.ndarray[Any, Any]) -> tuple[dict[str, Any], dict[s
     return terms, {name: values[name] for name in plan.space.derived}
 
 
-def reclocked(recording: RecordedSpace, catalogue: Catalogue | None = None) -> tuple[RecordedSpace, int]:
+def rescored(recording: RecordedSpace, catalogue: Catalogue | None = None) -> tuple[RecordedSpace, int]:
     """The recording with decisions, clock and derived quantities of today's engine, and how many rows have no place in
     today's spaces. A decision that is new is at its first value. Raises StoreError where none has a place."""
     today = {p.name: p for p in plans_of(_request(recording, catalogue))[1]}

@@ -24,7 +24,7 @@ from autosched.errors import UsageError
 from autosched.search.external.extras import needed
 from autosched.search.protocol import Factory
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, topped_up
+from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -72,7 +72,7 @@ class KernelTuned:
             )
         self._space = space
         self._seed = seed
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._desk = _Desk()
         self._state: Any = None
         self._open: list[Row] = []  # wanted, not proposed yet

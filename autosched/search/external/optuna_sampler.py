@@ -17,7 +17,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.external.extras import needed
 from autosched.search.protocol import Factory
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, topped_up
+from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -40,7 +40,7 @@ class OptunaSampler:
         self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
         self._space = space
         self._seed = seed
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._study = self._optuna.create_study(sampler=SAMPLERS[name](self._optuna.samplers, seed))
         self._asked: dict[tuple[int, int], Any] = {}
         self._slowest = -np.inf

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from autosched.search.space.kept import Kept
+from autosched.search.space.answer_cache import AnswerCache
 from autosched.tiling.space.counting import HUGE
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ class PlanRows:
         return self.draw()
 
 
-class Entry:
+class PlanEntry:
     """A plan of a study; its rows (see `PlanRows`) are laid out when somebody asks for them: a plan that is slower than
     others by what can be said without need not be, for the first proposals."""
 
-    def __init__(self, plan: Plan, limit: int, seed: Sequence[int], kept: Kept | None = None) -> None:
+    def __init__(self, plan: Plan, limit: int, seed: Sequence[int], kept: AnswerCache | None = None) -> None:
         self.plan = plan
         self._limit, self._seed = limit, seed
-        self._kept, self._name = kept or Kept(), f"plan {seed[-1]}"
+        self._kept, self._name = kept or AnswerCache(), f"plan {seed[-1]}"
 
     @cached_property
     def laid(self) -> PlanRows:

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from autosched.costmodel import objective as objectives
 from autosched.costmodel.analytic import clock as clocks
 from autosched.costmodel.analytic.limits import limit
-from autosched.search.space.kept import Kept
+from autosched.search.space.answer_cache import AnswerCache
 from autosched.search.space.space import SearchSpace
 from autosched.tiling.plans.plan import Plan
 
 
 def space_of(
-    plans: Sequence[Plan], *, objective: str = "latency", seed: int = 0, threads: int = 2, kept: Kept | None = None
+    plans: Sequence[Plan],
+    *,
+    objective: str = "latency",
+    seed: int = 0,
+    threads: int = 2,
+    kept: AnswerCache | None = None,
 ) -> SearchSpace:
     """The legal rows of the plans. `objective` is one of `costmodel.objective.OBJECTIVES`; `kept` may hold what an
     earlier space of them was asked."""

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features, FeatureSchema, feature_table
+from autosched.search.space.answer_cache import AnswerCache
 from autosched.search.space.description_cache import DescriptionCache
-from autosched.search.space.kept import Kept
-from autosched.search.space.plan_rows import LIMIT, Entry
+from autosched.search.space.plan_rows import LIMIT, PlanEntry
 from autosched.search.space.rows import Ids, Rows, Seconds, in_order, slowest_of
 from autosched.search.space.scores import BLOCK, Scores, result_of, settle, settling
-from autosched.search.space.top_k import Unlisted, merged
+from autosched.search.space.top_k import TopK, merged
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.alike import Alike
 from autosched.tiling.space.bounded import SLACK, Least, Quantity, timed
@@ -70,7 +70,7 @@ class SearchSpace:
         parts: Floors = lambda plan: (),
         leasts: Leasts = lambda plan: (),
         least: Limit | None = None,
-        kept: Kept | None = None,
+        kept: AnswerCache | None = None,
     ) -> None:
         self._clock = clock
         self._least = least
@@ -80,14 +80,14 @@ class SearchSpace:
         self._floors = floors
         self._threads = threads
         self._seed = seed
-        self.kept = kept or Kept()
-        self.plans = tuple(Entry(plan, limit, (seed, n), self.kept) for n, plan in enumerate(plans))
+        self.kept = kept or AnswerCache()
+        self.plans = tuple(PlanEntry(plan, limit, (seed, n), self.kept) for n, plan in enumerate(plans))
         self.number = {entry.plan.name: n for n, entry in enumerate(self.plans)}
         if len(self.number) != len(self.plans):
             raise ValueError("two plans have one name")
         self._tables: dict[int, list[Table]] = {}
         self._scores: dict[int, Scores] = {}
-        self._unlisted: dict[int, Unlisted] = {}
+        self._unlisted: dict[int, TopK] = {}
         self._alike = Alike()
         self._remembered = DescriptionCache()
 
@@ -427,18 +427,18 @@ class SearchSpace:
                 found[number] = best if unlisted.proved else merged(best, self._listed([number], k)[0])
         return [found[n] for n in numbers]
 
-    def _beyond(self, number: int) -> Unlisted | None:
+    def _beyond(self, number: int) -> TopK | None:
         """What finds the best rows of a plan of which a sample is listed; None where all are, or the clock has no
         parts."""
         if self.plans[number].complete or not self._parts(self.plans[number].plan):
             return None
         return self._search_of(number)
 
-    def _search_of(self, number: int) -> Unlisted:
+    def _search_of(self, number: int) -> TopK:
         if number not in self._unlisted:
             plan = self.plans[number].plan
             parts = timed(self._parts(plan), self._floors(plan), self._leasts(plan))
-            self._unlisted[number] = Unlisted(
+            self._unlisted[number] = TopK(
                 IndependentGroups(plan.space, parts, lambda ids: self._seconds(number, ids), alike=self._alike)
             )
         return self._unlisted[number]

@@ -1,4 +1,4 @@
-"""`Unlisted`: the fastest rows of a plan whose legal rows are too many to list, by staged joins
+"""`TopK`: the fastest rows of a plan whose legal rows are too many to list, by staged joins
 (`tiling.space.bounded`)."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AT_LEAST = 1 << 14
 longer."""
 
 
-class Unlisted:
+class TopK:
     """Remembers what it found, and answers from that a request for fewer or faster rows than an earlier one."""
 
     def __init__(self, search: IndependentGroups) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, topped_up
+from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.search.strategy.moves import neighbours
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
@@ -30,7 +30,7 @@ class Annealing:
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
         self._seed = seed
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._at: Rows | None = None
         self._at_s = np.inf
         self._heard = 0

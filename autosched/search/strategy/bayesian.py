@@ -18,7 +18,7 @@ from autosched.costmodel.learned.one_thread import one_thread
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
 from autosched.search.strategy.coordinates import Coordinates, Floats
-from autosched.search.strategy.memory import Memory, clocked, draw, topped_up
+from autosched.search.strategy.memory import TrialHistory, draw, has_clock, topped_up
 from autosched.search.strategy.moves import neighbours
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
@@ -49,7 +49,7 @@ class Bayesian:
         self._seed = seed
         self._coordinates = Coordinates(space, twos=thorough)
         self._thorough = thorough
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._kernel: Any = None
         self._scale = 1.0  # deviation of ln(seconds); the kernel is of the standardised times
         self._sought_at = 0
@@ -107,15 +107,15 @@ class Bayesian:
         return mean, variance, known * self._scale
 
     @cached_property
-    def _clocked(self) -> bool:
-        return clocked(self._space)
+    def _has_clock(self) -> bool:
+        return has_clock(self._space)
 
     def _best(self) -> float:
         return float(np.log(self._memory.seconds(self._memory.fastest(1))[0]))
 
     def _pool(self, rng: np.random.Generator) -> Rows:
-        parts = [draw(self._space, self._memory, _POOL // 2 if self._clocked else _POOL, rng)]
-        if self._clocked:
+        parts = [draw(self._space, self._memory, _POOL // 2 if self._has_clock else _POOL, rng)]
+        if self._has_clock:
             parts.append(self._space.best(_POOL // 2)[0])
         parents = self._memory.fastest(_AROUND // 20)
         parts.append(self._space.mutate(parents.take(rng.integers(0, len(parents), _AROUND)), rng))

@@ -12,7 +12,7 @@ import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, draw, topped_up
+from autosched.search.strategy.memory import TrialHistory, draw, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -28,7 +28,7 @@ class Beam:
         self._space = space
         self._seed = seed
         self._model = model
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._waiting = Rows.of(0, [])  # extensions to propose
         self._decision = -1
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, topped_up
+from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -36,7 +36,7 @@ class Constrained:
         self._space = space
         self._seed = seed
         self._model = model
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._fitted_to = 0
         self._tables: dict[int, tuple[Ids, Ids]] = {}
 

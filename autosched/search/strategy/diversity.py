@@ -1,4 +1,4 @@
-"""`spread`: of rows that a clock cannot tell apart, those that differ in what matters to speed.
+"""`diverse`: of rows that a clock cannot tell apart, those that differ in what matters to speed.
 
 In a real space the rows best by the clock are one tile's in hundreds of variants (prefetches, copies, orders of loops
 around it) whose estimates are equal or nearly so, and a tile that is a tenth faster on the machine waits behind them
@@ -24,7 +24,7 @@ APART = (2.0, 0.5, 0.25, 0.1, 0.03, 0.0)
 first is asked for as long as there are such rows, then the next."""
 
 
-def spread(space: SearchSpace, rows: Rows, seconds: Seconds, taken: Rows, n: int) -> Rows:
+def diverse(space: SearchSpace, rows: Rows, seconds: Seconds, taken: Rows, n: int) -> Rows:
     """`n` of the `rows` (fewer where there are no more) that are apart from each other and from those `taken`.
 
     `rows` are free ones in order of their estimates, `seconds`; of rows far enough apart the first is chosen, among

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, draw, topped_up
+from autosched.search.strategy.memory import TrialHistory, draw, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -32,7 +32,7 @@ class Evolutionary:
         self._space = space
         self._seed = seed
         self._model = model
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._fitted_to = -1
 
     def propose(self, n: int) -> list[Candidate]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, draw, topped_up
+from autosched.search.strategy.memory import TrialHistory, draw, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -29,7 +29,7 @@ class Genetic:
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
         self._seed = seed
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._generation = Rows.of(0, [])
 
     def propose(self, n: int) -> list[Candidate]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, draw, topped_up
+from autosched.search.strategy.memory import TrialHistory, draw, topped_up
 from autosched.search.strategy.moves import neighbours, walk
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
@@ -27,7 +27,7 @@ class GreedyILS:
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
         self._seed = seed
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._base: Rows | None = None
         self._base_s = np.inf
         self._landing: tuple[int, int] | None = None  # where the last walk led, not measured yet

@@ -1,4 +1,4 @@
-"""`Memory`: what a strategy has proposed and seen, so that no row is proposed twice and models learn from all of it."""
+"""`TrialHistory`: what a strategy proposed and saw; no row is proposed twice, and models learn from all of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MACHINE = float(np.log(4.0))
 """How far the clock may be off for all rows alike, in ln(seconds), where a target's figures are approximate."""
 
 
-class Memory:
+class TrialHistory:
     """Proposed rows and finished trials of one strategy."""
 
     def __init__(self, space: SearchSpace) -> None:
@@ -119,7 +119,7 @@ class Memory:
             self._analytic += seconds.tolist()
 
 
-def clocked(space: SearchSpace) -> bool:
+def has_clock(space: SearchSpace) -> bool:
     """Whether the clock tells rows apart: recordings of others have none, and all their rows take one second."""
     first: float | None = None
     for number in range(len(space.plans)):
@@ -131,7 +131,7 @@ def clocked(space: SearchSpace) -> bool:
     return False
 
 
-def draw(space: SearchSpace, memory: Memory, n: int, rng: np.random.Generator) -> Rows:
+def draw(space: SearchSpace, memory: TrialHistory, n: int, rng: np.random.Generator) -> Rows:
     """Up to `n` different rows not taken yet, uniformly over the legal rows of all plans; fewer when few are left."""
     if n <= 0 or not space.rows:
         return Rows.of(0, [])
@@ -148,7 +148,7 @@ def draw(space: SearchSpace, memory: Memory, n: int, rng: np.random.Generator) -
     return everything.take(rng.permutation(left)[:n])
 
 
-def topped_up(space: SearchSpace, memory: Memory, rows: Rows, n: int, rng: np.random.Generator) -> Rows:
+def topped_up(space: SearchSpace, memory: TrialHistory, rows: Rows, n: int, rng: np.random.Generator) -> Rows:
     """These rows (none taken), and random new ones up to `n` in all; the result is taken."""
     rows = rows.take(np.arange(min(n, len(rows))))
     memory.take(rows)

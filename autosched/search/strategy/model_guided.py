@@ -2,7 +2,7 @@
 model, batches with diversity.
 
 A draft and a verdict: the clock ranks every row of every plausible plan; the best rows, and a stratified sample that
-keeps the model honest elsewhere, form a pool whose features are computed once. The first rows are the clock's, spread
+keeps the model honest elsewhere, form a pool whose features are computed once. The first rows are the clock's, diverse
 over those that it cannot tell apart; from then on the model is fitted again after each batch, and the pool, joined by
 mutants of its leaders, ranked by it. Places for learning rather than winning (rows at random, plans never tried) are
 given away only where the clock proves wrong.
@@ -27,8 +27,8 @@ from autosched.costmodel.learned.learned import AnalyticModel
 from autosched.costmodel.learned.residual import PRIOR_SIGMA
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import LEADING, Rows, SearchSpace
-from autosched.search.strategy.diversity import ALIKE, spread
-from autosched.search.strategy.memory import Memory, topped_up
+from autosched.search.strategy.diversity import ALIKE, diverse
+from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -72,7 +72,7 @@ class Auto:
         self._space = space
         self._seed = seed
         self._model: CostModel = model or AnalyticModel()
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._fitted_to = 0
         self._made: Pool | None = None
 
@@ -99,12 +99,12 @@ class Auto:
         return self._space.candidates(rows, self._model.predict(features, analytic_s).seconds, analytic_s)
 
     def _first(self, n: int, rng: np.random.Generator) -> list[Candidate]:
-        """Before there is a model there is only the clock's word: its best rows, spread over what it cannot tell apart.
-        Nothing need be described for that."""
+        """Before there is a model: the clock's best rows, diverse in what the clock cannot tell apart. Nothing need be
+        described for that."""
         wanted = max(_SURE, len(self._memory) + n)
         rows, seconds = self._space.near(LEADING, wanted, 1 + ALIKE)
         free = np.flatnonzero(self._memory.free(rows))
-        chosen = spread(self._space, rows.take(free), seconds[free], self._memory.taken(), n)
+        chosen = diverse(self._space, rows.take(free), seconds[free], self._memory.taken(), n)
         return self._space.candidates(topped_up(self._space, self._memory, chosen, n, rng))
 
     def _curious(self, n: int) -> int:

@@ -16,7 +16,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.protocol import Strategy
 from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.bayesian import Bayesian
-from autosched.search.strategy.memory import clocked
+from autosched.search.strategy.memory import has_clock
 from autosched.search.strategy.model_guided import Auto
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
@@ -30,7 +30,7 @@ class Portfolio:
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self.members: tuple[Strategy, ...] = (Bayesian(space, seed, None, thorough=True),)
-        if clocked(space):
+        if has_clock(space):
             self.members = Auto(space, seed, model), Bayesian(space, seed, None)
         self._proposed: set[str] = set()
         self._best = np.inf

@@ -8,7 +8,7 @@ import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.space import Rows, SearchSpace
-from autosched.search.strategy.memory import Memory, draw
+from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -21,7 +21,7 @@ class Random:
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
         self._seed = seed
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
 
     def propose(self, n: int) -> list[Candidate]:
         # The generator depends on the seed and on how many rows are taken, so a continued study goes on as if it had
@@ -41,7 +41,7 @@ class ByClock:
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space
-        self._memory = Memory(space)
+        self._memory = TrialHistory(space)
         self._queue = Rows.of(0, [])
 
     def propose(self, n: int) -> list[Candidate]:

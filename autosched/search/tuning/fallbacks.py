@@ -63,9 +63,9 @@ def standing_by(plan: Plan, row: int) -> tuple[str, float] | None:
     if plan.otherwise is None:
         return None
     fallback = plan.otherwise.plan
-    slower = _clocked_s(fallback, fallback.space.row_of(plan.otherwise.values)) / _clocked_s(plan, row)
+    slower = _clock_s(fallback, fallback.space.row_of(plan.otherwise.values)) / _clock_s(plan, row)
     return fallback.name, slower
 
 
-def _clocked_s(plan: Plan, row: int) -> float:
+def _clock_s(plan: Plan, row: int) -> float:
     return float(clocks.clock(plan, plan.space.values(np.array([row])))["total"][0])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from autosched.errors import AutoschedError, NoScheduleError
 from autosched.search.request import TuneRequest
 from autosched.search.space.scored_space import space_of
-from autosched.search.strategy.memory import clocked
+from autosched.search.strategy.memory import has_clock
 from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.tune import FORMS_S, Tuning, plans_of
 from autosched.tensorize.explanation.forms import Form
@@ -49,7 +49,7 @@ def gains(tuning: Tuning) -> list[Gain | None]:
     """Of each of a run's forms; None where the run's time is over, or where it would take longer than `FORMS_S`."""
     found: list[Gain | None] = []
     left_s, space = tuning.deadline.left_s, tuning.study.space
-    if tuning.forms and left_s != 0.0 and tuning.request.objective == "latency" and clocked(space):
+    if tuning.forms and left_s != 0.0 and tuning.request.objective == "latency" and has_clock(space):
         with suppress(NoScheduleError), Deadline(FORMS_S if left_s is None else min(left_s, FORMS_S)):
             written_s = float(space.best(1)[1][0])
             found.extend(gain_of(form, tuning.request, written_s) for form in tuning.forms)

@@ -41,8 +41,7 @@ from autosched.search.tuning.final import (
     rounds_of,
     verdict,
 )
-from autosched.search.tuning.gc_tuning import calm
-from autosched.search.tuning.measuring import Measured, Measuring, UnderWay
+from autosched.search.tuning.measuring import MeasuredBuild, Measuring, UnderWay
 from autosched.search.tuning.noise import Noise, noise_of, settled
 from autosched.search.tuning.study import Best, Study
 from autosched.store.records import Measurement, Trial
@@ -116,8 +115,7 @@ def run(
     made.goals, made.outlook, made.meanwhile = goals or Goals(), outlook, iter(meanwhile)
     made.deadline = deadline or Deadline(None)
     made.deadline.so_far = partial(made.result, "timeout")
-    with calm():
-        return made.run()
+    return made.run()
 
 
 class _Run:
@@ -288,7 +286,7 @@ class _Run:
                 self._piece()
         return ""
 
-    def _take(self, candidate: Candidate, answer: Callable[[], Measured]) -> None:
+    def _take(self, candidate: Candidate, answer: Callable[[], MeasuredBuild]) -> None:
         """Wait for a trial's measurement and keep it."""
         with self.watch.phase("measure"):
             began = self.watch.elapsed_s
@@ -312,7 +310,7 @@ class _Run:
         while not begun.there() and self._piece():
             pass
 
-        def answer() -> Measured:
+        def answer() -> MeasuredBuild:
             found = begun.answer()  # Ctrl-C comes while this waits, and the trial is not lost then
             self.under_way.popleft()
             return found

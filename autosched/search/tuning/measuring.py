@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from autosched.device.checked import build_of, measurement_of
 from autosched.device.protocol import Aside, Build, Device
 from autosched.errors import AutoschedError, MissingError, StoreError
-from autosched.search.tuning.held import held_to_bound
+from autosched.search.tuning.bound_check import refuse_below_bound
 from autosched.search.tuning.noise import doubtful
 from autosched.store.records import Measurement
 from autosched.tiling.candidate import Candidate
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredBuild:
     """What counts of a trial, and the measurements made of its build, which took `took_s` seconds together."""
 
     build: Build
@@ -34,7 +34,7 @@ class UnderWay:
     """A candidate that is measured aside: `answer` waits for its measurement, `there` says whether that is there."""
 
     candidate: Candidate
-    answer: Callable[[], Measured]
+    answer: Callable[[], MeasuredBuild]
     there: Callable[[], bool]
 
 
@@ -61,7 +61,7 @@ class Measuring:
         if isinstance(self.device, Aside):
             self.device.give_up()
 
-    def searched(self, build: Build) -> Measured:
+    def searched(self, build: Build) -> MeasuredBuild:
         """A trial of the search: the faster of two where the first is in doubt."""
         began = self.clock()
         first = self.measured(build, "search")
@@ -73,7 +73,7 @@ class Measuring:
             counts = first if again.ok and (again.time_s or 0.0) > (first.time_s or 0.0) else again
         if counts.ok and counts.time_s is not None:
             self.best_s = min(counts.time_s, self.best_s or counts.time_s)
-        return Measured(build, counts, made, self.clock() - began)
+        return MeasuredBuild(build, counts, made, self.clock() - began)
 
     def measured(self, build: Build, repeats: str) -> Measurement:
         """One measurement; whatever a candidate does is its outcome. Raises MissingError and StoreError."""
@@ -81,7 +81,7 @@ class Measuring:
             costs = {"build": build.seconds}
             return Measurement("build", message=build.error, kernel_sha=build.kernel_sha, costs_s=costs)
         try:
-            return held_to_bound(measurement_of(self.device.measure(build, repeats), self.device), build.candidate)
+            return refuse_below_bound(measurement_of(self.device.measure(build, repeats), self.device), build.candidate)
         except (MissingError, StoreError):
             raise
         except Exception as error:

@@ -11,12 +11,12 @@ from autosched.costmodel.learned.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model
 from autosched.device.checked import measurement_of
 from autosched.errors import NoScheduleError, StoreError, WrongResultError
-from autosched.search.defer_sigint import unbroken
+from autosched.search.defer_signals import defer_signals
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
 from autosched.search.space.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
-from autosched.search.tuning.user_schedules import Wished
+from autosched.search.tuning.user_schedules import UserSchedulesFirst
 from autosched.store.protocol import Store
 from autosched.store.ranking import finals, ranked
 from autosched.store.records import Measurement, StudyRecord, Trial
@@ -181,7 +181,7 @@ class Study:
     def first(self, candidates: Sequence[Candidate]) -> None:
         """Have these measured before the strategy is asked; those that have been are left alone."""
         measured = {trial.key for trial in self.searched}
-        self._strategy = Wished((c for c in candidates if c.key not in measured), self._strategy)
+        self._strategy = UserSchedulesFirst((c for c in candidates if c.key not in measured), self._strategy)
 
     def ask(self, n: int = 1) -> list[Candidate]:
         """Up to `n` candidates to measure next, never one twice; fewer when the space has no more."""
@@ -206,7 +206,7 @@ class Study:
             round="search" if number is None else "final",
         )
         try:
-            with unbroken():  # a trial of which the store knows nothing would leave a gap in its numbers
+            with defer_signals():  # a trial of which the store knows nothing would leave a gap in its numbers
                 self._keep(trial)
         finally:
             if number is None:

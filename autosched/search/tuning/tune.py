@@ -24,17 +24,16 @@ from autosched.machine.target import Target
 from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened
 from autosched.search.request import TuneRequest
 from autosched.search.space import recorded
-from autosched.search.space.kept import Kept, kept_key
-from autosched.search.space.kept_fits import fitting
+from autosched.search.space.answer_cache import AnswerCache, answers_key
+from autosched.search.space.answer_checks import fitting
 from autosched.search.space.scored_space import space_of
 from autosched.search.space.space import SearchSpace
 from autosched.search.stopping import Outlook
 from autosched.search.stopwatch import Stopwatch, TimedModel
-from autosched.search.strategy.memory import clocked
+from autosched.search.strategy.memory import has_clock
 from autosched.search.tuning.baseline import Baseline, measure_baseline
 from autosched.search.tuning.deadline import CHOOSING, Deadline, OutOfTime, briefly
 from autosched.search.tuning.fallbacks import with_fallbacks
-from autosched.search.tuning.gc_tuning import calm
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.loop import BATCH, Result, run
 from autosched.search.tuning.study import Study, open_study
@@ -69,7 +68,7 @@ class Tuning:
     meanwhile: Iterable[None] = ()
     """What the first proposals do not wait for: `run` does it while something is measured."""
     keep: Callable[[], None] = lambda: None
-    """Have the store keep what the space was asked (`search.space.kept`)."""
+    """Have the store keep what the space was asked (`search.space.answer_cache`)."""
     deadline: Deadline = field(default_factory=lambda: Deadline(None))
     """When the run is to end."""
 
@@ -97,7 +96,7 @@ class Tuning:
     def lower_bound_s(self) -> float | None:
         """See `SearchSpace.lower_bound_s`; None for another objective, where the clock does not tell rows apart, and
         where no time was left to work it out."""
-        if self.request.objective != "latency" or not clocked(self.study.space):
+        if self.request.objective != "latency" or not has_clock(self.study.space):
             return None
         try:
             left_s = self.deadline.left_s
@@ -187,16 +186,16 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         emit(NotPlanned(lambda: by_reason(rejections(matches, plans, request.target, request.conditions))))
     record = study_record(request, described, plans)
     with watch.phase("search"):
-        key = kept_key(record, plans, request.seed)
+        key = answers_key(record, plans, request.seed)
         known = request.store if not request.fresh and recording is None else None
-        kept = fitting(Kept.of(known, record.name, key), plans)
+        kept = fitting(AnswerCache.of(known, record.name, key), plans)
         if recording is None:
             space = space_of(plans, objective=request.objective, seed=request.seed, kept=kept)
         else:
             space = recorded.space_of(recording, seed=request.seed)
         if space.empty:
             raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
-    wished = [candidate_of(schedule, space) for schedule in request.wished]
+    user_schedules = [candidate_of(schedule, space) for schedule in request.user_schedules]
     _say_near_miss(request, record, emit)
     study = open_study(
         record,
@@ -210,8 +209,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         watch=watch,
         earlier=_earlier(request, record.name),
     )
-    if wished:
-        study.first(wished)
+    if user_schedules:
+        study.first(user_schedules)
     keep = partial(kept.keep, request.store if recording is None else None, record.name, key)
     meanwhile = _meanwhile(request, space, watch, emit, keep)
     return Tuning(request, study, device, tuple(matches), tuple(plans), watch, meanwhile=meanwhile, keep=keep)
@@ -252,8 +251,7 @@ def tune(
             return tune(request, listener, own)
     telling = _Telling(deadline, listener)
     deadline.doing = "matching"
-    with calm():
-        tuning = replace(prepare(request, telling, warm=True), deadline=deadline)
+    tuning = replace(prepare(request, telling, warm=True), deadline=deadline)
     deadline.tuning = tuning
     try:
         work = operations(request.program)

@@ -41,8 +41,8 @@ def _nearest(space: Space, row: int) -> str:
     return f"the nearest legal ones have {'; or '.join(changes)}" if changes else "no schedule of this plan is legal"
 
 
-class Wished:
-    """A strategy that proposes what was wished for, once, and for the rest asks another."""
+class UserSchedulesFirst:
+    """A strategy that proposes what was user_schedules for, once, and for the rest asks another."""
 
     def __init__(self, first: Iterable[Candidate], then: Strategy) -> None:
         self._first = {c.key: c for c in first}

@@ -9,7 +9,7 @@ from support.compiled import device_kernels as kernels
 from autosched.device.correctness import oracle as oracles
 from autosched.device.cpu import bench as benches
 from autosched.device.cpu.device import EFFORTS
-from autosched.machine.native import Calls
+from autosched.machine.native import NativeCalls
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker ne
 def test_rounds_go_through_the_places(monkeypatch, tmp_path, room, places):
     seen: list[tuple[int, int]] = []
 
-    class Noted(Calls):
+    class Noted(NativeCalls):
         def __init__(self, address, sets, scalars=()):
             super().__init__(address, sets, scalars)
             self.sets = tuple(sets[0])

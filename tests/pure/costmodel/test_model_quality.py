@@ -13,7 +13,7 @@ import pytest
 
 from autosched.costmodel.accuracy.metrics import best_at, coverage, kendall, pairwise_accuracy, recall_at
 from autosched.search.evaluate.model_quality import FIGURES, model_quality, summary
-from autosched.search.evaluate.recorder import reclocked
+from autosched.search.evaluate.recorder import rescored
 from autosched.store.replay_file import read_replay
 from benchmarks.model_quality import ASKED, line
 from benchmarks.record import FOLDER
@@ -27,7 +27,7 @@ RANKS = dict(zip(ASKED, (0.82, 0.87, 0.90), strict=True)) | {"depthwise_f32_56x5
 def test_the_clock_ranks_recorded_rows(name: str):
     path = FOLDER / f"{name}.json.gz"
     assert path.stat().st_size < 1_000_000
-    recording, lost = reclocked(read_replay(path))
+    recording, lost = rescored(read_replay(path))
     assert len(recording) >= 2000
     assert lost <= 0.02 * len(recording)
     found = model_quality(recording, "analytic", 0)

@@ -15,7 +15,7 @@ from support.paths import TESTS
 import autosched
 from autosched.errors import UsageError
 from autosched.report.html import comparison_html, study_html, write_html
-from autosched.report.svg import Axis, Series, chart
+from autosched.report.svg import PlotAxis, Series, chart
 from autosched.store.records import Measurement, StudyRecord, Trial
 
 CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
@@ -87,10 +87,11 @@ def test_a_comparison() -> None:
 def test_chart_places_values_between_its_ends() -> None:
     x = np.array([1.0, 10.0, 100.0])
     series = [Series("a", x, np.array([1.0, np.nan, 3.0]), points=True)]
-    svg = ElementTree.fromstring(chart(series, Axis("x", log=True), Axis("y")))
+    svg = ElementTree.fromstring(chart(series, PlotAxis("x", log=True), PlotAxis("y")))
     places = [(float(c.get("cx", "")), float(c.get("cy", ""))) for c in svg.iter("circle")]
     assert places == [(64.0, 320.0), (704.0, 12.0)]
-    nothing = ElementTree.fromstring(chart([Series("a", np.zeros(0), np.zeros(0))], Axis("x"), Axis("y", log=True)))
+    empty = [Series("a", np.zeros(0), np.zeros(0))]
+    nothing = ElementTree.fromstring(chart(empty, PlotAxis("x"), PlotAxis("y", log=True)))
     assert not list(nothing.iter("circle"))
 
 

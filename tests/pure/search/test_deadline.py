@@ -23,7 +23,7 @@ from autosched.errors import NoScheduleError, UsageError
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.search import Result, Stopwatch, Study, open_study, run
-from autosched.search.defer_sigint import unbroken
+from autosched.search.defer_signals import defer_signals
 from autosched.search.request import TuneRequest
 from autosched.search.space.space import SearchSpace
 from autosched.search.tuning import baseline
@@ -211,7 +211,7 @@ def test_what_is_unbroken_is_done_whole() -> None:
 
     def work() -> None:
         with Deadline(0.05):
-            with unbroken():
+            with defer_signals():
                 time.sleep(0.2)
                 done.append("whole")
             done.append("more")

@@ -21,7 +21,7 @@ from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace, Strategy, open_study, registry, run, strategies, strategy
 from autosched.search.space import space as spaces
 from autosched.search.space.space import Rows
-from autosched.search.strategy.memory import Memory, draw
+from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.search.strategy.portfolio import Portfolio
 from autosched.store.records import Measurement, Trial
 from autosched.tiling.candidate import Candidate
@@ -229,7 +229,7 @@ def test_distinct_rows_stay_at_their_first_places(pairs: list[tuple[int, int]]) 
 @given(seed=st.integers(0, 1000), n=st.integers(0, 20), rounds=st.integers(1, 4))
 def test_draws_are_new_and_distinct(seed: int, n: int, rounds: int) -> None:
     space = SearchSpace([tiny_plan("x"), tiny_plan("y"), tiny_plan("z")], clock)
-    memory = Memory(space)
+    memory = TrialHistory(space)
     taken: set[tuple[int, int]] = set()
     for _ in range(rounds):
         rows = draw(space, memory, n, np.random.default_rng(seed))
@@ -312,10 +312,10 @@ def test_a_plan_is_not_given_up_for_a_regular_pattern_in_its_rows() -> None:
 
 
 def test_the_portfolio_is_led_by_what_suits_the_space() -> None:
-    clocked = Portfolio(space(), 0, None)
+    has_clock = Portfolio(space(), 0, None)
     same = SearchSpace([make_plan("a", tiles=3)], lambda plan, values: {"total": np.ones(len(values["order"]))})
     flat = Portfolio(same, 0, None)
-    assert [type(p.members[0]).__name__ for p in (clocked, flat)] == ["Auto", "Bayesian"]
+    assert [type(p.members[0]).__name__ for p in (has_clock, flat)] == ["Auto", "Bayesian"]
 
 
 class _Noting:

@@ -12,7 +12,7 @@ from conformance.synthetic import FakePlan, SyntheticDevice, clock, make_plan
 from autosched.costmodel import cost_model
 from autosched.device.protocol import Build
 from autosched.search import SearchSpace, strategy
-from autosched.search.strategy.memory import Memory
+from autosched.search.strategy.memory import TrialHistory
 from autosched.store.records import Measurement
 
 TIMES_SLOWER = 36.0  # bytes read lane by lane, which the clock took for a vector load
@@ -51,7 +51,7 @@ def test_auto_leaves_favourites_that_are_all_as_slow() -> None:
 @pytest.mark.parametrize(("times", "noticed"), [(1.0, False), (3.0, False), (0.3, False), (40.0, True), (0.02, True)])
 def test_a_machine_may_be_faster_or_slower_but_not_by_so_much(times: float, noticed: bool) -> None:
     space = SearchSpace([make_plan("a")], clock)
-    memory = Memory(space)
+    memory = TrialHistory(space)
     rows = space.best(8)[0]
     seconds = np.asarray(space.analytic(rows), np.float64) * times
     told = [Measurement("ok", float(s)) for s in seconds]

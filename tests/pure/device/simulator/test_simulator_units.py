@@ -22,7 +22,7 @@ from autosched.machine.catalogue import load_target, target_data, target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
-from autosched.search.tuning.held import held_to_bound
+from autosched.search.tuning.bound_check import refuse_below_bound
 from autosched.search.tuning.tune import plans_of
 from autosched.store.records import Measurement
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -258,14 +258,14 @@ def test_a_simulated_time_below_the_bound_fails() -> None:
     plan = planned(PRODUCT, chip())
     bound = least(plan)[1]
     fine = Measurement("ok", 2 * bound, (2 * bound,), extra={"model_s": {"total": 2 * bound}})
-    assert held_to_bound(fine, Candidate(plan, 0)) is fine
+    assert refuse_below_bound(fine, Candidate(plan, 0)) is fine
     wrong = dataclasses.replace(fine, extra={"model_s": {"total": bound / 2}})
-    held = held_to_bound(wrong, Candidate(plan, 0))
+    held = refuse_below_bound(wrong, Candidate(plan, 0))
     assert held.status == "failed"
     assert held.time_s is None
     assert "by the target's figures its units are busy for" in held.message
     real = Measurement("ok", bound / 2, (bound / 2,))
-    assert held_to_bound(real, Candidate(plan, 0)) is real
+    assert refuse_below_bound(real, Candidate(plan, 0)) is real
 
 
 def test_an_epilogue_costs_time_on_a_cpu_too() -> None:

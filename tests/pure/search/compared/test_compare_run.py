@@ -10,9 +10,9 @@ import pytest
 from conformance.synthetic import SyntheticDevice, clock, make_plan, record, tiny_plan
 
 from autosched.errors import NoScheduleError, UnknownNameError, UsageError, WrongResultError
-from autosched.report.comparison import Comparison
+from autosched.report.comparison import StrategyComparison
 from autosched.search import SearchSpace, open_study, run, strategy
-from autosched.search.evaluate.compare import Remembering, Row, RunDone, compare, contestants, seeds_of
+from autosched.search.evaluate.compare import MemoizingDevice, Row, RunDone, compare, contestants, seeds_of
 from autosched.search.strategy.simple import Random
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
@@ -76,7 +76,7 @@ def test_elapsed_time_counts_what_remembering_saved() -> None:
 
 def test_a_device_that_raises_is_asked_again_with_the_whole_build() -> None:
     device = SyntheticDevice(fail=lambda c: "raise")
-    remembering = Remembering(device, device.clock)
+    remembering = MemoizingDevice(device, device.clock)
     (candidate,) = space().candidates(space().best(1)[0])
     for _ in range(2):
         with pytest.raises(RuntimeError):
@@ -118,7 +118,7 @@ def test_a_small_space_ends_the_run() -> None:
         ("random", 0, 7, 1, 4), ("random", 1, 7, 2, 4), ("clock", 0, 7, 3, 4), ("clock", 1, 7, 4, 4)
     ]  # fmt: skip
     assert len({d.best_s for d in done}) == 1
-    curves = Comparison("p", "t", "d", ("random", "clock"), (0, 1), 20, rows).curves
+    curves = StrategyComparison("p", "t", "d", ("random", "clock"), (0, 1), 20, rows).curves
     assert {c.shape for c in curves.values()} == {(2, 20)}
     assert all((c[:, 6:] == done[0].best_s).all() for c in curves.values())
 

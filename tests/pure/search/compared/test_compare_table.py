@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.report import plots, statistics
-from autosched.report.comparison import Comparison
+from autosched.report.comparison import StrategyComparison
 from autosched.search.evaluate.compare import Row
 from autosched.store.records import Measurement, Trial
 
 
-def table(times: dict[str, list[list[float | None]]]) -> Comparison:
+def table(times: dict[str, list[list[float | None]]]) -> StrategyComparison:
     """A comparison from times by strategy, seed and trial; None failed."""
     rows = []
     for name, runs in times.items():
@@ -28,10 +28,10 @@ def table(times: dict[str, list[list[float | None]]]) -> Comparison:
                 rows.append(Row(name, seed, number, "p", number, status, time_s, best, number * 0.1))
     runs = max(len(r) for r in times.values())
     trials = max(len(run) for r in times.values() for run in r)
-    return Comparison("gemm", "t", "synthetic", tuple(times), tuple(range(runs)), trials, tuple(rows))
+    return StrategyComparison("gemm", "t", "synthetic", tuple(times), tuple(range(runs)), trials, tuple(rows))
 
 
-def two() -> Comparison:
+def two() -> StrategyComparison:
     return table({"slow": [[8.0, 4.0, 4.0, 2.0]] * 6, "fast": [[2.0, 1.0, 3.0, 1.0]] * 6})
 
 

@@ -18,7 +18,7 @@ from autosched.device.protocol import Device
 from autosched.device.registry import device as open_device
 from autosched.device.replay import ReplayDevice
 from autosched.errors import StoreError, UnknownNameError, UsageError
-from autosched.search.evaluate.recorder import RowDone, again, reclocked, record
+from autosched.search.evaluate.recorder import RowDone, again, record, rescored
 from autosched.search.request import TuneRequest
 from autosched.search.space.recorded import plans_of, space_of
 from autosched.search.tuning.tune import prepare
@@ -205,7 +205,7 @@ def test_moves_in_a_listed_space_stay_in_it():
 def test_rows_are_found_again_by_name():
     """Domains in another order, a value that is gone, a decision that is gone: what can be named stays."""
     (first, *rest) = RECORDED.plans
-    again, lost = reclocked(RECORDED)
+    again, lost = rescored(RECORDED)
     assert lost == 0
     for old, new in zip(RECORDED.plans, again.plans, strict=True):
         assert old.name == new.name
@@ -224,12 +224,12 @@ def test_rows_are_found_again_by_name():
         decisions=(*(d for d, _ in turned), gone),
         indices=np.stack([*(column for _, column in turned), there], axis=1).astype(np.int32),
     )
-    found, lost = reclocked(replace(RECORDED, plans=(changed, *rest)))
+    found, lost = rescored(replace(RECORDED, plans=(changed, *rest)))
     assert lost == there.sum()
     assert (found.plans[0].indices == again.plans[0].indices[there == 0]).all()
     assert np.allclose(found.plans[0].terms["total"], again.plans[0].terms["total"][there == 0])
     with pytest.raises(StoreError, match="no row"):
-        reclocked(replace(RECORDED, plans=(replace(first, name="another"),)))
+        rescored(replace(RECORDED, plans=(replace(first, name="another"),)))
 
 
 @pytest.mark.slow

@@ -9,10 +9,10 @@ import autosched
 from autosched.search.registry import strategy
 from autosched.search.request import TuneRequest
 from autosched.search.space import space as spaces
-from autosched.search.space.plan_rows import Entry
+from autosched.search.space.plan_rows import PlanEntry
 from autosched.search.space.scored_space import space_of
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import clocked
+from autosched.search.strategy.memory import has_clock
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.plans.plan import Plan
 
@@ -48,12 +48,12 @@ def test_they_are_those_of_a_full_sort(target: str, large: int, monkeypatch: pyt
 def test_nothing_is_listed_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     space = made("nvidia-h100", monkeypatch, 1)
 
-    def listed(entry: Entry) -> None:
+    def listed(entry: PlanEntry) -> None:
         raise AssertionError(entry.plan.name)
 
-    monkeypatch.setattr(Entry, "laid", property(listed))
+    monkeypatch.setattr(PlanEntry, "laid", property(listed))
     assert not space.empty
-    assert clocked(space)
+    assert has_clock(space)
     assert len(strategy("auto", space).propose(4)) == 4
     assert len(space.near(1000, 64, 1.05)[0])
     assert len(space.sampled(0)[0])

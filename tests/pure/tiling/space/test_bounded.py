@@ -18,7 +18,7 @@ from autosched.logic import Var
 from autosched.search.request import TuneRequest
 from autosched.search.space import top_k as unlisted
 from autosched.search.space.space import SearchSpace
-from autosched.search.space.top_k import Unlisted
+from autosched.search.space.top_k import TopK
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.bounded import Bounded, Timed, timed
@@ -189,7 +189,7 @@ def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch)
     plan = plans("border")[0]
     parts_of_time = timed(parts(plan), floors(plan), leasts(plan))
     search = IndependentGroups(plan.space, parts_of_time, lambda ids: seconds(plan, ids))
-    rows = Unlisted(search)
+    rows = TopK(search)
     many, seconds_of = rows.best(400)
     looked = search.looked_at
     assert np.array_equal(rows.best(30)[0], many[:30])
@@ -197,7 +197,7 @@ def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch)
     assert search.looked_at == looked
     assert len(rows.best(500)[0]) == 500
     assert search.looked_at > looked
-    others = Unlisted(IndependentGroups(plan.space, search._parts, lambda ids: seconds(plan, ids)))
+    others = TopK(IndependentGroups(plan.space, search._parts, lambda ids: seconds(plan, ids)))
     near = others.near(300, np.inf, 20, 1.1)
     assert np.array_equal(others.best(len(near.ids))[0], near.ids)
     assert np.array_equal(others.best(500)[1], rows.best(500)[1])

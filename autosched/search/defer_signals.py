@@ -1,4 +1,4 @@
-"""`unbroken`: Ctrl-C and a deadline's alarm wait until what must be done whole is done."""
+"""`defer_signals`: Ctrl-C and a deadline's alarm wait until what must be done whole is done."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGALRM") if hasat
 
 
 @contextmanager
-def unbroken() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """What comes inside, in the main thread, is answered at the end, as it would have been. For moments only."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -13,7 +13,7 @@ from conformance.synthetic import SyntheticDevice, record
 from support.studies import SPACE
 
 from autosched.search import open_study
-from autosched.search.defer_sigint import unbroken
+from autosched.search.defer_signals import defer_signals
 from autosched.store import SqliteStore, Trial
 
 
@@ -50,7 +50,7 @@ def test_a_trial_that_was_being_kept_is_kept(tmp_path: Path) -> None:
 def test_it_is_answered_once_and_as_before() -> None:
     came = []
     signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
-    with unbroken():
+    with defer_signals():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
         assert came == []
@@ -61,14 +61,14 @@ def test_it_is_answered_once_and_as_before() -> None:
 
 def test_who_ignores_it_goes_on_doing_so_and_other_threads_have_no_part() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with unbroken():
+    with defer_signals():
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     failed = []
 
     def elsewhere() -> None:
         try:
-            with unbroken():
+            with defer_signals():
                 pass
         except ValueError as error:  # what Python says of handlers set in another thread
             failed.append(error)

@@ -12,11 +12,11 @@ from conformance.synthetic import make_plan
 from autosched.ir.resolve import resolve
 from autosched.machine.catalogue import load_target
 from autosched.search.request import TuneRequest
-from autosched.search.space import kept as keeping
+from autosched.search.space import answer_cache as keeping
 from autosched.search.space import plan_rows as laid_out
 from autosched.search.space import space
-from autosched.search.space.kept import Kept
-from autosched.search.space.kept_fits import fitting
+from autosched.search.space.answer_cache import AnswerCache
+from autosched.search.space.answer_checks import fitting
 from autosched.search.space.scores import Scores
 from autosched.search.space.space import SearchSpace
 from autosched.search.tuning.tune import tune
@@ -30,7 +30,7 @@ def seconds(plan: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return {"total": plan.speed * np.asarray(values["trips"] * values["bytes"], np.float64)}
 
 
-def made(kept: Kept) -> SearchSpace:
+def made(kept: AnswerCache) -> SearchSpace:
     plans: list[Any] = [make_plan("a"), make_plan("b", speed=2.0)]
     return SearchSpace(plans, seconds, limit=2_000, kept=kept)
 
@@ -45,10 +45,10 @@ def asked(found: SearchSpace) -> list[Any]:
 
 
 def test_a_space_of_the_same_plans_is_answered_from_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = Kept()
+    first = AnswerCache()
     expected = asked(made(first))
     assert first.changed
-    again = Kept.loads(first.dumps())
+    again = AnswerCache.loads(first.dumps())
     monkeypatch.setattr(laid_out, "lay_out", lambda *_: pytest.fail("laid out again"))
     monkeypatch.setattr(SearchSpace, "_seconds", lambda *_: pytest.fail("scored again"))
     assert asked(made(again)) == expected
@@ -57,23 +57,23 @@ def test_a_space_of_the_same_plans_is_answered_from_what_was_kept(monkeypatch: p
 
 @pytest.mark.parametrize("at", [0, 31, 32, 40, -1])
 def test_what_is_damaged_is_not_there(at: int) -> None:
-    written = Kept()
+    written = AnswerCache()
     written.put("a", (NUMBERS,))
     text = bytearray(written.dumps())
-    assert Kept.loads(bytes(text)).find("a") is not None
+    assert AnswerCache.loads(bytes(text)).find("a") is not None
     text[at] ^= 1
-    assert Kept.loads(bytes(text)).find("a") is None
-    assert Kept.loads(bytes(text[:at])).find("a") is None
+    assert AnswerCache.loads(bytes(text)).find("a") is None
+    assert AnswerCache.loads(bytes(text[:at])).find("a") is None
 
 
 def test_answers_that_cannot_be_of_these_plans_are_not_there() -> None:
     """A store that others wrote: numbers of no plan and no row, columns cut or of another type, answers to nothing."""
-    first = Kept()
+    first = AnswerCache()
     known = made(first)
     plans = [entry.plan for entry in known.plans]
     asked(known)
     whole = {name: first.find(name) for name in first.names}
-    assert fitting(Kept(whole), plans).names == first.names
+    assert fitting(AnswerCache(whole), plans).names == first.names
     assert {name.split()[0] for name in whole} >= {"plan", "some", "best", "plausible", "bound"}
     for name, answer in whole.items():
         for n, column in enumerate(answer):
@@ -85,14 +85,14 @@ def test_answers_that_cannot_be_of_these_plans_are_not_there() -> None:
                 if other is beyond and (name.endswith("laid out") or (name.startswith("best") and n == 0)):
                     continue  # how many there are, and how many were asked for
                 altered = {**whole, name: (*answer[:n], other, *answer[n + 1 :])}
-                assert not fitting(Kept(altered), plans).names, (name, n, other)
-    assert not fitting(Kept({**whole, "anything": (NUMBERS,)}), plans).names
-    assert not fitting(Kept({**whole, "some of plan 7": whole["some of plan 0"]}), plans).names
+                assert not fitting(AnswerCache(altered), plans).names, (name, n, other)
+    assert not fitting(AnswerCache({**whole, "anything": (NUMBERS,)}), plans).names
+    assert not fitting(AnswerCache({**whole, "some of plan 7": whole["some of plan 0"]}), plans).names
 
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "MOST_BYTES", 2 * NUMBERS.nbytes)
-    kept = Kept()
+    kept = AnswerCache()
     for name in "aba":  # the second `a` takes the first one's place
         kept.put(name, (NUMBERS,))
     assert kept.put("c", (NUMBERS,))[0].tolist() == NUMBERS.tolist()
@@ -139,7 +139,7 @@ def test_a_study_that_continues_repeats_nothing(monkeypatch: pytest.MonkeyPatch)
     assert once == 0 < counted.times
     assert [t.key for t in tuning.study.trials] == [t.key for t in other.study.trials]
     body = without._db.execute("SELECT body FROM kept").fetchone()[0]
-    assert Kept.loads(body).find("plausible") is not None  # what was damaged is written anew
+    assert AnswerCache.loads(body).find("plausible") is not None  # what was damaged is written anew
 
 
 @pytest.mark.sampled(1)

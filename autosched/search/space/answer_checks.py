@@ -8,18 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autosched.search.space.kept import Column, Kept
+from autosched.search.space.answer_cache import AnswerCache, Column
 from autosched.tiling.plans.plan import Plan
 
 _NUMBERED = re.compile(r"plan (\d+)")
 
 
-def fitting(kept: Kept, plans: Sequence[Plan]) -> Kept:
+def fitting(kept: AnswerCache, plans: Sequence[Plan]) -> AnswerCache:
     """`kept`, or nothing where an answer has other columns, lengths, plans or rows than the plans' spaces allow."""
-    return kept if all(_fits(name, kept, plans) for name in kept.names) else Kept()
+    return kept if all(_fits(name, kept, plans) for name in kept.names) else AnswerCache()
 
 
-def _fits(name: str, kept: Kept, plans: Sequence[Plan]) -> bool:
+def _fits(name: str, kept: AnswerCache, plans: Sequence[Plan]) -> bool:
     answer = kept.find(name)
     assert answer is not None
     found = _NUMBERED.search(name)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.errors import StoreError
-from autosched.search.defer_sigint import unbroken
+from autosched.search.defer_signals import defer_signals
 from autosched.store.protocol import Keeper, Store
 from autosched.store.records import StudyRecord
 from autosched.tiling.plans.plan import Plan
@@ -35,7 +35,7 @@ _OPTIONS = ("threads", "objective", "only", "numerics", "target", "certificates"
 _WORKED_OUT_BY = ("costmodel", "logic", "tiling", "search")
 
 
-class Kept:
+class AnswerCache:
     """The answers of one search space. `changed`: there are some that were not there at first."""
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
@@ -81,27 +81,27 @@ class Kept:
         return hashlib.sha256(body).digest() + body
 
     @staticmethod
-    def of(store: Store | None, study: str, key: str) -> Kept:
+    def of(store: Store | None, study: str, key: str) -> AnswerCache:
         """What a store keeps with a study under this key; nothing, where it has none, or none that can be read."""
         try:
-            return Kept.loads(store.kept(study, key) if isinstance(store, Keeper) else None)
+            return AnswerCache.loads(store.kept(study, key) if isinstance(store, Keeper) else None)
         except StoreError:
-            return Kept()
+            return AnswerCache()
 
     def keep(self, store: Store | None, study: str, key: str) -> None:
         """Have the store keep it where that is new; a store that cannot goes without."""
         if self.changed and isinstance(store, Keeper):
-            with suppress(StoreError), unbroken():
+            with suppress(StoreError), defer_signals():
                 store.keep(study, key, self.dumps())
             self.changed = False
 
     @staticmethod
-    def loads(text: bytes | None) -> Kept:
+    def loads(text: bytes | None) -> AnswerCache:
         """What `dumps` wrote; nothing, where it is damaged or absent."""
         try:
-            return Kept(_columns(text)) if text else Kept()
+            return AnswerCache(_columns(text)) if text else AnswerCache()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error):
-            return Kept()
+            return AnswerCache()
 
 
 def _columns(text: bytes) -> dict[str, Answer]:
@@ -122,7 +122,7 @@ def _columns(text: bytes) -> dict[str, Answer]:
     return found
 
 
-def kept_key(record: StudyRecord, plans: Sequence[Plan], seed: int) -> str:
+def answers_key(record: StudyRecord, plans: Sequence[Plan], seed: int) -> str:
     """A digest of everything that a space's answers depend on: program, target, plans in their order with their spaces'
     versions, options, and the code that lays out and scores. What the study measures with is none of it."""
     asked = {

@@ -6,7 +6,7 @@ import numpy as np
 from conformance.synthetic import clock, make_plan
 
 from autosched.search import SearchSpace
-from autosched.search.space.description_cache import FEW, Described, Remembered
+from autosched.search.space.description_cache import FEW, Described, DescriptionCache
 from autosched.search.space.space import Rows
 
 PLANS = [make_plan("a", tiles=4), make_plan("b", 1.3, tiles=5)]
@@ -20,7 +20,7 @@ def test_few_rows_are_looked_up_and_others_described() -> None:
         asked.append(len(rows))
         return fresh._described(rows)
 
-    remembered, rng = Remembered(), np.random.default_rng(0)
+    remembered, rng = DescriptionCache(), np.random.default_rng(0)
     pool = space.locate(rng.permutation(space.rows)[: 4 * FEW])
     others = space.locate(rng.integers(0, space.rows, 7))
     for rows in (pool, pool.take([5, 900, 3]), others, Rows.join([others.take([6, 0]), pool.take([17])]), others):

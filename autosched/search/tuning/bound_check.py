@@ -12,7 +12,7 @@ ROUNDING = 1e-6
 """Share by which sums of floats may differ."""
 
 
-def held_to_bound(measured: Measurement, candidate: Candidate) -> Measurement:
+def refuse_below_bound(measured: Measurement, candidate: Candidate) -> Measurement:
     """The measurement; `failed` where the model's own time (noise aside) is below the row's lower bound."""
     total = measured.extra.get("model_s", {}).get("total") if isinstance(measured.extra, dict) else None
     if not measured.ok or total is None:

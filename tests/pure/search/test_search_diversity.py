@@ -1,4 +1,4 @@
-"""The first rows of a search: the clock's best, spread over what it cannot tell apart."""
+"""The first rows of a search: the clock's best, diverse over what it cannot tell apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autosched.costmodel.registry import cost_model
 from autosched.search.registry import strategy
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.diversity import ALIKE, spread, weights_of
+from autosched.search.strategy.diversity import ALIKE, diverse, weights_of
 from autosched.tiling.plans.plan import Plan
 
 NOTHING = Rows.of(0, [])
@@ -32,7 +32,7 @@ def by_tile(plan: Plan, rows: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.N
 def first(space: SearchSpace, n: int, taken: Rows = NOTHING) -> Rows:
     rows, seconds = space.best(8000)
     free = np.flatnonzero(~np.isin(rows.ids, taken.ids))
-    return spread(space, rows.take(free), seconds[free], taken, n)
+    return diverse(space, rows.take(free), seconds[free], taken, n)
 
 
 def test_what_the_clock_depends_on_weighs() -> None:
@@ -71,7 +71,7 @@ def test_what_is_taken_is_kept_away_from() -> None:
 def test_rows_come_once_and_as_many_as_there_are(n: int, rows: int, equal: bool) -> None:
     space = SearchSpace([make_plan("a", tiles=2)], clock)
     some, seconds = space.best(rows)
-    found = spread(space, some, np.zeros_like(seconds) + 1 if equal else seconds, NOTHING, n)
+    found = diverse(space, some, np.zeros_like(seconds) + 1 if equal else seconds, NOTHING, n)
     assert len(found) == len(set(found.ids.tolist())) == min(n, rows)
     assert set(found.ids.tolist()) <= set(some.ids.tolist())
 
