@@ -100,7 +100,7 @@ class Limits(_Strict):
     queue_execute: Count | None = None
 
 
-class CompilerSpec(_Strict):
+class Compiler(_Strict):
     """How source is built: by which `kind` of compiler, for which `arch` of a GPU, or for LLVM's `triple`, `cpu` and
     `features`."""
 
@@ -122,7 +122,7 @@ class TargetSpec(_Strict):
     units: Units
     memories: list[MemorySpec] = Field(min_length=1)
     limits: Limits = Limits()
-    compiler: CompilerSpec = CompilerSpec()
+    compiler: Compiler = Compiler()
 
 
 def target_from_yaml(text: str, file: str) -> Target:

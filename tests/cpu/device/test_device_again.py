@@ -25,7 +25,7 @@ LATE = """
 
 @pytest.mark.parametrize("paced", [False, True])
 def test_what_is_wrong_later_is_wrong(tmp_path, paced):
-    bench = benches.Bench(benches.Data(tmp_path, oracles.write(kernels.program(), kernels.oracle(), tmp_path)))
+    bench = benches.CpuBench(benches.CpuData(tmp_path, oracles.write(kernels.program(), kernels.oracle(), tmp_path)))
     effort = replace(EFFORTS["search"], paced=paced)
     assert bench.measure(kernels.job(kernels.kernel()), effort, lambda stage: None).status == "ok"
     if paced:  # any trial is far from it now, so that it runs after the trial, and writes the right outputs

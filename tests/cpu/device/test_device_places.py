@@ -27,10 +27,10 @@ def test_rounds_go_through_the_places(monkeypatch, tmp_path, room, places):
             seen.append(self.sets)
             return super().__call__(times)
 
-    monkeypatch.setattr(benches, "Calls", Noted)
+    monkeypatch.setattr(benches, "NativeCalls", Noted)
     monkeypatch.setattr(benches, "PLACES_BYTES", room)
     tensors = oracles.write(kernels.program(), kernels.oracle(), tmp_path)
-    bench = benches.Bench(benches.Data(tmp_path, tensors))
+    bench = benches.CpuBench(benches.CpuData(tmp_path, tensors))
     job = kernels.built(kernels.kernel()).payload
     outcomes = bench.interleaved((job, job), 2 * places, EFFORTS["final"], lambda stage: None)
     assert [(o.status, len(o.samples_s)) for o in outcomes] == [("ok", 2 * places)] * 2
@@ -40,7 +40,7 @@ def test_rounds_go_through_the_places(monkeypatch, tmp_path, room, places):
 
 
 def test_copies_hold_what_the_first_holds(tmp_path):
-    data = benches.Data(tmp_path, oracles.write(kernels.program(), kernels.oracle(), tmp_path))
+    data = benches.CpuData(tmp_path, oracles.write(kernels.program(), kernels.oracle(), tmp_path))
     first, second = data.elsewhere(0), data.elsewhere(1)
     assert data.elsewhere(0) is first
     for name, view in data.plain.items():
