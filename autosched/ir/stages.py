@@ -11,7 +11,7 @@ import numpy as np
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.value import Condition, Index, Logical, Read, Value, is_value, reads
 from autosched.ir.variables import index_vars
-from autosched.ir.written_first import Access, written_first
+from autosched.ir.written_first import ElementAccess, written_first
 from autosched.logic import Const, Int, Var, affine, evaluate
 
 _COUNTED_POINTS = 2**20
@@ -165,13 +165,13 @@ def _written_first(tensor: Tensor, mentions: list[_Place]) -> bool:
 def _proved(tensor: Tensor, symbolic: Mapping[str, tuple[int, int]], mentions: list[_Place]) -> bool:
     """Whether z3 proves that its elements are written, in parts, before they are read."""
     name = tensor.name
-    writes: list[Access] = []
-    uses: list[Access] = []
+    writes: list[ElementAccess] = []
+    uses: list[ElementAccess] = []
     for p in mentions:
         if p.assign.tensor == name:
-            target = Access(p.axes, p.guards, p.path, p.assign.index)
+            target = ElementAccess(p.axes, p.guards, p.path, p.assign.index)
             (writes if p.assign.op == "=" else uses).append(target)
-        uses += [Access(p.axes, p.guards, p.path, r.index) for r in _reads(p) if r.tensor == name]
+        uses += [ElementAccess(p.axes, p.guards, p.path, r.index) for r in _reads(p) if r.tensor == name]
     return written_first(tensor.shape, symbolic, writes, uses)
 
 

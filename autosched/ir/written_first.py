@@ -26,7 +26,7 @@ _ITS = "!"
 
 
 @dataclass(frozen=True)
-class Access:
+class ElementAccess:
     """A statement's touch of an element: its loops, outermost first, guards, place in the text and subscripts."""
 
     axes: tuple[Axis, ...]
@@ -37,7 +37,10 @@ class Access:
 
 @proving
 def written_first(
-    shape: tuple[Int, ...], symbolic: Mapping[str, tuple[int, int]], writes: Sequence[Access], uses: Sequence[Access]
+    shape: tuple[Int, ...],
+    symbolic: Mapping[str, tuple[int, int]],
+    writes: Sequence[ElementAccess],
+    uses: Sequence[ElementAccess],
 ) -> bool:
     """Whether z3 proves it of a tensor of that shape. `symbolic` are the ranges of sizes; `writes` are plain
     assignments to the tensor, `uses` are reads of it, updates' own among them."""
@@ -61,12 +64,12 @@ def written_first(
     return True
 
 
-def _certain(write: Access) -> bool:
+def _certain(write: ElementAccess) -> bool:
     """Whether loops and subscripts alone say when the statement runs."""
     return all(isinstance(g, Bool) for g in write.guards)
 
 
-def _points(access: Access, names: dict[str, Any], context: Any) -> Iterator[Any]:
+def _points(access: ElementAccess, names: dict[str, Any], context: Any) -> Iterator[Any]:
     """That the loops and guards of an access let a point be."""
     for axis in access.axes:
         here = names[axis.name]
@@ -74,7 +77,7 @@ def _points(access: Access, names: dict[str, Any], context: Any) -> Iterator[Any
     yield from (to_z3(g, names, context) for g in access.guards if isinstance(g, Bool))
 
 
-def _same(access: Access, element: list[Any], names: dict[str, Any], context: Any) -> Iterator[Any]:
+def _same(access: ElementAccess, element: list[Any], names: dict[str, Any], context: Any) -> Iterator[Any]:
     """That a point touches the element; where data say which, it may be any."""
     for part, e in zip(access.index, element, strict=True):
         if isinstance(part, Int):
@@ -82,7 +85,7 @@ def _same(access: Access, element: list[Any], names: dict[str, Any], context: An
 
 
 def _reached(
-    write: Access, element: list[Any], sizes: dict[str, Any], context: Any, before: Access | None = None
+    write: ElementAccess, element: list[Any], sizes: dict[str, Any], context: Any, before: ElementAccess | None = None
 ) -> Any:
     """That some point of the assignment writes the element, and runs before the point of `before`."""
     own = {a.name: z3.Int(a.name + _ITS, context) for a in write.axes}
@@ -93,7 +96,7 @@ def _reached(
     return z3.Exists(list(own.values()), z3.And(holds)) if own else z3.And(holds)
 
 
-def _runs_earlier(write: Access, use: Access, own: dict[str, Any], context: Any) -> Any:
+def _runs_earlier(write: ElementAccess, use: ElementAccess, own: dict[str, Any], context: Any) -> Any:
     """The order of execution: iterations of the loops that both are in, and then the order of the text. (Names of
     loops are unique in a program. A statement reads before it writes.)"""
     shared = []

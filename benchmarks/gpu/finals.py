@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from autosched.device.correctness.compare import Wrong
 from autosched.device.cpu.timing import batch
 from autosched.device.cuda.bench import LoadedCandidate
 from autosched.device.cuda.compile.nvrtc import Cubin
-from autosched.device.cuda.data import POISONS, CudaData, Wrong
+from autosched.device.cuda.data import POISONS, CudaData
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
 from autosched.device.job import Effort, Outcome

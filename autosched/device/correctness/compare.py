@@ -27,6 +27,20 @@ class Difference:
     wrong: int = 0
 
 
+class Wrong(Exception):
+    """The outputs differ; carries the outcome's fields."""
+
+    def __init__(
+        self,
+        message: str,
+        difference: Difference | None = None,
+        index: list[int] | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.difference, self.index, self.extra = difference, index, extra or {}
+
+
 def scale(tolerance: Array) -> Array | None:
     """One over each tolerance, by which `compare` is quicker; None where it cannot be (a tolerance of 0, or none)."""
     if not (np.isfinite(tolerance) & (tolerance > 0)).all():

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load
-from autosched.device.correctness.compare import Difference
+from autosched.device.correctness.compare import Difference, Wrong
 from autosched.device.cpu.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
-from autosched.device.cpu.data import CpuData, Wrong, address_of, copy_of
+from autosched.device.cpu.data import CpuData, address_of, copy_of
 from autosched.device.cpu.drift_correction import DriftCorrection
 from autosched.device.cpu.timing import Sampler, batch, sample
 from autosched.device.job import Effort, EntryPoint, Job, Outcome

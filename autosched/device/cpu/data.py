@@ -11,25 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.correctness.compare import Difference, compare, scale
+from autosched.device.correctness.compare import Difference, Wrong, compare, scale
 from autosched.device.correctness.wants import SAMPLES
 from autosched.device.correctness.whole import furthest
 from autosched.device.cpu.arena import Bytes, Guarded, plain
 from autosched.device.job import Box, TensorFile
-
-
-class Wrong(Exception):
-    """The outputs differ; carries the outcome's fields."""
-
-    def __init__(
-        self,
-        message: str,
-        difference: Difference | None = None,
-        index: list[int] | None = None,
-        extra: dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.difference, self.index, self.extra = difference, index, extra or {}
 
 
 @dataclass(frozen=True)

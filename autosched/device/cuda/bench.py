@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autosched.device.correctness.compare import Difference
+from autosched.device.correctness.compare import Difference, Wrong
 from autosched.device.cpu.timing import batch, sample
 from autosched.device.cuda.clocks import Clocks
-from autosched.device.cuda.data import POISONS, SCRATCH_POISON, CudaData, Wrong
+from autosched.device.cuda.data import POISONS, SCRATCH_POISON, CudaData
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import CudaJob, LaunchCall
 from autosched.device.cuda.launcher import Launcher, Template

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.correctness.compare import Difference, compare
+from autosched.device.correctness.compare import Difference, Wrong, compare
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, Wanted
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Sample
@@ -25,14 +25,6 @@ ROOM = 4.0
 PART = 1 << 22
 POISONS = (0xCD, 0x7F)
 """As the CPU's (`device.cpu.arena`): outputs hold the first before the check and the second before timing."""
-
-
-class Wrong(Exception):
-    """The outputs differ; carries the outcome's fields."""
-
-    def __init__(self, message: str, difference: Difference | None = None, index: list[int] | None = None) -> None:
-        super().__init__(message)
-        self.difference, self.index = difference, index
 
 
 def numpy_dtype(name: str) -> Any:

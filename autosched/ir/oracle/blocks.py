@@ -12,7 +12,7 @@ from autosched.ir.oracle.blas_sums import product
 from autosched.ir.oracle.error import run_units
 from autosched.ir.oracle.evaluate import Frame
 from autosched.ir.oracle.interpreter import accumulates
-from autosched.ir.oracle.nests import Nest
+from autosched.ir.oracle.nests import LoopNest
 from autosched.ir.oracle.numerics import container, load, store
 from autosched.ir.oracle.slicing import Box, Slice
 from autosched.ir.program import Program
@@ -31,7 +31,7 @@ def seconds(part: Slice) -> float:
     return sum(runs * (RUN_S + _seconds(nest, points, part.boxes)) for nest, runs, points in part.counts)
 
 
-def _seconds(nest: Nest, points: int, boxes: Mapping[str, Box]) -> float:
+def _seconds(nest: LoopNest, points: int, boxes: Mapping[str, Box]) -> float:
     """Of one run of a nest."""
     serial = {axis.name for axis in nest.axes} - nest.free
     nodes = list(walk(nest.assign.value))

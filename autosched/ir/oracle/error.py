@@ -22,7 +22,7 @@ from autosched.ir.oracle import blas_sums as contract
 from autosched.ir.oracle.error_rules import TRANSCENDENTAL, Rules, gamma, least, number, plus
 from autosched.ir.oracle.evaluate import Frame, both, fetch, put
 from autosched.ir.oracle.interpreter import NestRun, execute, prepare, run_unit
-from autosched.ir.oracle.nests import Nest, Serial, Unit, accesses, plan
+from autosched.ir.oracle.nests import LoopNest, Serial, Unit, accesses, plan
 from autosched.ir.oracle.numerics import store
 from autosched.ir.program import Program
 from autosched.ir.stages import condition_reads
@@ -88,7 +88,7 @@ def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: Mapping[i
         run_unit(unit, frame)
         return
     match unit:
-        case Nest():
+        case LoopNest():
             ErrorRun(unit, frame, errors, fused.get(id(unit.assign))).go()
         case Serial(Axis() as axis, body):
             for k in range(int(evaluate(axis.lower, frame.env)), int(evaluate(axis.upper, frame.env))):
@@ -106,7 +106,7 @@ def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: Mapping[i
 class ErrorRun(NestRun):
     """A nest that also updates the errors of the tensor it writes. `slack` is None where nothing is reassociated."""
 
-    def __init__(self, nest: Nest, frame: Frame, errors: dict[str, Any], slack: float | None) -> None:
+    def __init__(self, nest: LoopNest, frame: Frame, errors: dict[str, Any], slack: float | None) -> None:
         super().__init__(nest, frame)
         self.errors, self.fused, self.slack = errors, slack is not None, slack or 1.0
 

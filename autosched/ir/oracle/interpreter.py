@@ -19,7 +19,7 @@ from autosched.ir.nodes import Axis, Tensor
 from autosched.ir.oracle import blas_sums as contract
 from autosched.ir.oracle.distance import Ranges
 from autosched.ir.oracle.evaluate import Frame, arith, both, condition, fetch, inside, positions, put, value
-from autosched.ir.oracle.nests import Nest, Serial, Unit, accesses, plan
+from autosched.ir.oracle.nests import LoopNest, Serial, Unit, accesses, plan
 from autosched.ir.oracle.numerics import container, load, store
 from autosched.ir.oracle.sequential import SequentialCompiler
 from autosched.ir.oracle.spans import Span, points, spans
@@ -129,7 +129,7 @@ def run_unit(unit: Unit, frame: Frame) -> None:
         SequentialCompiler(frame.arrays, frame.scalars).unit(unit)(dict(frame.env))
         return
     match unit:
-        case Nest():
+        case LoopNest():
             NestRun(unit, frame).go()
         case Serial(Axis() as axis, body):
             for k in range(int(evaluate(axis.lower, frame.env)), int(evaluate(axis.upper, frame.env))):
@@ -146,7 +146,7 @@ def run_unit(unit: Unit, frame: Frame) -> None:
 class NestRun:
     """One nest, with the axes around it fixed."""
 
-    def __init__(self, nest: Nest, frame: Frame) -> None:
+    def __init__(self, nest: LoopNest, frame: Frame) -> None:
         self.nest, self.assign, self.location = nest, nest.assign, nest.assign.location
         self.frame = Frame(frame.arrays, frame.scalars, dict(frame.env), location=self.location)
         self.spans, self.conditions = spans(nest, _known(frame.env))
@@ -282,7 +282,7 @@ def _known(fixed: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     return {n: (int(v), int(v)) for n, v in fixed.items()}
 
 
-def accumulates(nest: Nest, serial: Collection[str]) -> bool:
+def accumulates(nest: LoopNest, serial: Collection[str]) -> bool:
     """Whether the serial axes only accumulate into elements that the other axes address."""
     a = nest.assign
     if a.op == "=" or not serial or not all(isinstance(i, Int) for i in a.index):

@@ -18,7 +18,7 @@ from autosched.logic import Int, interval
 
 
 @dataclass(frozen=True)
-class Nest:
+class LoopNest:
     """One assignment below loops and conditions, outermost first."""
 
     levels: tuple[Axis | Condition, ...]
@@ -43,7 +43,7 @@ class Serial:
     body: tuple[Unit, ...]
 
 
-Unit: TypeAlias = Nest | Serial
+Unit: TypeAlias = LoopNest | Serial
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def plan(body: tuple[Statement, ...]) -> tuple[Unit, ...]:
 
 
 def _finished(unit: Unit, ranges: Ranges, outer: frozenset[str]) -> Unit:
-    if isinstance(unit, Nest):
+    if isinstance(unit, LoopNest):
         return replace(unit, free=vector_axes(unit, ranges, outer))
     inner = outer | {unit.level.name} if isinstance(unit.level, Axis) else outer
     return replace(unit, body=tuple(_finished(u, ranges, inner) for u in unit.body))
@@ -88,7 +88,7 @@ def split(body: tuple[Statement, ...], ranges: Ranges, outer: frozenset[str] = f
 def _units(node: Statement, ranges: Ranges, outer: frozenset[str]) -> tuple[Unit, ...]:
     match node:
         case Assign():
-            return (Nest((), node),)
+            return (LoopNest((), node),)
         case Guard(condition, body):
             units = split(body, ranges, outer)
             read = {r.tensor for r in condition_reads((condition,))}
@@ -105,13 +105,13 @@ def _units(node: Statement, ranges: Ranges, outer: frozenset[str]) -> tuple[Unit
 
 
 def _wrap(level: Axis | Condition, unit: Unit) -> Unit:
-    return Nest((level, *unit.levels), unit.assign) if isinstance(unit, Nest) else Serial(level, (unit,))
+    return LoopNest((level, *unit.levels), unit.assign) if isinstance(unit, LoopNest) else Serial(level, (unit,))
 
 
 def accesses(unit: Unit) -> Iterator[Access]:
     """Every element that the unit reads or writes."""
     match unit:
-        case Nest(levels, assign, _):
+        case LoopNest(levels, assign, _):
             yield Access(assign.tensor, assign.index, True)
             values = [assign.value, *(c for c in levels if not isinstance(c, Axis) and is_value(c))]
             values += [i for i in assign.index if not isinstance(i, Int)]
@@ -139,7 +139,7 @@ def _separable(axis: str, earlier: Unit, later: Unit, ranges: Ranges, outer: fro
     return True
 
 
-def vector_axes(nest: Nest, ranges: Ranges, outer: frozenset[str]) -> frozenset[str]:
+def vector_axes(nest: LoopNest, ranges: Ranges, outer: frozenset[str]) -> frozenset[str]:
     """Axes whose iterations meet no other's element, so that all of them may run at once.
 
     Every dependence has distance zero on these; the others, run in program order, keep every dependence in order.

@@ -16,7 +16,7 @@ from autosched.errors import Location, UsageError
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis
 from autosched.ir.oracle.evaluate import arith, call
-from autosched.ir.oracle.nests import Nest, Unit
+from autosched.ir.oracle.nests import LoopNest, Unit
 from autosched.ir.oracle.numerics import cast, container, normalise
 from autosched.ir.value import (
     Arith,
@@ -54,7 +54,7 @@ class SequentialCompiler:
 
     def unit(self, unit: Unit) -> Callable[[Env], None]:
         """A function that runs the unit with the axes in `env` fixed."""
-        if isinstance(unit, Nest):
+        if isinstance(unit, LoopNest):
             self.location = unit.assign.location
             code = self.assign(unit.assign)
             for level in reversed(unit.levels):

@@ -14,7 +14,7 @@ from math import prod
 from typing import TypeAlias
 
 from autosched.ir.nodes import Assign, Axis
-from autosched.ir.oracle.nests import Nest, Serial, Unit, plan
+from autosched.ir.oracle.nests import LoopNest, Serial, Unit, plan
 from autosched.ir.program import Program
 from autosched.ir.value import Condition, Index, Read, Value, is_value, map_value, reads
 from autosched.logic import Bool, Const, Int, affine, interval
@@ -37,7 +37,7 @@ class Slice:
     boxes: dict[str, Box]
     units: tuple[Unit, ...]
     origin: dict[int, Assign]
-    counts: tuple[tuple[Nest, int, int], ...]
+    counts: tuple[tuple[LoopNest, int, int], ...]
 
     @property
     def points(self) -> int:
@@ -164,10 +164,10 @@ class _Rebuilt:
     def __init__(self, closure: _Closure) -> None:
         self.closure = closure
         self.origin: dict[int, Assign] = {}
-        self.counts: list[tuple[Nest, int, int]] = []
+        self.counts: list[tuple[LoopNest, int, int]] = []
 
     def unit(self, unit: Unit, known: Ranges, outer: tuple[Axis | Condition, ...] = ()) -> Unit | None:
-        if isinstance(unit, Nest):
+        if isinstance(unit, LoopNest):
             return self.nest(unit, known, outer)
         level = unit.level
         inner = dict(known)
@@ -189,7 +189,7 @@ class _Rebuilt:
         body = tuple(u for u in parts if u is not None)
         return Serial(level, body) if body else None
 
-    def nest(self, nest: Nest, known: Ranges, outer: tuple[Axis | Condition, ...]) -> Nest | None:
+    def nest(self, nest: LoopNest, known: Ranges, outer: tuple[Axis | Condition, ...]) -> LoopNest | None:
         ranges = self.closure.ranges((*outer, *nest.levels), nest.assign)
         if ranges is None:
             return None
@@ -238,9 +238,11 @@ class _Rebuilt:
         )
 
 
-def _nests(unit: Unit, outer: tuple[Axis | Condition, ...] = ()) -> Iterator[tuple[Nest, tuple[Axis | Condition, ...]]]:
+def _nests(
+    unit: Unit, outer: tuple[Axis | Condition, ...] = ()
+) -> Iterator[tuple[LoopNest, tuple[Axis | Condition, ...]]]:
     """The nests of a unit, in order, each with the serial levels around it."""
-    if isinstance(unit, Nest):
+    if isinstance(unit, LoopNest):
         yield unit, outer
         return
     for inner in unit.body:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autosched.ir.nodes import Axis
 from autosched.ir.oracle.distance import Ranges
-from autosched.ir.oracle.nests import Nest
+from autosched.ir.oracle.nests import LoopNest
 from autosched.ir.value import Condition
 from autosched.logic import Var, all_of, interval
 from autosched.logic.expr import compare
@@ -22,7 +22,7 @@ class Span:
     count: int
 
 
-def spans(nest: Nest, outer: Ranges) -> tuple[list[Span], list[Condition]]:
+def spans(nest: LoopNest, outer: Ranges) -> tuple[list[Span], list[Condition]]:
     """The nest's axes over their whole ranges, and the conditions that cut out what really runs, outermost first."""
     known = dict(outer)
     found: list[Span] = []

@@ -33,7 +33,7 @@ from autosched.logic.walk import substitute_bool, substitute_int
 
 
 @dataclass(frozen=True)
-class Nest:
+class StageNest:
     """One stage as written: spatial loops, an initial value, reduction loops, guards and the accumulation."""
 
     spatial: tuple[Axis, ...]
@@ -85,7 +85,7 @@ def _fresh(name: str, taken: set[str]) -> str:
     return fresh
 
 
-def _nest(stmt: Statement) -> Nest | None:
+def _nest(stmt: Statement) -> StageNest | None:
     """The statement as a nest whose spatial iterations are independent: each writes an element of its own, as its
     subscripts show, and none is read but by the accumulation."""
     spatial: list[Axis] = []
@@ -113,10 +113,10 @@ def _nest(stmt: Statement) -> Nest | None:
     if not (same and own and known) or inner.op == "=" or not isinstance(init, Assign):
         return None
     read = {r.tensor for v in (init.value, inner.value) for r in reads(v)}
-    return None if inner.tensor in read else Nest(tuple(spatial), init, tuple(reduction), tuple(guards), inner)
+    return None if inner.tensor in read else StageNest(tuple(spatial), init, tuple(reduction), tuple(guards), inner)
 
 
-def _residue(nest: Nest) -> Residue | None:
+def _residue(nest: StageNest) -> Residue | None:
     """The first guard that fixes a remainder of a reduction axis by that of one spatial axis."""
     for condition in nest.guards:
         for part in conjuncts(condition) if isinstance(condition, Bool) else ():
@@ -128,7 +128,7 @@ def _residue(nest: Nest) -> Residue | None:
     return None
 
 
-def _solved(nest: Nest, guard: Bool, form: Affine | None, d: int, c: int) -> Residue | None:
+def _solved(nest: StageNest, guard: Bool, form: Affine | None, d: int, c: int) -> Residue | None:
     if form is None:
         return None
     moving = {name for name, k in form.coefficients.items() if k % d}
@@ -150,7 +150,7 @@ def _solved(nest: Nest, guard: Bool, form: Affine | None, d: int, c: int) -> Res
     return Residue(guard, d, y, r, slope, values[0])
 
 
-def _split(nest: Nest, found: Residue, rest: str) -> Nest:
+def _split(nest: StageNest, found: Residue, rest: str) -> StageNest:
     d, y, r = found.divisor, found.y, found.r
     values: dict[str, Int] = {
         y.name: Var(y.name) * d + Var(rest),
@@ -162,14 +162,14 @@ def _split(nest: Nest, found: Residue, rest: str) -> Nest:
     inside = [] if r.extent % d == 0 else [values[r.name] < r.extent]
     formulas = all_of(*(_tidied(substitute_bool(p, values)) for p in left), *inside)
     others = tuple(_condition(g, values) for g in nest.guards if not isinstance(g, Bool))
-    return Nest(spatial, _assign(nest.init, values), reduction, (formulas, *others), _assign(nest.update, values))
+    return StageNest(spatial, _assign(nest.init, values), reduction, (formulas, *others), _assign(nest.update, values))
 
 
 def _shorter(axis: Axis, d: int) -> Axis:
     return replace(axis, upper=Const(-(-axis.extent // d)))
 
 
-def _statement(nest: Nest) -> Loop:
+def _statement(nest: StageNest) -> Loop:
     stmt: Statement = nest.update
     for guard in reversed(nest.guards):
         stmt = Guard(guard, (stmt,))

@@ -8,11 +8,11 @@ from support.cards.host_compare import host_compare
 from support.cards.nvrtc import needs_nvrtc
 
 from autosched.device.correctness import oracle as oracles
-from autosched.device.correctness.compare import compare
+from autosched.device.correctness.compare import Wrong, compare
 from autosched.device.correctness.sampled import write_sampled
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, TEXT, Comparer, Wanted
 from autosched.device.cuda.compile.nvrtc import compile_cuda
-from autosched.device.cuda.data import CudaData, Wrong
+from autosched.device.cuda.data import CudaData
 from autosched.device.cuda.driver import CudaError
 from autosched.ir import parse, workload
 from autosched.ir.dtypes import DTYPES

@@ -12,7 +12,7 @@ from support.naive import run_naive
 
 import autosched.ir as ir
 from autosched.errors import UsageError
-from autosched.ir.oracle.nests import Nest, Serial, plan
+from autosched.ir.oracle.nests import LoopNest, Serial, plan
 
 CASES = {
     "prefix sum": "for i in range(1, 12):\n    A[i] += A[i - 1]",
@@ -68,8 +68,8 @@ def test_order_is_kept(name: str, dtype: str) -> None:
 def free(text: str) -> list[set[str]]:
     """The axes that may run at once, one set a nest; serial loops are left out."""
 
-    def visit(unit: Nest | Serial) -> list[set[str]]:
-        return [set(unit.free)] if isinstance(unit, Nest) else [x for u in unit.body for x in visit(u)]
+    def visit(unit: LoopNest | Serial) -> list[set[str]]:
+        return [set(unit.free)] if isinstance(unit, LoopNest) else [x for u in unit.body for x in visit(u)]
 
     return [x for u in plan(ir.parse(text).body) for x in visit(u)]
 
