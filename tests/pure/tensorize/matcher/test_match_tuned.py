@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pure.tensorize.matcher.test_match_conditions import gemm
+from pure.tensorize.conditions.test_match_conditions import gemm
 
 from autosched import api
 from autosched.search.tuning.tune import usable
