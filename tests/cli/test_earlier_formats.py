@@ -36,7 +36,9 @@ def test_a_store_is_read_and_continued(earlier: Cli) -> None:
     assert f"{STUDY}   trial 2" in earlier("show", STUDY).out
     earlier("export", STUDY, "-o", "gemm.c")
     assert "gemm(" in (earlier.folder / "gemm.c").read_text()
+    assert earlier("show", STUDY, "--as", "c").out == (EARLIER / "kernel.c").read_text(encoding="utf-8")
     again = earlier(*TUNE, "-d", "simulator", "-n", 6, "--seed", 0, "--json", "-q").json
+    assert (again["study"], again["trials"]["done"], len(earlier("studies", "--json").json)) == (STUDY, 6, 1)
     assert again["best"]["time_s"] <= min(times) * 1.05  # simulated times have 1 % of noise
 
 
@@ -134,8 +136,13 @@ def test_documented_paths_lead_to_what_moved() -> None:
     from autosched.search.recorded import space_of
     from autosched.search.recorder import record
     from autosched.search.space import recorded
+    from autosched.tiling.analysis import dependence
+    from autosched.tiling.dependence import analyse
+    from autosched.tiling.epilogue import epilogues
+    from autosched.tiling.plans import epilogue
     from autosched.tiling.request import request
     from autosched.tiling.space import request as requests
 
     present = (clocks.clock, recorded.space_of, recorder.record, requests.request)
     assert (clock, space_of, record, request) == present
+    assert (analyse, epilogues) == (dependence.analyse, epilogue.epilogues)

@@ -1,0 +1,5 @@
+"""Where documented programs find `analyse`; it stands in `autosched.tiling.analysis.dependence`."""
+
+from autosched.tiling.analysis.dependence import analyse
+
+__all__ = ["analyse"]
