@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,8 +99,10 @@ class Tuning:
         where no time was left to work it out."""
         if self.request.objective != "latency" or not has_clock(self.study.space):
             return None
+        left_s = self.deadline.left_s
+        if left_s == 0.0 and threading.current_thread() is not threading.main_thread():
+            return None  # no alarm comes there
         try:
-            left_s = self.deadline.left_s
             with Deadline(None if left_s is None else max(left_s, BOUND_S)):
                 found = self.study.space.lower_bound_s
                 self.keep()
