@@ -340,7 +340,7 @@ def compare(
         rows = comparing.compare(study.space, tuning.device, study.record, chosen, trials, numbers, on_run=on_run)
     finally:
         tuning.device.close()
-    names = tuple(str(c.name) for c in chosen)
+    names = tuple(c.name for c in chosen)
     return StrategyComparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
 
 

@@ -62,7 +62,7 @@ def score_rows() -> Scoring:
     block = 1 << 15
     terms = [clock(plan, plan.space.values(ids[i : i + block])) for i in range(0, ROWS, block)]
     analytic = np.concatenate([t["total"] for t in terms])
-    has_clock = time.perf_counter()
+    scored = time.perf_counter()
     tables = [
         feature_table(plan, ids[i : i + block], plan.space.values(ids[i : i + block]), t)
         for i, t in zip(range(0, ROWS, block), terms, strict=True)
@@ -76,4 +76,4 @@ def score_rows() -> Scoring:
     fitted = time.perf_counter()
     model.predict(features, analytic)
     done = time.perf_counter()
-    return Scoring(ROWS, plan.name, masked - started, has_clock - masked, featured - has_clock, done - fitted)
+    return Scoring(ROWS, plan.name, masked - started, scored - masked, featured - scored, done - fitted)

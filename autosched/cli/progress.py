@@ -89,7 +89,13 @@ class Progress:
                 then = "they are run again" if event.again else "quiet rounds decide where there are enough"
                 said = f"{event.disturbed} of {event.rounds} rounds were {event.slowdown:.0%} slower for all alike"
                 self._line(f"noise  {said}: {then}")
-            case _:
+            case (
+                events.NotPlanned()
+                | events.Proposed()
+                | events.MeasuredAgain()
+                | events.WorkerDied()
+                | events.Stopped()
+            ):
                 pass  # the trial and the answer say so
 
     def _matched(self, event: events.Matched) -> None:

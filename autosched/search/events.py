@@ -68,7 +68,6 @@ class Proposed:
     """The strategy has chosen so many candidates; they are built and measured next."""
 
     candidates: int
-    elapsed_s: float
 
 
 @dataclass(frozen=True)

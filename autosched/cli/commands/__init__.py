@@ -1,1 +1,1 @@
-"""One file a command; `autosched.cli.app` loads the one that is asked for. Read `match` first, then `tune`."""
+"""Each file holds one command; `autosched.cli.app` loads the file that the user calls. Read `match`, then `tune`."""

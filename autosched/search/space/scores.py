@@ -20,7 +20,7 @@ Seconds = npt.NDArray[np.float32]
 T = TypeVar("T")
 
 BLOCK = 1 << 16  # rows a block: larger ones gain nothing, smaller ones pay numpy and the interpreter more often
-PIECE = 4  # blocks a thread works out before somebody may ask whether a trial is done: some 0.4 s
+PIECE = 4  # blocks that each thread scores before the search loop looks for finished trials: some 0.4 s
 _ROUNDING = 1 - 1e-6
 """Bound and clock add the same numbers in another order, and seconds are kept in float32."""
 

@@ -87,9 +87,9 @@ class SearchSpace:
             raise ValueError("two plans have one name")
         self._tables: dict[int, list[Table]] = {}
         self._scores: dict[int, Scores] = {}
-        self._unlisted: dict[int, TopK] = {}
+        self._searches: dict[int, TopK] = {}
         self._alike = Alike()
-        self._remembered = DescriptionCache()
+        self._descriptions = DescriptionCache()
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -341,7 +341,7 @@ class SearchSpace:
 
     def described(self, rows: Rows) -> tuple[Features, Seconds]:
         """Features of any rows and the clock's seconds (`analytic`), which come of one look at them."""
-        return self._remembered.described(rows, self._described)
+        return self._descriptions.described(rows, self._described)
 
     def _described(self, rows: Rows) -> tuple[Features, Seconds]:
         tables, places = [], []
@@ -422,9 +422,9 @@ class SearchSpace:
         listed = [n for n in numbers if self._beyond(n) is None]
         found = dict(zip(listed, self._listed(listed, k), strict=True))
         for number in numbers:
-            if (unlisted := self._beyond(number)) is not None:
-                best = unlisted.best(k, slowest_of([s for _, s in found.values()], k))
-                found[number] = best if unlisted.proved else merged(best, self._listed([number], k)[0])
+            if (search := self._beyond(number)) is not None:
+                best = search.best(k, slowest_of([s for _, s in found.values()], k))
+                found[number] = best if search.proved else merged(best, self._listed([number], k)[0])
         return [found[n] for n in numbers]
 
     def _beyond(self, number: int) -> TopK | None:
@@ -435,13 +435,13 @@ class SearchSpace:
         return self._search_of(number)
 
     def _search_of(self, number: int) -> TopK:
-        if number not in self._unlisted:
+        if number not in self._searches:
             plan = self.plans[number].plan
             parts = timed(self._parts(plan), self._floors(plan), self._leasts(plan))
-            self._unlisted[number] = TopK(
+            self._searches[number] = TopK(
                 IndependentGroups(plan.space, parts, lambda ids: self._seconds(number, ids), alike=self._alike)
             )
-        return self._unlisted[number]
+        return self._searches[number]
 
     def _listed(self, numbers: Sequence[int], k: int, at_most_s: float = np.inf) -> list[tuple[Ids, Seconds]]:
         """`_best_of` the rows that are listed and take at most `at_most_s`."""

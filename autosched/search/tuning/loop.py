@@ -240,7 +240,7 @@ class _Run:
         if not candidates and not before:
             return "exhausted"
         if candidates:
-            self._emit(Proposed(len(candidates), self.watch.elapsed_s))
+            self._emit(Proposed(len(candidates)))
         self.deadline.doing = MEASURING
         if self._aside(before + len(candidates)):
             drafts = [self.building.draft(candidate) for candidate in candidates]

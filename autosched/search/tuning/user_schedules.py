@@ -42,7 +42,7 @@ def _nearest(space: Space, row: int) -> str:
 
 
 class UserSchedulesFirst:
-    """A strategy that proposes what was user_schedules for, once, and for the rest asks another."""
+    """A strategy that proposes the user's schedules first, each once, and then what another strategy does."""
 
     def __init__(self, first: Iterable[Candidate], then: Strategy) -> None:
         self._first = {c.key: c for c in first}

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from autosched.search.space.space import SearchSpace
 from autosched.search.tuning import baseline
 from autosched.search.tuning import tune as tuning_of
 from autosched.search.tuning.deadline import Deadline, briefly
-from autosched.search.tuning.tune import tune
+from autosched.search.tuning.tune import prepare, tune
 from autosched.store import Measurement, SqliteStore
 from autosched.tiling.candidate import Candidate
 
@@ -128,6 +129,14 @@ GEMV += "        for p in range(k):\n            C[i] += A[i, p] * B[p]\n"
 
 def request(trials: int = 4) -> TuneRequest:
     return TuneRequest(parse(GEMV), load_target("portable"), device="simulator", trials=trials)
+
+
+def test_a_thread_that_answers_for_a_stuck_run_works_out_no_bound() -> None:
+    tuning = prepare(request())
+    with contextlib.closing(tuning.device), ThreadPoolExecutor(1) as pool:
+        over = replace(tuning, deadline=Deadline(1e-9))
+        assert pool.submit(lambda: over.lower_bound_s).result() is None
+        assert replace(tuning, deadline=Deadline(LONG_S)).lower_bound_s is not None
 
 
 @pytest.mark.parametrize(

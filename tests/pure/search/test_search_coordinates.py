@@ -84,8 +84,8 @@ def test_sizes_that_two_divides_are_found_sooner() -> None:
 
 def test_auto_looks_for_them_where_there_is_no_clock() -> None:
     threads = Decision("threads", (16, 32, 48, 64))
-    flat, has_clock = (_space((threads,), clock=c) for c in (False, True))
-    assert _columns(Portfolio(flat, 0, None).members[0]) == 1 + _columns(Portfolio(has_clock, 0, None).members[1])
+    flat, ranked = (_space((threads,), clock=c) for c in (False, True))
+    assert _columns(Portfolio(flat, 0, None).members[0]) == 1 + _columns(Portfolio(ranked, 0, None).members[1])
 
 
 def _columns(process: Strategy) -> int:

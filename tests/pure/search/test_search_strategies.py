@@ -312,10 +312,10 @@ def test_a_plan_is_not_given_up_for_a_regular_pattern_in_its_rows() -> None:
 
 
 def test_the_portfolio_is_led_by_what_suits_the_space() -> None:
-    has_clock = Portfolio(space(), 0, None)
+    ranked = Portfolio(space(), 0, None)
     same = SearchSpace([make_plan("a", tiles=3)], lambda plan, values: {"total": np.ones(len(values["order"]))})
     flat = Portfolio(same, 0, None)
-    assert [type(p.members[0]).__name__ for p in (has_clock, flat)] == ["Auto", "Bayesian"]
+    assert [type(p.members[0]).__name__ for p in (ranked, flat)] == ["Auto", "Bayesian"]
 
 
 class _Noting:

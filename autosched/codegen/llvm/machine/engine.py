@@ -31,8 +31,8 @@ class Module:
             raise LlvmCompileError(f"cannot load the object: {error}") from error
 
     def address(self, name: str) -> int:
-        """The address of an exported function (LlvmCompileError where there is none of that name, or where the code
-        calls what nobody has)."""
+        """The address of an exported function. LlvmCompileError where the object exports no such name, or calls a
+        function that this process does not have."""
         try:
             return self._loaded.address(llvm_text(name))
         except LookupError as error:
