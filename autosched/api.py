@@ -21,6 +21,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.catalogue import load as load_yaml
+from autosched.tune_options import TuneOptions
 
 if TYPE_CHECKING:
     from autosched.costmodel.learned.pretrained import Earlier
@@ -81,7 +82,7 @@ def match(
     program: Program,
     intrinsics: str | Intrinsic | Sequence[str | Intrinsic] | None = None,
     *,
-    numerics: str = "reassociated",
+    numerics: str = TuneOptions.numerics,
     known: Catalogue | None = None,
     rule: str = "superset",
     dump_smt: str | Path | None = None,
@@ -179,23 +180,23 @@ def tune(
     program: Program,
     target: str | Path | Target = "native",
     *,
-    device: str = "auto",
-    trials: int = 64,
+    device: str = TuneOptions.device,
+    trials: int = TuneOptions.trials,
     timeout: float | None = None,
-    strategy: str = "auto",
-    cost_model: str = "xgb",
-    seed: int = 0,
-    threads: int = 1,
+    strategy: str = TuneOptions.strategy,
+    cost_model: str = TuneOptions.cost_model,
+    seed: int = TuneOptions.seed,
+    threads: int = TuneOptions.threads,
     store: str | Path | Store | None = None,
     intrinsics: str | Sequence[str] | None = None,
-    numerics: str = "reassociated",
-    cache: str = "warm",
-    objective: str = "latency",
-    emulate: bool = False,
-    noise: float | None = None,
-    conditions: str = "guard",
+    numerics: str = TuneOptions.numerics,
+    cache: str = TuneOptions.cache,
+    objective: str = TuneOptions.objective,
+    emulate: bool = TuneOptions.emulate,
+    noise: float | None = TuneOptions.noise,
+    conditions: str = TuneOptions.conditions,
     data: Mapping[str, Any] | None = None,
-    fresh: bool = False,
+    fresh: bool = TuneOptions.fresh,
     schedule: str | Path | None = None,
     until: float | None = None,
     least_gain: float | None = None,
@@ -284,7 +285,7 @@ def tune_all(
     made: dict[str, Any] = {"store": _as_store(store), "catalogue": catalogue(), **options}
     machine = _agreed(target, made["catalogue"])
     requests = [TuneRequest(_a_program(program), machine, **made) for program in programs]
-    budget = 64 * len(requests) if trials is None else trials
+    budget = TuneOptions.trials * len(requests) if trials is None else trials
     return run(requests, [1.0] * len(requests) if weights is None else weights, budget, timeout, on_event)
 
 
@@ -301,14 +302,14 @@ def compare(
     program: Program,
     strategies: Sequence[str | Factory] = ("random", "evolutionary", "auto"),
     device: str = "simulator",
-    trials: int = 64,
+    trials: int = TuneOptions.trials,
     seeds: int | Sequence[int] = 20,
     target: str | Path | Target = "native",
     *,
-    cost_model: str = "xgb",
-    threads: int = 1,
+    cost_model: str = TuneOptions.cost_model,
+    threads: int = TuneOptions.threads,
     intrinsics: Sequence[str] = (),
-    numerics: str = "reassociated",
+    numerics: str = TuneOptions.numerics,
     known: Catalogue | None = None,
     on_run: RunListener | None = None,
 ) -> StrategyComparison:
@@ -350,8 +351,8 @@ def simulate(
     trials: int | None = None,
     repeats: int | Sequence[int] = 100,
     *,
-    cost_model: str = "xgb",
-    threads: int = 1,
+    cost_model: str = TuneOptions.cost_model,
+    threads: int = TuneOptions.threads,
     jobs: int = 1,
     on_run: RunListener | None = None,
 ) -> StrategyComparison:

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from autosched.tune_options import MEANINGS
+
+
+def option(name: str, *flags: str, metavar: str | None = None, least: int | None = None) -> Any:
+    """The flag of an option of `tune`, `--name` unless `flags` say more, with the help that the table has.
+
+    >>> option("threads").help
+    'Threads that a kernel may use.'
+    """
+    spelled = flags or (f"--{name.replace('_', '-')}",)
+    return typer.Option(*spelled, metavar=metavar, min=least, help=MEANINGS[name])
+
 
 ProgramArg = Annotated[
     str, typer.Argument(metavar="PROGRAM", help="path.py, path.py:function, a workload's name, or an einsum string.")
@@ -36,9 +49,7 @@ DefineOpt = Annotated[
 TargetOpt = Annotated[
     str, typer.Option("--target", "-t", metavar="TARGET", help="A target's name, a YAML file, or native.")
 ]
-DeviceOpt = Annotated[
-    str, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cpu, cuda, simulator or replay:FILE.")
-]
+DeviceOpt = Annotated[str, option("device", "--device", "-d", metavar="DEVICE")]
 IntrinsicsOpt = Annotated[
     list[str] | None,
     typer.Option("--intrinsics", metavar="PATH", help="A YAML file or folder of more intrinsics (repeatable)."),
@@ -65,7 +76,9 @@ ComparedOpt = Annotated[
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output.")]
 QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")]
 VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
-SeedOpt = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Makes proposals and data reproducible.")]
+SeedOpt = Annotated[int, option("seed", metavar="N", least=0)]
+CostModelOpt = Annotated[str, option("cost_model", metavar="NAME")]
+ThreadsOpt = Annotated[int, option("threads", metavar="N")]
 DataOpt = Annotated[
     list[str] | None,
     typer.Option(
@@ -75,9 +88,4 @@ DataOpt = Annotated[
         " (repeatable).",
     ),
 ]
-NumericsOpt = Annotated[
-    str,
-    typer.Option(
-        "--numerics", metavar="LEVEL", help="The weakest level accepted: bitwise, special, reassociated or real."
-    ),
-]
+NumericsOpt = Annotated[str, option("numerics", metavar="LEVEL")]

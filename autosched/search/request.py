@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from autosched.costmodel.learned.pretrained import Earlier
 from autosched.costmodel.objective import OBJECTIVES
@@ -18,51 +18,34 @@ from autosched.store.records import Trial
 from autosched.tensorize.match_types import NUMERICS_LEVELS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.variants import conditional
-
-EFFORTS = {"quick": 32, "standard": 64, "full": 256}
-"""Trials of each effort."""
+from autosched.tune_options import TuneOptions
 
 
 @dataclass(frozen=True)
-class TuneRequest:
-    """What to tune, where and for how long. `trials` is the study's total; `only` are globs of intrinsic names.
-    `conditions` says what becomes of mappings that carry some: `refuse`, `guard` or `assume`. Values of constant data
-    are the program's (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins
-    with what `earlier` studies taught (`search.tuning.warm`), the study itself left out. `emulate`: the simulator
-    checks kernels as CUDA text on the emulated card; `noise`: the relative deviation of its samples, None for its own.
-    `user_schedules` are schedules to measure first (`store.read_schedule`)."""
+class TuneRequest(TuneOptions):
+    """What to tune, where and for how long; the rest are options (`autosched.tune_options`).
+
+    `timeout_s` in seconds. `only` are globs of intrinsic names. Values of constant data are the program's
+    (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins with what `earlier` studies taught
+    (`search.tuning.warm`), the study itself left out. `user_schedules` are schedules to measure first
+    (`store.read_schedule`). `trials` is the study's total; `noise` is None for the simulator's own.
+    Raises UsageError, UnknownNameError.
+    """
 
     program: Program
     target: Target
-    device: str = "auto"
-    trials: int = 64
+    _: KW_ONLY
     timeout_s: float | None = None
-    strategy: str = "auto"
-    cost_model: str = "xgb"
-    seed: int = 0
-    threads: int = 1
     store: Store | None = None
     catalogue: Catalogue = field(default_factory=Catalogue.builtin)
     only: tuple[str, ...] = ()
-    numerics: str = "reassociated"
-    cache: str = "warm"
-    objective: str = "latency"
-    fresh: bool = False
     intrinsic_paths: tuple[str, ...] = ()
-    conditions: str = "guard"
     goals: Goals = field(default_factory=Goals)
     earlier: tuple[Earlier, ...] = ()
-    emulate: bool = False
-    noise: float | None = None
     user_schedules: tuple[Trial, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise UsageError(f"trials is {self.trials}, which leaves nothing to measure", hint="give 1 or more")
-        if self.seed < 0:
-            raise UsageError(f"seed is {self.seed}, and must not be negative", hint="seeds are 0, 1, 2, …")
-        if self.threads < 1:
-            raise UsageError(f"threads is {self.threads}, and must be at least 1")
+        super().__post_init__()
         conditional.check_mode(self.conditions)
         check_name("device", self.device)
         for kind, name, known in (

@@ -18,6 +18,7 @@ from autosched.report.exchange import as_json, figure, write_csv, write_plot
 from autosched.report.html import comparison_html, write_html
 from autosched.report.text import seconds
 from autosched.search.evaluate.compare import RunDone
+from autosched.tune_options import TuneOptions
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -36,19 +37,17 @@ def compare(
     ] = "random,evolutionary,auto",
     trials: Annotated[
         int, typer.Option("--trials", "-n", metavar="N", help="Candidates that every run measures.")
-    ] = 64,
+    ] = TuneOptions.trials,
     seeds: Annotated[
         int, typer.Option("--seeds", metavar="N", help="Runs of each strategy, with seeds 0 to N-1.")
     ] = 20,
     target: options.TargetOpt = "native",
     device: options.DeviceOpt = "simulator",
-    cost_model: Annotated[
-        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, throughput, random.")
-    ] = "xgb",
-    threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
+    cost_model: options.CostModelOpt = TuneOptions.cost_model,
+    threads: options.ThreadsOpt = TuneOptions.threads,
     intrinsics: options.IntrinsicsOpt = None,
     intrinsic: options.OnlyOpt = None,
-    numerics: options.NumericsOpt = "reassociated",
+    numerics: options.NumericsOpt = TuneOptions.numerics,
     output: options.ComparedOpt = None,
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,

@@ -26,6 +26,7 @@ from autosched.tensorize.explanation.text import explain as explained
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.numerics.dot import is_dot
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tune_options import TuneOptions
 
 _WHOLE = 6
 """Answers explained one by one; of more, refusals are told in short."""
@@ -41,7 +42,7 @@ def match(
         str | None, typer.Option("--target", "-t", metavar="TARGET", help="Only intrinsics of this target.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what was proved, and why not.")] = False,
-    numerics: options.NumericsOpt = "reassociated",
+    numerics: options.NumericsOpt = TuneOptions.numerics,
     rule: Annotated[
         str,
         typer.Option("--rule", metavar="RULE", help="superset, or amos: only mappings that the published rule counts."),

@@ -24,7 +24,7 @@ from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
 from autosched.errors import UsageError
-from autosched.search.request import EFFORTS, TuneRequest
+from autosched.search.request import TuneRequest
 from autosched.search.stopping import Goals
 from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.loop import Result
@@ -33,6 +33,7 @@ from autosched.search.tuning.tune import tune as run
 from autosched.store.exchange import read_schedule
 from autosched.store.explain import MEMORY, path_of
 from autosched.tiling.variants.conditional import MODES
+from autosched.tune_options import EFFORTS, TuneOptions
 
 CACHES = ("warm", "cold")
 
@@ -42,11 +43,8 @@ def tune(
     programs: options.ProgramsArg,
     define: options.DefineOpt = None,
     target: options.TargetOpt = "native",
-    device: options.DeviceOpt = "auto",
-    trials: Annotated[
-        int | None,
-        typer.Option("--trials", "-n", metavar="N", help="Candidates to measure, in all runs of the study together."),
-    ] = None,
+    device: options.DeviceOpt = TuneOptions.device,
+    trials: Annotated[int | None, options.option("trials", "--trials", "-n", metavar="N")] = None,
     timeout: Annotated[
         str | None, typer.Option("--timeout", metavar="TIME", help="Stop this run after 90s, 10m or 2h.")
     ] = None,
@@ -61,17 +59,10 @@ def tune(
     effort: Annotated[
         str, typer.Option("--effort", metavar="EFFORT", help="quick (32), standard (64) or full (256 trials).")
     ] = "standard",
-    strategy: Annotated[
-        str,
-        typer.Option(
-            "--strategy", "-s", metavar="NAME", help="auto, clock, random, evolutionary, bayesian, … (docs/cli.md)."
-        ),
-    ] = "auto",
-    cost_model: Annotated[
-        str, typer.Option("--cost-model", metavar="NAME", help="xgb, analytic, forest, gp, rank, throughput, random.")
-    ] = "xgb",
-    seed: options.SeedOpt = 0,
-    threads: Annotated[int, typer.Option("--threads", metavar="N", help="Threads that a kernel may use.")] = 1,
+    strategy: Annotated[str, options.option("strategy", "--strategy", "-s", metavar="NAME")] = TuneOptions.strategy,
+    cost_model: options.CostModelOpt = TuneOptions.cost_model,
+    seed: options.SeedOpt = TuneOptions.seed,
+    threads: options.ThreadsOpt = TuneOptions.threads,
     store: options.StoreOpt = None,
     warm_from: Annotated[
         list[str] | None,
@@ -89,34 +80,16 @@ def tune(
         Path | None,
         typer.Option("--schedule", metavar="FILE", help="Measure this first: what `export -o FILE.json` wrote."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete the study's trials first.")] = False,
+    fresh: Annotated[bool, options.option("fresh")] = TuneOptions.fresh,
     intrinsics: options.IntrinsicsOpt = None,
     intrinsic: options.OnlyOpt = None,
-    numerics: options.NumericsOpt = "reassociated",
-    conditions: Annotated[
-        str,
-        typer.Option(
-            "--conditions",
-            metavar="WAY",
-            help="Instructions that are right for some values only: guard (check in every call, else fall back), refuse"
-            " or assume.",
-        ),
-    ] = "guard",
+    numerics: options.NumericsOpt = TuneOptions.numerics,
+    conditions: Annotated[str, options.option("conditions", metavar="WAY")] = TuneOptions.conditions,
     data: options.DataOpt = None,
-    cache: Annotated[
-        str, typer.Option("--cache", metavar="STATE", help="warm, or cold: every call finds its data in main memory.")
-    ] = "warm",
-    objective: Annotated[
-        str, typer.Option("--objective", metavar="WHAT", help="latency; on the simulator also energy or edp.")
-    ] = "latency",
-    emulate: Annotated[
-        bool,
-        typer.Option("--emulate", help="On the simulator: check CUDA kernels as printed, on the emulated GPU."),
-    ] = False,
-    noise: Annotated[
-        str | None,
-        typer.Option("--noise", metavar="SHARE", help="On the simulator: deviation of its samples; 0 is none."),
-    ] = None,
+    cache: Annotated[str, options.option("cache", metavar="STATE")] = TuneOptions.cache,
+    objective: Annotated[str, options.option("objective", metavar="WHAT")] = TuneOptions.objective,
+    emulate: Annotated[bool, options.option("emulate")] = TuneOptions.emulate,
+    noise: Annotated[str | None, options.option("noise", metavar="SHARE")] = None,
     json: options.JsonOpt = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print one line: the best time (of several programs the sum).")

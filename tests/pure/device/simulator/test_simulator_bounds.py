@@ -66,7 +66,7 @@ def test_no_row_of_any_target_is_below_its_bound(name: str) -> None:
     target = load_target(name)
     done = 0
     for workload, sizes in programs(target):
-        request = TuneRequest(resolve(workload, sizes), target, "simulator", threads=2)
+        request = TuneRequest(resolve(workload, sizes), target, device="simulator", threads=2)
         plans = plans_of(request)[1]
         for plan in plans[:2]:
             done += held(plan, target, 6)
@@ -75,7 +75,7 @@ def test_no_row_of_any_target_is_below_its_bound(name: str) -> None:
 
 def test_no_ragged_row_of_an_array_is_below_its_bound() -> None:
     target = load_target("gemmini")
-    request = TuneRequest(resolve("matmul", {"m": 200, "n": 120, "k": 136, **BYTES}), target, "simulator")
+    request = TuneRequest(resolve("matmul", {"m": 200, "n": 120, "k": 136, **BYTES}), target, device="simulator")
     (plan, *_) = plans_of(request)[1]
     assert held(plan, target, 30) == 30
 
