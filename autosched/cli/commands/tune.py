@@ -24,6 +24,7 @@ from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
 from autosched.errors import UsageError
+from autosched.ir.program import Program
 from autosched.search.request import TuneRequest
 from autosched.search.stopping import Goals
 from autosched.search.tuning.deadline import Deadline
@@ -107,10 +108,7 @@ def tune(
         with Outside(limit, partial(_said, json=json, brief=quiet)), limit:
             known = inputs.catalogue(intrinsics)
             loaded = [inputs.with_data(one, data) for one in inputs.programs(programs, define)]
-            inputs.choice("effort", effort, tuple(EFFORTS))
-            inputs.choice("cache state", cache, CACHES)
-            inputs.choice("numerics level", numerics, inputs.NUMERICS)
-            inputs.choice("way to treat conditions", conditions, MODES)
+            _check_choices(effort, cache, numerics, conditions)
             if schedule is not None and len(loaded) > 1:
                 raise UsageError("--schedule is for one program", hint="tune the programs one by one")
             weights = inputs.occurrences(occurs, len(loaded))
@@ -143,15 +141,13 @@ def tune(
                     intrinsic_paths=inputs.intrinsic_paths(intrinsics),
                 )
                 if len(loaded) > 1:
-                    goals = [replace(first.goals, time_s=inputs.goal(until, one)) for one in loaded]
-                    each = [replace(first, program=p, goals=g) for p, g in zip(loaded, goals, strict=True)]
+                    each = _for_each(loaded, first, until)
                     raise typer.Exit(tune_many(each, weights, first, Said(quiet, verbose, json), limit))
                 with Progress(first, quiet=quiet, verbose=verbose) as progress:
                     tuning, result = run(first, progress, limit)
             own = [target] * (target != "native")
             flags = flags_of({"-t": own, "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}, numerics)
-            there = ["-d", device] * (device != "auto") + ([] if store is None else ["--store", store])
-            commands = form_commands(programs[0], loaded[0].name, define or [], flags, there)
+            commands = form_commands(programs[0], loaded[0].name, define or [], flags, _where(device, store))
             status = _said(tuning, result, json=json, brief=quiet, forms=commands)
             if result.reason == "interrupted":
                 _interrupted(store, f"stopped after {result.done} trials")
@@ -161,6 +157,24 @@ def tune(
         raise typer.Exit(130) from None
     finally:
         start.late = limit.over
+
+
+def _check_choices(effort: str, cache: str, numerics: str, conditions: str) -> None:
+    inputs.choice("effort", effort, tuple(EFFORTS))
+    inputs.choice("cache state", cache, CACHES)
+    inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    inputs.choice("way to treat conditions", conditions, MODES)
+
+
+def _for_each(programs: Sequence[Program], first: TuneRequest, until: str | None) -> list[TuneRequest]:
+    """The request of each program; a goal in operations per second is another time for each."""
+    goals = [replace(first.goals, time_s=inputs.goal(until, one)) for one in programs]
+    return [replace(first, program=p, goals=g) for p, g in zip(programs, goals, strict=True)]
+
+
+def _where(device: str, store: str | None) -> list[str]:
+    """The flags that say where to measure and to keep."""
+    return ["-d", device] * (device != TuneOptions.device) + ([] if store is None else ["--store", store])
 
 
 def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool, forms: Sequence[str] = ()) -> int:
