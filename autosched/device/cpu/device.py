@@ -209,7 +209,7 @@ class CpuDevice:
         self._given_up = True
         self.worker.kill()
         self._background.give_up(self.builder.kill)
-        self._measuring.settle()
+        self._measuring.settle(self.worker.kill)
         self._given_up = False
 
     def measure(self, build: Build, repeats: str = "search", *, best_s: float | None = None) -> Measurement:
@@ -276,7 +276,7 @@ class CpuDevice:
             wait([self._foreseen])
 
         def ready() -> bool:
-            if self._given_up:
+            if self._given_up or self._measuring.dropped:
                 return False
             program = self._widening.of(*(b.candidate.plan for b in builds))
             self._finite |= frozenset[str]().union(*(assumed_finite(b.candidate.plan) for b in builds))

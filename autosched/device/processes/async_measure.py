@@ -8,14 +8,15 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from autosched.device.processes.cancellable import Cancellable, settled
+from autosched.device.processes.daemon_thread import DaemonThread, settled
 
 T = TypeVar("T")
-PATIENCE_S, LIMIT_S = 0.2, 5.0
-"""Seconds that started work may go on by itself, and then while it is cancelled; then the thread is given up."""
+PATIENCE_S, LIMIT_S = 0.2, 2.0
+"""Seconds that started work may go on by itself, and then while what it waits for is ended; then its thread is
+dropped."""
 
 
 class MeasureThread:
@@ -24,18 +25,18 @@ class MeasureThread:
 
     def __init__(self, spare: Sequence[int], everywhere: Sequence[int]) -> None:
         self.spare, self.everywhere = spare, everywhere
-        self._pool: ThreadPoolExecutor | None = None
+        self._thread: DaemonThread | None = None
         self._lock = threading.Lock()
         self._timing = 0
         self._futures: list[Future[Any]] = []
+        self._dropped: list[Future[Any]] = []
         self._caller = 0
-        self._cancellable = Cancellable()
 
     def begin(self, work: Callable[[], T], apart: bool = True) -> Future[T]:
         """Run `work` behind what was begun before. `apart`: it times something."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="autosched-aside")
-        future = self._pool.submit(self._cancellable, work)
+        if self._thread is None:
+            self._thread = DaemonThread("autosched-aside")
+        future = self._thread.submit(work)
         if apart:
             self._caller = threading.get_native_id()
             self._count(1)
@@ -48,17 +49,25 @@ class MeasureThread:
         for future in self._futures:
             future.cancel()
 
-    def settle(self) -> None:
-        """Have what has started stop, and wait for it."""
-        if not settled(self._futures, self._cancellable.cancel, PATIENCE_S, LIMIT_S):
-            self._pool = None  # its thread is lost
+    def settle(self, stop: Callable[[], None] = lambda: None, limit_s: float = LIMIT_S) -> None:
+        """Wait for what has started; `stop` ends the process that it waits for."""
+        if not settled(self._futures, stop, PATIENCE_S, limit_s):
+            self._dropped += [f for f in self._futures if not f.done()]
+            self.close()
         self._futures = []
+
+    @property
+    def dropped(self) -> bool:
+        """Whether work of a thread that was dropped still goes on."""
+        self._dropped = [f for f in self._dropped if not f.done()]
+        return bool(self._dropped)
 
     def close(self) -> None:
         """Let the thread end."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        self.cancel()
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
 
     def _count(self, change: int) -> None:
         with self._lock:

@@ -4,11 +4,11 @@ for the build process."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from threading import Condition
 
-from autosched.device.processes.cancellable import Cancellable, settled
+from autosched.device.processes.daemon_thread import DaemonThread, settled
 from autosched.device.protocol import Build, Draft
 
 AHEAD = 2
@@ -22,19 +22,18 @@ class BackgroundBuilds:
     """Makes builds in the order of their drafts, which is the order in which they are taken."""
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
+        self._thread: DaemonThread | None = None
         self._news = Condition()
         self._builds: list[Future[Build]] = []
         self._added = self._wanted = self._dropped = 0
         """Drafts so far; those up to the last one that was called; those that were let go."""
-        self._cancellable = Cancellable()
 
     def add(self, draft: Draft) -> Draft:
         """A draft whose build begins AHEAD of its turn."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="autosched-beside")
+        if self._thread is None:
+            self._thread = DaemonThread("autosched-beside")
         number, self._added = self._added, self._added + 1
-        build = self._pool.submit(self._made, draft, number)
+        build = self._thread.submit(lambda: self._made(draft, number))
         self._builds = [*(b for b in self._builds if not b.done()), build]
         return _Begun(draft, build, self, number)
 
@@ -52,27 +51,25 @@ class BackgroundBuilds:
             self._news.notify()
         for build in self._builds:
             build.cancel()
-
-        def cancel() -> None:
-            stop()
-            self._cancellable.cancel()
-
-        if not settled(self._builds, cancel, PATIENCE_S, LIMIT_S):
-            self._pool = None  # its thread is lost
+        if not settled(self._builds, stop, PATIENCE_S, LIMIT_S):
+            self._let_end()
 
     def close(self, stop: Callable[[], None] = lambda: None) -> None:
         """Let the thread end."""
         self.give_up(stop)
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self._let_end()
+
+    def _let_end(self) -> None:
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
 
     def _made(self, draft: Draft, number: int) -> Build:
         with self._news:
             self._news.wait_for(lambda: number < max(self._wanted + AHEAD, self._dropped))
             if number < self._dropped:
                 raise CancelledError
-        return self._cancellable(draft)
+        return draft()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,6 @@ import pytest
 from conformance.synthetic import SyntheticDevice, record
 from support.studies import SPACE
 
-from autosched.device.processes.cancellable import Cancellable, Cancelled, settled
 from autosched.device.protocol import Build
 from autosched.device.simulator.device import SimulatorDevice
 from autosched.device.simulator.verify import verify
@@ -233,22 +231,3 @@ def test_what_is_unbroken_is_done_whole() -> None:
 def test_off_the_main_thread_there_is_no_alarm() -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: Deadline(LONG_S).__enter__()._armed).result() is False
-
-
-def test_work_in_another_thread_is_cancelled() -> None:
-    cancellable, running = Cancellable(), threading.Event()
-
-    def work() -> None:
-        running.set()
-        while True:
-            with contextlib.suppress(Exception):  # what a candidate raises is caught so
-                sum(range(100))
-
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(cancellable, work)
-        running.wait()
-        assert settled([future], cancellable.cancel, 0.0, 30.0)
-        assert isinstance(future.exception(), Cancelled)
-        assert pool.submit(cancellable, lambda: 3).result() == 3  # the thread goes on
-        cancellable.cancel()  # nothing is under way
-        assert pool.submit(cancellable, lambda: 4).result() == 4
