@@ -128,6 +128,3 @@ def _prepared_data(program: Program) -> dict[str, KnownData]:
 
 def _read(stmt: Any) -> set[str]:
     return {r.tensor for a in assigns(stmt) for r in reads(a.value)}
-
-
-__all__ = ["digest", "known_values", "prepared_data", "require_data", "with_data"]

@@ -6,7 +6,8 @@ Nothing here prints or times; it emits `events`. Read `space`, then `protocol`, 
 from autosched.search.events import Event, Listener
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategies, strategy
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch
 from autosched.search.tuning.final import Verdict
 from autosched.search.tuning.loop import Result, run

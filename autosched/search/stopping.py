@@ -11,7 +11,8 @@ import numpy.typing as npt
 from autosched.costmodel.learned.learner import load
 from autosched.costmodel.protocol import CostModel, Floats
 from autosched.errors import UsageError
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.store.records import Trial
 

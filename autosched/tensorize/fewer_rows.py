@@ -85,6 +85,3 @@ def _cut(program: Program, axis: Axis, rows: int) -> tuple[Statement, ...]:
         return tuple(found)
 
     return cut(program.body)
-
-
-__all__ = ["FEWEST", "axis_of_rows", "with_rows"]

@@ -132,16 +132,3 @@ def held_in(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> Iterator[B
             case _:
                 names = ()
         yield from (buffers[n] for n in names if buffers[n].scope == "matrix")
-
-
-__all__ = [
-    "MatrixMove",
-    "apart_in_memory",
-    "fits",
-    "held_in",
-    "move_of",
-    "number_of",
-    "ref_number",
-    "rows_by_number",
-    "touches",
-]

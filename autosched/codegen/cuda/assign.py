@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import flat_offset, plain
+from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.c.guarded import guarded
 from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
 from autosched.codegen.cuda.scope import CudaScope
-from autosched.codegen.cuda.types import SUB_BYTE, element_type
+from autosched.codegen.cuda.types import element_type
 from autosched.codegen.tree.kernel import Assign
 from autosched.ir.value import Literal, Read, Select, Value, is_plain, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
@@ -356,6 +357,3 @@ def _zero(value: Value) -> str:
     if not value.dtype.is_float or value.dtype.bits < 32:
         return "0"
     return "0.0" if value.dtype.name == "f64" else "0.0f"
-
-
-__all__ = ["CudaAssignPrinter"]

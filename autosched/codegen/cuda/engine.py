@@ -248,6 +248,3 @@ def arrivals_of(body: tuple[Stmt, ...], workers: int, cluster: int) -> dict[str,
 def maps_of(body: tuple[Stmt, ...]) -> dict[str, TileCopy]:
     """The boxes whose maps a launch takes, by the map's name."""
     return {s.map.name: s for s in statements(body) if isinstance(s, TileCopy)}
-
-
-__all__ = ["EnginePrinter", "arrivals_of", "maps_of"]

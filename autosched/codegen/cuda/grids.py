@@ -162,6 +162,3 @@ def first(loop: For) -> int:
     """A bound loop's variable at its first iteration."""
     assert isinstance(loop.lower, Const)
     return loop.lower.value
-
-
-__all__ = ["THREADS_OF", "CudaGrid", "first", "grids", "trips"]

@@ -271,6 +271,3 @@ class LoadIntrinsics:
         found = _catalogue()[name]
         usable = found.kind == "copy" and "cuda" in found.emit and self.target.has(found.requires)
         return found if usable else None
-
-
-__all__ = ["CudaSource", "LoadIntrinsics", "print_cuda"]

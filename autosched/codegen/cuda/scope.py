@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from autosched.codegen.analysis.access import flat_offset, strides
+from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.indices import CudaIndices, Wide
 from autosched.codegen.cuda.induction_counters import Rings
 from autosched.codegen.cuda.simplify import Simplifier, Sum
-from autosched.codegen.cuda.types import SUB_BYTE, element_type
+from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.values import CudaValues
 from autosched.codegen.cuda.view import PEER, own_of
 from autosched.codegen.tree.kernel import Buffer, Kernel

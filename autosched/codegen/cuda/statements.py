@@ -371,6 +371,3 @@ def narrowed(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> dict[str
             case Compare("<", Var(name), Const(value)) if name in ranges:
                 found[name] = ranges[name][0], min(ranges[name][1], value - 1)
     return found
-
-
-__all__ = ["CudaStatementPrinter"]

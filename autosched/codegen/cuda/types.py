@@ -5,7 +5,7 @@ Small floats are stored as their bits under their own name (`f16` is an alias of
 
 from __future__ import annotations
 
-from autosched.codegen.c.ctypes import BITS_STORED, SUB_BYTE, compute_type, literal
+from autosched.codegen.c.ctypes import BITS_STORED, compute_type
 from autosched.ir.dtypes import DType
 
 
@@ -17,6 +17,3 @@ def element_type(dtype: DType) -> str:
     ('bf16', 'int8_t', 'float')
     """
     return dtype.name if dtype.name in BITS_STORED else compute_type(dtype)
-
-
-__all__ = ["SUB_BYTE", "compute_type", "element_type", "literal"]

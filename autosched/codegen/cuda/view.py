@@ -107,6 +107,3 @@ class _View:
             return node
 
         return map_value(value, own)
-
-
-__all__ = ["PEER", "block_view", "own_of", "peer_of"]

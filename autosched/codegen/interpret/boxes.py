@@ -98,6 +98,3 @@ def swizzled(flat: Any, swizzle: int, bits: int) -> Any:
     address, mask = flat * bits // 8, (1 << SWIZZLED_BITS[swizzle]) - 1
     swizzled = address ^ (((address >> 7) & mask) << 4)
     return swizzled * 8 // bits + flat * bits % 8 // bits
-
-
-__all__ = ["BoxMover", "swizzled"]

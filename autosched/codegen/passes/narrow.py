@@ -196,6 +196,3 @@ def _quotient(element: Int, size: int, lane: str | None, width: int, at: int | N
     if len(set(inside)) == 1:
         return register, Const(inside[0])
     return register, Var(str(lane)) if inside == list(range(width)) else element % size
-
-
-__all__ = ["narrow"]

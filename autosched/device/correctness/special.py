@@ -151,6 +151,3 @@ def _reaches_little(found: Found) -> bool:
                 if np.count_nonzero(~np.isfinite(values.astype(np.float64))) > MOST_REACHED * values.size:
                     return False
     return True
-
-
-__all__ = ["Special", "assumed_finite", "lenient", "special"]

@@ -88,6 +88,3 @@ def _extremes(program: Program, tensor: str) -> tuple[int, int]:
     low, high = program.tensors[tensor].dtype.limits
     least, most = assumed_range(program, tensor)
     return low if least is None else max(low, int(least)), high if most is None else min(high, int(most))
-
-
-__all__ = ["ViolatingData", "assuming", "measured_on", "violations"]

@@ -24,7 +24,7 @@ from autosched.device.correctness.special import Special, assumed_finite, specia
 from autosched.device.correctness.violations import violations
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.rounds import Rounds
-from autosched.device.job import Effort, Job, Outcome, TensorFile
+from autosched.device.job import Effort, Outcome, TensorFile
 from autosched.device.processes.async_measure import MeasureThread
 from autosched.device.processes.background_build import BackgroundBuilds
 from autosched.device.processes.claimable_build import ClaimableBuild, PickledPlans
@@ -420,6 +420,3 @@ def _why(death: WorkerDiedError) -> str:
         "SIGFPE": "an integer division by zero or overflow",
     }.get(death.reason, "the worker ended")
     return why + (f": {death.stderr.splitlines()[-1]}" if death.stderr else "")
-
-
-__all__ = ["CpuDevice", "Job"]

@@ -12,7 +12,7 @@ from typing import Any
 from autosched.codegen.tree.kernel import For, Kernel
 from autosched.device.simulator.cpu import cpu_model
 from autosched.device.simulator.engine import TICKS, ServiceSpan, Simulated
-from autosched.device.simulator.gpu import gpu_model
+from autosched.device.simulator.gpu import block_code, gpu_model
 from autosched.device.simulator.spatial import spatial_model
 from autosched.device.simulator.spatial.requests import SERVERS
 from autosched.device.simulator.walk.facts import Facts
@@ -71,7 +71,7 @@ def _played(
     match scheme_of(target):
         case "gpu":
             grid = gpu_model.play(kernel, found, target, record, kept)
-            return gpu_model.SERVERS, grid.outcome, grid.left
+            return block_code.SERVERS, grid.outcome, grid.left
         case "spatial":
             return SERVERS, spatial_model.play_statement(kernel, found, target, units, record).outcome, kept
         case _:

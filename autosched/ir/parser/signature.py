@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from autosched.errors import ProgramError, UnknownNameError, UsageError, nearest
+from autosched.errors import UnknownNameError, UsageError, nearest
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.nodes import ScalarParam, Tensor
 from autosched.ir.parser import expressions
@@ -212,6 +212,3 @@ def _check_total(scope: Scope, node: ast.AST, name: str, shape: tuple[Int, ...])
         total *= interval(size, scope.ranges)[1]
     if total > _LARGEST:
         raise scope.source.error(node, f"{name} would hold {total:,} elements", "at most 2**40 are allowed")
-
-
-__all__ = ["Define", "ProgramError", "declare_parameters", "declare_tensor", "read_parameters", "read_sizes"]

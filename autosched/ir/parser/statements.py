@@ -10,7 +10,7 @@ from autosched.ir.parser import bounds, expressions, typing
 from autosched.ir.parser.scope import Choice, Local, Scope
 from autosched.ir.parser.signature import declare_tensor
 from autosched.ir.value import Arith, Condition, Read, Value, is_value, walk
-from autosched.logic import TRUE, Bool, Const, Int, Var, interval
+from autosched.logic import TRUE, Const, Int, interval
 
 MAX_NODES = 5_000
 """Locals are inlined, so a few lines can stand for a tree of any size; larger ones are refused."""
@@ -357,6 +357,3 @@ def _accumulation(target: Read, value: Value) -> tuple[str, Value]:
         if value.right == target and value.left != target and value.op != "-":
             return op, value.left
     return "=", value
-
-
-__all__ = ["Block", "Bool", "Var"]

@@ -20,7 +20,8 @@ from autosched.costmodel.registry import cost_model
 from autosched.device.replay import ReplayDevice
 from autosched.search.registry import strategy
 from autosched.search.space.recorded import space_of
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory
 from autosched.search.tuning.loop import BATCH
 from autosched.search.tuning.study import Study

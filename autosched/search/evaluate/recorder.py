@@ -23,7 +23,8 @@ from autosched.machine.catalogue import target_yaml
 from autosched.search.request import TuneRequest
 from autosched.search.space.plan_rows import PlanEntry
 from autosched.search.space.recorded import program_of, target_of
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.tuning.final import pooled
 from autosched.search.tuning.remeasure import raced
 from autosched.search.tuning.tune import plans_of, prepare

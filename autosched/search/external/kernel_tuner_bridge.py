@@ -23,7 +23,8 @@ from autosched.costmodel.protocol import CostModel
 from autosched.errors import UsageError
 from autosched.search.external.extras import needed
 from autosched.search.protocol import Factory
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate

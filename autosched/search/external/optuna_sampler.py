@@ -16,7 +16,8 @@ import numpy.typing as npt
 from autosched.costmodel.protocol import CostModel
 from autosched.search.external.extras import needed
 from autosched.search.protocol import Factory
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate

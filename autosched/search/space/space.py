@@ -477,6 +477,3 @@ class SearchSpace:
             mine = rows.plan == number
             found[mine] = function(int(number), rows.ids[mine])
         return found
-
-
-__all__ = ["HOPELESS", "Rows", "SearchSpace"]

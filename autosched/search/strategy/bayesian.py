@@ -16,7 +16,8 @@ import numpy as np
 from autosched.costmodel.learned.learner import load
 from autosched.costmodel.learned.one_thread import one_thread
 from autosched.costmodel.protocol import CostModel
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.coordinates import Coordinates, Floats
 from autosched.search.strategy.memory import TrialHistory, draw, has_clock, topped_up
 from autosched.search.strategy.moves import neighbours

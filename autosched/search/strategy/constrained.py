@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate

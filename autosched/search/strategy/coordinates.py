@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.tiling.step import Decision
 
 Floats = npt.NDArray[np.float64]

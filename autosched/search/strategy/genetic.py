@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from autosched.costmodel.protocol import CostModel
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory, draw, topped_up
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from autosched.costmodel.features import Features
 from autosched.costmodel.protocol import Samples
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
 
 _MACHINE = float(np.log(4.0))

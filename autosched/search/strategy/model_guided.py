@@ -26,7 +26,8 @@ from autosched.costmodel.features import Features
 from autosched.costmodel.learned.learned import AnalyticModel
 from autosched.costmodel.learned.residual import PRIOR_SIGMA
 from autosched.costmodel.protocol import CostModel
-from autosched.search.space.space import LEADING, Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import LEADING, SearchSpace
 from autosched.search.strategy.diversity import ALIKE, diverse
 from autosched.search.strategy.memory import TrialHistory, topped_up
 from autosched.store.records import Trial

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 
 _FEW = 4  # neighbours below which mutants help out: in a space of scattered rows hardly two differ in one decision
 _MUTANTS = 16

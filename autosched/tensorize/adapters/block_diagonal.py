@@ -245,6 +245,3 @@ def _joined(index: tuple[Index, ...], outer: Axis, inner: Axis) -> bool:
         return False
     step = moving[0].coefficient(inner.name)
     return step != 0 and moving[0].coefficient(outer.name) == step * inner.extent
-
-
-__all__ = ["Groups", "block_diagonal", "groups_of", "met_by_zeros"]

@@ -128,6 +128,3 @@ def _contributions(
         low[n], high[n] = min(one.low, 0), max(one.high, 0)
     number = which.reshape(values.shape)[places]
     return np.where(inside, low[number], 0), np.where(inside, high[number], 0)
-
-
-__all__ = ["groups_hold", "held_values"]

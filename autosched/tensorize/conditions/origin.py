@@ -93,6 +93,3 @@ def _tried(read: Read, value: Value, known: Range) -> npt.NDArray[np.int64]:
 
 def _mentions(text: str, name: str) -> bool:
     return name in text.replace("[", " ").replace("(", " ").replace(")", " ").split()
-
-
-__all__ = ["at_origin", "derived_range", "origin"]

@@ -44,6 +44,3 @@ def _derived(program: Program, tensor: str) -> Range | None:
 
 def _range_of(ranges: Mapping[Value, Range], read: Read) -> Range:
     return ranges.get(read, Range(*read.dtype.limits))
-
-
-__all__ = ["stated_ranges"]

@@ -75,6 +75,3 @@ def _written(program: Program, stage: Stage) -> Range:
 def _passed(program: Program, update: Update) -> bool:
     """Whether what the caller passes in the accumulator counts."""
     return update.target.tensor in program.inputs
-
-
-__all__ = ["contradicted", "start_condition", "start_of"]

@@ -76,6 +76,3 @@ def _sentences(shared: Mapping[str, bool], contiguous: Mapping[str, str]) -> lis
         along.setdefault(axis, []).append(name)
     both = [f"{' and '.join(names)}: contiguous along {axis}" for axis, names in along.items()]
     return ["; ".join(said), *both] if said else both
-
-
-__all__ = ["Placement", "placement"]

@@ -24,6 +24,3 @@ def choose_tile_rows(mapping: Mapping, box: Sizes[str, tuple[int, int]]) -> Mapp
         return mapping
     padding = mapping.padding | {axis.name: (extent, tiles * rows)}
     return replace(mapping, intrinsic=with_rows(mapping.intrinsic, axis, rows), padding=padding)
-
-
-__all__ = ["choose_tile_rows"]

@@ -64,6 +64,3 @@ def exchangeable(plan: Plan, other: Plan) -> bool:
 
 def _written(program: Program, tensor: str) -> list[tuple[object, ...]]:
     return [(s.axes, s.guards, s.assign, s.init) for s in program.stages if s.assign.tensor == tensor]
-
-
-__all__ = ["check_elements", "checkable", "exchangeable", "scalar_fallback"]

@@ -142,6 +142,3 @@ def box_of(axes: tuple[Axis, ...]) -> tuple[dict[str, tuple[int, int]], Bool]:
         if not isinstance(axis.upper, Const):
             exact.append(Var(axis.name) < axis.upper)
     return box, all_of(*exact)
-
-
-__all__ = ["Nest", "NestAxis", "box_of", "make_nest"]

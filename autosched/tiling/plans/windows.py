@@ -153,6 +153,3 @@ def unmet(intrinsic: Intrinsic) -> str | None:
         if extent > 1 and axes.get(name or "", 0) < extent:
             return f"the instruction never writes some elements of {target.name}"
     return None
-
-
-__all__ = ["determined", "not_chosen", "reach", "unmet", "window_lanes"]

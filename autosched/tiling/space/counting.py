@@ -286,6 +286,3 @@ def distinct_ranks(legal: int, n: int, rng: np.random.Generator) -> Ids:
         both = np.concatenate([found, rng.integers(0, legal, n - len(found) + 16)])
         found = both[np.sort(np.unique(both, return_index=True)[1])]
     return found[:n]
-
-
-__all__ = ["Layer", "RowCount", "counted", "distinct_ranks", "row_count"]

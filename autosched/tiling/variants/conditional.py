@@ -94,12 +94,3 @@ def check_mode(mode: str) -> str:
     if mode not in MODES:
         raise UsageError(f"--conditions {mode}: not a way to treat conditions", hint=f"one of {', '.join(MODES)}")
     return mode
-
-
-__all__ = [
-    "MODES",
-    "candidates_of",
-    "check_mode",
-    "compatible",
-    "usable_as",
-]

@@ -10,7 +10,7 @@ from autosched.costmodel import Samples, cost_model
 from autosched.costmodel.accuracy.metrics import coverage
 from autosched.costmodel.learned.calibration import Doubt, folds
 from autosched.search import SearchSpace
-from autosched.search.space.space import Rows
+from autosched.search.space.rows import Rows
 
 
 def measured(space: SearchSpace, rows: Rows) -> Samples:

@@ -29,7 +29,7 @@ from autosched.costmodel.learned import learned
 from autosched.costmodel.learned.learned import ResidualModel
 from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace
-from autosched.search.space.space import Rows
+from autosched.search.space.rows import Rows
 from autosched.store import Measurement, Trial
 
 

@@ -7,7 +7,7 @@ from conformance.synthetic import clock, make_plan
 
 from autosched.search import SearchSpace
 from autosched.search.space.description_cache import FEW, Described, DescriptionCache
-from autosched.search.space.space import Rows
+from autosched.search.space.rows import Rows
 
 PLANS = [make_plan("a", tiles=4), make_plan("b", 1.3, tiles=5)]
 

@@ -20,7 +20,7 @@ from autosched.device.checked import build_of, description_of
 from autosched.device.protocol import Build
 from autosched.errors import NoScheduleError, PluginError
 from autosched.search import SearchSpace, registry
-from autosched.search.space.space import Rows
+from autosched.search.space.rows import Rows
 from autosched.search.tuning.final import raced_by_device
 from autosched.store import Measurement
 from autosched.tiling.candidate import Candidate

@@ -8,7 +8,8 @@ from conformance.strategy import trial
 from conformance.synthetic import FakePlan
 
 from autosched.search.protocol import Strategy
-from autosched.search.space.space import Rows, SearchSpace
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.bayesian import Bayesian
 from autosched.search.strategy.coordinates import Coordinates, evenness
 from autosched.search.strategy.portfolio import Portfolio

@@ -20,7 +20,7 @@ from autosched.device.protocol import Build
 from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace, Strategy, open_study, registry, run, strategies, strategy
 from autosched.search.space import space as spaces
-from autosched.search.space.space import Rows
+from autosched.search.space.rows import Rows
 from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.search.strategy.portfolio import Portfolio
 from autosched.store.records import Measurement, Trial

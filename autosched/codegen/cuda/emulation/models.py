@@ -135,6 +135,3 @@ class GroupModel:
             start = sum(h.bytes for h in self.operands[: self.operands.index(target)])
             found |= whole[start : start + target.bytes].astype(np.uint32) << shift
         return found
-
-
-__all__ = ["GroupModel", "OperandStorage", "held"]

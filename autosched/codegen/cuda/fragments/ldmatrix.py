@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autosched.codegen.analysis.access import flat_offset, plain
+from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.scope import CudaScope
-from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.tree.kernel import Assign, For
 from autosched.ir.value import Read, is_plain
 from autosched.logic import TRUE, Const, Int, Var

@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import flat_offset
+from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.gathered import WORD_BITS, gathered
 from autosched.codegen.cuda.scope import CudaScope
-from autosched.codegen.cuda.types import SUB_BYTE
 from autosched.codegen.tree.kernel import Assign, Buffer
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Index, Literal, Read, Select, Value, is_plain, map_value, walk
@@ -247,6 +247,3 @@ def _plain(stmt: Assign) -> tuple[Read | None, Bool]:
     if isinstance(value, Select) and isinstance(value.condition, Bool) and isinstance(value.other, Literal):
         valid, value = all_of(valid, value.condition), value.then
     return (value if isinstance(value, Read) and is_plain(value.index) else None), valid
-
-
-__all__ = ["OpaquePrinter"]

@@ -124,6 +124,3 @@ def _loops(tensor: Buffer, dtype: DType, extremes: list[tuple[str, tuple[str, in
     for var, extent in zip(reversed(outer), reversed(tensor.shape[:-1]), strict=True):
         inner = [For(var.name, Const(0), Const(extent), tuple(inner))]
     return inner
-
-
-__all__ = ["choose"]

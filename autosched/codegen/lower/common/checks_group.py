@@ -14,7 +14,8 @@ from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Arith, Comparison, Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, interval
 from autosched.tensorize.conditions.rule import GroupRule
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 
 S32 = DTYPES["s32"]
 
@@ -86,6 +87,3 @@ def _held(register: str) -> Read:
 
 def _set(register: str, value: Value) -> Assign:
     return Assign(register, (Const(0),), value)
-
-
-__all__ = ["scan_groups"]

@@ -64,6 +64,3 @@ def part_of(nest: Nest, operand: str, names: StepNames, values: Mapping[str, int
     sizes = {a.name: values[names.register(a)] if a in tiled else 1 for a in nest.spatial}
     along = {d: Along(a.name, sizes[a.name], a in tiled) for d, a in part_axes(nest, operand).items()}
     return CopiedPart(along, (Var("thread"), threads) if threads > 1 else None)
-
-
-__all__ = ["ALL", "Along", "CopiedPart", "part_of"]

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import MemorySource, OperandSource, Position
+from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.positions import Position
 from autosched.logic import TRUE, Bool, Const, Int, all_of
 from autosched.logic.walk import substitute_int
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import DIRECT, conditions, inside
 
 

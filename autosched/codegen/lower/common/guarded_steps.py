@@ -20,7 +20,8 @@ from autosched.codegen.tree.kernel import Assign, If, IntrinsicCall, Lane, Stmt
 from autosched.ir.value import Read, Select
 from autosched.logic import TRUE, Affine, Bool, Const, Int, all_of, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 
 Parts = tuple[tuple[Bool, Affine | None], ...]
 """Guards, each with its sum over positions along nest axes that is below 0 where it holds; None for other kinds."""
@@ -102,6 +103,3 @@ def ends(axis: NestAxis, unit: Int, count: int) -> tuple[Int, Int]:
     var = f"{identifier(axis.name)}r"
     first, last = (substitute_int(unit, {var: Const(n)}) for n in (0, count - 1))
     return first * axis.unit, last * axis.unit + (axis.unit - 1)
-
-
-__all__ = ["Parts", "Spans", "ends", "spans", "stepped"]

@@ -10,8 +10,8 @@ from typing import Protocol
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.copied_part import ALL, CopiedPart
 from autosched.codegen.lower.common.padded_copy import Copy, PaddedDimension, copy_shape
-from autosched.codegen.lower.common.panels import WHOLE, PanelPiece, TileRange, lanes_index, or_zero, panel, panel_index
-from autosched.codegen.lower.common.positions import LANE, Position, elements
+from autosched.codegen.lower.common.panels import WHOLE, PanelPiece, TileRange, lanes_index, panel, panel_index
+from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Stmt
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value
@@ -157,6 +157,3 @@ def copied(
     shape = (*((part.owner[1],) if part.owner else ()), *copy_shape(cuts, how))
     buffer = ctx.declare(name, tensor.dtype, shape, "workspace", tensor.name)
     return buffer, Copy(buffer, tensor, tuple(cuts), how, part.begins(), part.owners).statements()
-
-
-__all__ = ["LANE", "MemorySource", "OperandSource", "Position", "elements", "or_zero", "source"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.panels import PanelPiece, TileRange
 from autosched.logic import Const, Int, Var, minimum
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import StepNames, block_loops, blocked_axes, outer_axes, tiled_axes
 
 

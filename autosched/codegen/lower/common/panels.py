@@ -16,7 +16,8 @@ from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_vars, interval, minimum
 from autosched.logic.walk import substitute_bool
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import column_units, tiled_axes
 from autosched.tiling.steps.common.layout import filled, rows_held
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import LANE, OperandSource, Position
+from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.tree.kernel import Prefetch
 from autosched.ir.value import Read
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.nontemporal import LINE_BYTES
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import ORDERS, StepNames, blocked_axes
 from autosched.tiling.steps.cpu.prefetch import NEXT, passed_over
 

@@ -13,7 +13,8 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
 from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, stepped
-from autosched.codegen.lower.common.operands import LANE, MemorySource, OperandSource, Position, elements
+from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.lower.common.prefetches import ahead, next_block
 from autosched.codegen.lower.common.sums import Sums
 from autosched.codegen.lower.common.transposed_stores import store_transposer
@@ -25,7 +26,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import APART, COLUMNS, DIRECT, EACH, PANEL, Window, tiled_axes, window
 from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.positions import Position
 from autosched.logic import Const, Int, Var
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import StepNames, blocked_axes, tiled_axes, vectorises
 from autosched.tiling.steps.cpu.outer_tile_order import WITHIN, line_axis
@@ -60,6 +61,3 @@ def held(nest: Nest, names: StepNames, values: Mapping[str, int]) -> bool:
     if nest.blocked_reduction is None or own.matrices is not None or vectorises(nest, own.accumulator.name):
         return False
     return 0 < values[names.block(nest.blocked_reduction)] < nest.blocked_reduction.units
-
-
-__all__ = ["Sums", "sums"]

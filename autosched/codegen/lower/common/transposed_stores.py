@@ -16,7 +16,7 @@ from dataclasses import replace
 from autosched.codegen.analysis.access import classify
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.invariant import Split, split
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.tree.kernel import Assign, If, Lane, Stmt
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import DType
@@ -24,7 +24,8 @@ from autosched.ir.value import Read, Select, Value, is_plain, reads
 from autosched.ir.variables import value_vars
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, chunks, transposed_row
 
 
@@ -158,6 +159,3 @@ def _holes(parts: Sequence[Value]) -> tuple[Read, ...]:
 
 def _element(register: Read, element: Int) -> Read:
     return replace(register, index=(*register.index[:-1], element))
-
-
-__all__ = ["StoreTransposer", "store_transposer"]

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from itertools import groupby, product
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import LANE, OperandSource, Position
+from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, Lane, RegisterRef, Stmt
 from autosched.codegen.tree.rename import place
 from autosched.ir.value import Read, Value
 from autosched.logic import Affine, Binary, Bool, Compare, Const, Int, Var, conjuncts, free_vars
 from autosched.logic.walk import substitute_bool
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import Window
 
 Point = dict[str, int]
@@ -153,6 +154,3 @@ def _moves(node: Int, moving: frozenset[str]) -> Affine | None:
             return Affine({name: 1})
         case _:
             return None
-
-
-__all__ = ["WindowRegisters", "shared_step"]

@@ -13,7 +13,8 @@ from dataclasses import replace
 from autosched.codegen.analysis.matrices import apart_in_memory, held_in, rows_by_number, touches
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
-from autosched.codegen.lower.common.operands import LANE, OperandSource, elements
+from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.positions import LANE, elements
 from autosched.codegen.lower.common.register_tile import Places, RegisterTile
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt
@@ -22,7 +23,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import tiled_axes
 from autosched.tiling.steps.common.layout import filled, rows_held

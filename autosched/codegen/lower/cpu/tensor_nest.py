@@ -14,15 +14,16 @@ from itertools import groupby
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.copied_part import ALL, part_of
 from autosched.codegen.lower.common.matrix_rows import ROW
-from autosched.codegen.lower.common.operands import MemorySource, Position, source
+from autosched.codegen.lower.common.operands import MemorySource, source
 from autosched.codegen.lower.common.panel_scope import Around
+from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import BLOCK, ORDERS, blocked_axes, tiled_axes
 from autosched.tiling.steps.cpu.outer_tile_order import WITHIN, line_axis
@@ -247,6 +248,3 @@ def _loop(
         if high.value - low.value <= step:
             return bind(body, {var: low})
     return (For(var, low, high, body, "serial", step, note),)
-
-
-__all__ = ["lower_tensor"]

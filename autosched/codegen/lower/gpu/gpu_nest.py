@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.operands import MemorySource, OperandSource, Position
+from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange
 from autosched.codegen.lower.gpu.grid import BLOCK, RANK, BlockWork, TileGrid
 from autosched.codegen.lower.gpu.results import TileResults, worker_kind, worker_of
@@ -22,7 +23,7 @@ from autosched.codegen.lower.gpu.worker_tile import WorkerTile
 from autosched.codegen.tree.kernel import Buffer, For, Stmt
 from autosched.ir.value import Literal
 from autosched.logic import TRUE, Const, Int, Var
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps.cpu.pack import DIRECT
 from autosched.tiling.steps.gpu.block_tile import gpu_pair

@@ -11,7 +11,8 @@ from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import Const, Int, Var, evaluate, maximum, minimum, where
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps.gpu.block_tile import workers_name
 from autosched.tiling.steps.gpu.grid_order import cluster_shape, clusters_at_once

@@ -5,7 +5,8 @@ from __future__ import annotations
 from autosched.codegen.tree.kernel import Im2colWalk
 from autosched.logic import Const, Int
 from autosched.logic.walk import substitute_int
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps.gpu.tma_boxes import Pixels
 
 
@@ -49,6 +50,3 @@ def corner(
 
 def _moves(pixels: Pixels, axis: NestAxis) -> bool:
     return any(d.member in {m for m, _, _ in axis.members} for d in pixels.dimensions)
-
-
-__all__ = ["corner", "walk_of", "walked"]

@@ -297,6 +297,3 @@ def worker_of(grid: TileGrid, nest: Nest) -> tuple[Int, int]:
 def worker_kind(nest: Nest) -> str:
     """The kind of the loop over workers."""
     return nest.intrinsic.scope if nest.intrinsic.scope in ("warp", "warpgroup") else "thread"
-
-
-__all__ = ["TileResults", "worker_kind", "worker_of"]

@@ -27,7 +27,8 @@ from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, element_offset
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
 from autosched.tiling.steps.gpu.shared_layout import SharedLayout, chunk_elements, slice_axes
@@ -286,6 +287,3 @@ class SharedSource:
 def vector_bytes(ctx: Context, grid: TileGrid) -> int:
     """Bytes of one piece of a copy: the copy engine moves chunks."""
     return 16 if ctx.values.get(grid.names("copy"), 0) == BULK else ctx.values.get(grid.names("vector"), 0)
-
-
-__all__ = ["SharedSlices", "SharedSource", "vector_bytes"]

@@ -12,7 +12,7 @@ from autosched.codegen.lower.gpu.shared_slices import SharedSource
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
 from autosched.ir.value import Arith, Literal, Value
 from autosched.logic import FALSE, Bool, Const, Int, all_of
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 
 First = tuple[Bool, Int]

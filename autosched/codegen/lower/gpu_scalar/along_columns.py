@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.gpu_scalar.per_thread_results import lower_per_thread
 from autosched.codegen.lower.gpu_scalar.smem_transpose import lower_transposed
 from autosched.codegen.lower.gpu_scalar.team import (

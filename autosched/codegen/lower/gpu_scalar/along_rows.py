@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     CHUNK,

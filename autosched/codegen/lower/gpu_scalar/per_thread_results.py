@@ -15,7 +15,7 @@ from itertools import groupby, product
 from math import prod
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     WARP,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.gpu_scalar.team import (
     BLOCK,
     CHUNK,

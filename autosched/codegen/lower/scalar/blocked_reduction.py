@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats, shared_out

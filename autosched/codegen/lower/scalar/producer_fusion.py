@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.tree.kernel import Assign, Stmt
 from autosched.codegen.tree.rename import place_index

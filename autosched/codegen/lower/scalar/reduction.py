@@ -11,7 +11,7 @@ from functools import partial
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.invariant import split_invariant
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.scalar.producer_fusion import FusedProducer
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats, guard_formula, under

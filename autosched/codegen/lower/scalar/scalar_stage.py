@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.invariant import split_invariant
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.scalar.shape import Ats, Shape
 from autosched.codegen.tree.kernel import Assign, Stmt
 from autosched.codegen.tree.rename import place

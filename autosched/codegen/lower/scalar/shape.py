@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from autosched.codegen.lower.common.operands import LANE
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
 from autosched.ir.nodes import Stage
 from autosched.ir.value import Select, Value

@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.operands import LANE, MemorySource, OperandSource, Position, or_zero
+from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.panels import or_zero
+from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.common.register_tile import RegisterTile
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, minimum
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps.cpu.pack import DIRECT
 from autosched.tiling.steps.spatial.scratchpads import (

@@ -35,6 +35,3 @@ def work_left(nest: Nest, names: StepNames, v: Mapping[str, Any], rows: int) -> 
             single = always | {a.name for a, is_one in zip(tiled, chosen, strict=True) if is_one}
             left[here] = np.prod([share(nest, a, single) for a in window])
     return left
-
-
-__all__ = ["work_left"]

@@ -25,7 +25,8 @@ from autosched.codegen.analysis.access import strides
 from autosched.logic import Int, affine
 from autosched.tiling.analysis.nontemporal import LINE_BYTES
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import ORDERS, PANELS, StepNames, blocked_axes, tiled_axes
 from autosched.tiling.steps.cpu.outer_tile_order import AROUND, WITHIN
 

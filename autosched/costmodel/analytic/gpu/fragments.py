@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tiling.plans.nest import NestAxis
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps.gpu.fragment_loads import AHEAD
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, BULK
 

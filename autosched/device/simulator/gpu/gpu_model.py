@@ -37,7 +37,7 @@ from autosched.device.simulator.engine import (
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu.block_code import DRAM, L2, PIPE, SERVERS, SHARED, SLOT, Emit, Shares, ahead_of
 from autosched.device.simulator.gpu.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, left_behind, speed
-from autosched.device.simulator.gpu.gpu_launch import GridLaunch, RefusedError, launch
+from autosched.device.simulator.gpu.gpu_launch import GridLaunch, launch
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.script import script
 from autosched.machine.target import Target
@@ -55,8 +55,6 @@ IN_QUARTER = tuple(
     for q in range(QUARTERS)
 )
 """The servers of a worker in each quarter: code names them as the worker of the first quarter sees them."""
-
-__all__ = ["SERVERS", "GpuRun", "RefusedError", "gpu_estimate", "play"]
 
 
 @dataclass(frozen=True)

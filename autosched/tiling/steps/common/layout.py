@@ -21,7 +21,8 @@ from autosched.logic import (
 )
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 
 RUN_ELEMENTS = 4
 """Elements that a run has on average at least, so that loading runs and shuffling pays."""

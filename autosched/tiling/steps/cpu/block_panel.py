@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from autosched.logic import Const, Int, Var, all_of, where
 from autosched.machine.target import Target
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.step import Rule
 from autosched.tiling.steps.common.layout import depth_stride, panel_elements, register_elements, vectorises
@@ -99,6 +100,3 @@ def _refills(nest: Nest, order: int, trips: dict[str, Int], mine: tuple[NestAxis
 
 def _at_least_one(count: Int) -> Int:
     return where(count.eq(0), 1, count)
-
-
-__all__ = ["BLOCK", "block_loops", "block_panel", "offers_blocks", "outer_axes"]

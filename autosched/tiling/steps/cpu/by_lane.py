@@ -6,7 +6,8 @@ from math import prod
 
 from autosched.logic import Var
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps.common.layout import scattered
 from autosched.tiling.steps.cpu.fills import rounded, runs_on
 

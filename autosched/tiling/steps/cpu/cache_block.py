@@ -6,7 +6,8 @@ from math import prod
 
 from autosched.logic import Bool, Int, Var, ceil_div, where
 from autosched.machine.target import Target
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, blocked_axes
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.common.register_tile import register_limit

@@ -39,6 +39,3 @@ def column_units(units: int, unit_bytes: int) -> int:
     """Depth units from one column to the next, where a column has `units` of so many bytes."""
     apart = units * unit_bytes % PAGE_BYTES == 0
     return units + (-(-APART_BYTES // unit_bytes) if apart else 0)
-
-
-__all__ = ["COLUMNS", "STREAMED_BYTES", "column_units", "is_streamed", "several_columns"]

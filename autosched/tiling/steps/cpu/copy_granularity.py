@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from autosched.logic import Bool, Int, Var, free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.common.layout import tensor_elements
@@ -55,6 +56,3 @@ def copy_granularity(nest: Nest, operand: str, copies: Bool, target: Target, nam
         around = Var(column).eq(WHOLE) | Var(names("lines")).eq(AROUND)
         rules = (Rule(column, around, f"{{{column}}}: copied in parts, but lines run within a block"),)
     return Step(column, (Decision(column, (WHOLE, EACH_PART), ("whole", label)),), rules, inert={column: ~copies})
-
-
-__all__ = ["EACH_PART", "WHOLE", "copy_granularity", "part_axes"]

@@ -14,7 +14,8 @@ import numpy as np
 
 from autosched.logic import TRUE, Int, Var, evaluate, free_vars, interval
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.steps.common.layout import flat_offset, offset_within, runs, scattered, tensor_extents, vectorises
 

@@ -4,7 +4,8 @@ within a block, so that a panel of weights stays in a cache for all lines."""
 from __future__ import annotations
 
 from autosched.logic import TRUE, Var, all_of, any_of
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.cpu.block_panel import BLOCK
@@ -36,6 +37,3 @@ def line_axis(nest: Nest) -> NestAxis | None:
     blocked = blocked_axes(nest)
     found = [a for a in tiled_axes(nest) if a not in blocked and a.units > 1]
     return found[0] if len(found) == 1 else None
-
-
-__all__ = ["AROUND", "WITHIN", "line_axis", "outer_tile_order"]

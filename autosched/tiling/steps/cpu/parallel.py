@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from autosched.logic import Const, Int, Var, any_of, where
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
 

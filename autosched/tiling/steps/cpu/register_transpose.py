@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.logic import TRUE
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import tiled_axes
 from autosched.tiling.steps.common.layout import row_stride, vectorises
 
@@ -56,6 +57,3 @@ def _cycles(rows: int, alone: float) -> float:
         return 0.0
     groups = chunks(rows, int(alone))
     return sum(size * log2(size) + alone if size > 1 else alone for _, _, size in groups) / rows
-
-
-__all__ = ["chunks", "store_cycles", "transposed_row"]

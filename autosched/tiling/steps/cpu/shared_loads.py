@@ -15,7 +15,8 @@ from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, affine, all_of,
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.common.register_tile import held_tiles, register_limit, registers_of

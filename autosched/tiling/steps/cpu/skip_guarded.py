@@ -14,7 +14,8 @@ from math import prod
 
 from autosched.logic import Affine, Bool, Const, Int, Var, any_of, evaluate, maximum, minimum
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.cpu.edges import APART
@@ -137,6 +138,3 @@ def share(nest: Nest, axis: NestAxis, single: frozenset[str]) -> float:
             for u in range(axis.units)
         )
     return total / (axis.units * max(1, prod(extents[n] for n in names)))
-
-
-__all__ = ["bounding", "settled", "share", "skip", "skipping_row", "unrolled", "untouched", "visited"]

@@ -12,7 +12,8 @@ from math import prod
 from autosched.logic import Const, Int, Var, ceil_div
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
 

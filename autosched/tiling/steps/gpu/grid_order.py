@@ -13,7 +13,8 @@ from math import prod
 
 from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, maximum, minimum, where
 from autosched.machine.target import Target
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import outside_blocks

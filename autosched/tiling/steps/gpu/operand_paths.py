@@ -8,7 +8,8 @@ from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, merge_di
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
 

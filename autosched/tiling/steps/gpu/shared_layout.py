@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from math import prod
 
 from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, where
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, layout_major

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, where
 from autosched.machine.target import Target
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import ASYNC_COPIES, BULK_COPIES, CHUNK_BYTES, aligned_bytes, has_any

@@ -15,7 +15,8 @@ import numpy as np
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, affine, all_of, conjuncts, evaluate, free_vars
 from autosched.tiling.plans.cached_on_nest import of_nest
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
 from autosched.tiling.steps.gpu.operand_paths import (
     CHUNK_BYTES,
@@ -214,6 +215,3 @@ def _equal(nest: Nest, one: Bool, other: Bool, names: list[str]) -> bool:
     env = {n: g + nest.ranges[n][0] for n, g in zip(names, grid, strict=True)}
     first, second = (np.broadcast_to(np.asarray(evaluate(c, env)), tuple(sides)) for c in (one, other))
     return bool(np.array_equal(first, second))
-
-
-__all__ = ["PixelDimension", "Pixels", "no_box", "no_bulk_copy", "pixels_of"]

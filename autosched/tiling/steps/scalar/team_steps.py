@@ -227,6 +227,3 @@ def shared_reads(part: WarpCooperativePart) -> list[str]:
 
 def _reads(member: Stage, tensor: str) -> bool:
     return any(r.tensor == tensor for r in reads(member.assign.value))
-
-
-__all__ = ["TeamChoices", "again", "lane_reads", "shared_reads", "splits", "team_choices", "team_step"]

@@ -14,7 +14,8 @@ from itertools import pairwise, permutations
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, any_of, ceil_div
 from autosched.logic.expr import where
 from autosched.machine.target import Target
-from autosched.tiling.plans.nest import Nest, NestAxis
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
 
