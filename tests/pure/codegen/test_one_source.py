@@ -52,9 +52,8 @@ PLANS, ROWS, NEAR = 3, 2, 8
 def test_rows_have_sources_of_their_own(case: str) -> None:
     workload, sizes, target, only = CASES[case]
     numerics = "real" if sizes.get("a") == "e4m3" else "reassociated"
-    asked = TuneRequest(
-        api.workload(workload, **sizes), api.target(target), "simulator", only=only, numerics=numerics
-    )
+    program = api.workload(workload, **sizes)
+    asked = TuneRequest(program, api.target(target), device="simulator", only=only, numerics=numerics)
     _, plans = plans_of(asked)
     rng = np.random.default_rng(0)
     seen: dict[str, str] = {}

@@ -111,9 +111,8 @@ def bandwidth(target: Target, name: str, factor: float) -> Target:
 def planned(program: str | Program, target: Target, copies: str = "") -> Plan:
     """The first plan of a program with the chip's intrinsics."""
     catalogue = Catalogue.builtin().with_intrinsics(load_text(ARRAY + copies, "tiny.yaml"))
-    request = TuneRequest(
-        parse(program) if isinstance(program, str) else program, target, "simulator", catalogue=catalogue
-    )
+    parsed = parse(program) if isinstance(program, str) else program
+    request = TuneRequest(parsed, target, device="simulator", catalogue=catalogue)
     return plans_of(request)[1][0]
 
 
