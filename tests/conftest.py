@@ -25,6 +25,8 @@ os.environ |= ONE_THREAD | os.environ
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
 
+from support.plug_ins import plug_in  # noqa: E402, F401  # a fixture for all tests
+
 gc.set_threshold(50_000)
 
 # A busy machine is no mistake in what is tested.

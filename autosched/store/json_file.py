@@ -18,16 +18,17 @@ MAX_BYTES = 1 << 28
 """Of the text, unpacked: the largest published file has some tens of millions."""
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, most_bytes: int = MAX_BYTES) -> Any:
     """The JSON value in a file, through gzip where its first bytes say so. StoreError where it is cut short or none, or
-    too large once it is unpacked."""
+    longer than `most_bytes` once it is unpacked."""
     try:
-        data = read_bytes(path, StoreError, MAX_BYTES, "give a recording, a Kernel Tuner cache or T4 results")
+        data = read_bytes(path, StoreError, most_bytes, "give a recording, a Kernel Tuner cache or T4 results")
         if data[:2] == b"\x1f\x8b":
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
-                data = unpacked.read(MAX_BYTES + 1)
-            if len(data) > MAX_BYTES:
-                raise StoreError(f"{path} unpacks to more than {MAX_BYTES:,} bytes", hint="split it into several files")
+                data = unpacked.read(most_bytes + 1)
+            if len(data) > most_bytes:
+                said = f"{path} unpacks to more than {most_bytes:,} bytes"
+                raise StoreError(said, hint="split it into several files")
         return parse_json(data.decode("utf-8"), finite=False)  # other tools write NaN where a figure is missing
     except gzip.BadGzipFile as error:
         raise StoreError(f"{path} is damaged: {error}") from error

@@ -101,9 +101,11 @@ class SqliteStore:
     for another process that writes. Raises StoreError for a file that is no store, cannot be written or is newer.
     """
 
-    def __init__(self, location: str | Path, *, read_only: bool = False, busy_s: float = 5.0) -> None:
+    def __init__(
+        self, location: str | Path, *, read_only: bool = False, busy_s: float = 5.0, most_kept: int = MOST_KEPT
+    ) -> None:
         self.path = path_of(location)
-        self._read_only = read_only
+        self._read_only, self._most_kept = read_only, most_kept
         self._db = self._connect(busy_s)
         try:
             self._prepare()
@@ -181,9 +183,8 @@ class SqliteStore:
             number = self._id_of(study)
             self._db.execute("DELETE FROM kept WHERE study_id = ?", (number,))
             self._db.execute("INSERT INTO kept (study_id, key, body) VALUES (?, ?, ?)", (number, key, body))
-            self._db.execute(
-                "DELETE FROM kept WHERE id IN (SELECT id FROM kept ORDER BY id DESC LIMIT -1 OFFSET ?)", (MOST_KEPT,)
-            )
+            oldest = "SELECT id FROM kept ORDER BY id DESC LIMIT -1 OFFSET ?"
+            self._db.execute(f"DELETE FROM kept WHERE id IN ({oldest})", (self._most_kept,))
 
     def kept(self, study: str, key: str) -> bytes | None:
         with self._reading(f"read what was worked out for {study!r}"):

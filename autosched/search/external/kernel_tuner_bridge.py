@@ -64,12 +64,12 @@ class KernelTuned:
 
     batch = 1
 
-    def __init__(self, name: str, space: SearchSpace, seed: int) -> None:
+    def __init__(self, name: str, space: SearchSpace, seed: int, most: int = MOST) -> None:
         what = f"the strategy {name}"
         self._tune = needed(f"kernel_tuner.strategies.{MODULES[name]}", "kernel-tuner", what).tune
-        if space.rows > MOST:
+        if space.rows > most:
             raise UsageError(
-                f"{what} lists its space, and {space.rows:,} rows are more than {MOST:,}", hint="use a recorded space"
+                f"{what} lists its space, and {space.rows:,} rows are more than {most:,}", hint="use a recorded space"
             )
         self._space = space
         self._seed = seed

@@ -36,10 +36,11 @@ _WORKED_OUT_BY = ("costmodel", "logic", "tiling", "search")
 
 
 class AnswerCache:
-    """The answers of one search space. `changed`: there are some that were not there at first."""
+    """The answers of one search space, of `most_bytes` together. `changed`: there are some that were not there at
+    first."""
 
-    def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
-        self._answers = dict(answers or {})
+    def __init__(self, answers: Mapping[str, Answer] | None = None, most_bytes: int = MOST_BYTES) -> None:
+        self._answers, self._most_bytes = dict(answers or {}), most_bytes
         self._bytes = sum(column.nbytes for answer in self._answers.values() for column in answer)
         self.changed = False
 
@@ -58,7 +59,7 @@ class AnswerCache:
         columns = tuple(np.ascontiguousarray(column) for column in answer)
         size = self._bytes + sum(column.nbytes for column in columns)
         size -= sum(column.nbytes for column in self._answers.get(name, ()))
-        if size <= MOST_BYTES:
+        if size <= self._most_bytes:
             for column in columns:
                 column.flags.writeable = False
             self._answers[name] = columns

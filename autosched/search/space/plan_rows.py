@@ -21,7 +21,7 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 LIMIT = 10_000_000
 """Legal rows of one plan above which a uniform sample stands for the plan."""
 _SAMPLE = 1 << 15
-_FEW = 3_000_000  # legal rows that are listed before they are counted: that takes a moment
+_FEW = 3_000_000  # that takes a moment
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,13 @@ class PlanEntry:
         return self.laid.legal
 
 
-def lay_out(plan: Plan, limit: int, rng: np.random.Generator) -> PlanRows:
-    """List a plan: all of its legal rows up to `limit`, else a sample."""
+def lay_out(plan: Plan, limit: int, rng: np.random.Generator, few: int = _FEW) -> PlanRows:
+    """List a plan: all of its legal rows up to `limit`, else a sample. Up to `few` rows are listed before they are
+    counted."""
     space = plan.space
     if space.size > HUGE and space.count is not None and space.count.legal > limit:
         return _drawn(plan, limit, rng)  # to list only the first of them would take longer than to count
-    legal = space.enumerate(limit=min(_FEW, limit) + 1)
+    legal = space.enumerate(limit=min(few, limit) + 1)
     if not legal.complete and (space.count is None or space.count.legal <= limit):
         legal = space.enumerate(limit=limit + 1)
     if legal.complete:

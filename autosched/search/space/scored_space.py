@@ -8,7 +8,7 @@ from autosched.costmodel import objective as objectives
 from autosched.costmodel.analytic import clock as clocks
 from autosched.costmodel.analytic.limits import limit
 from autosched.search.space.answer_cache import AnswerCache
-from autosched.search.space.space import SearchSpace
+from autosched.search.space.space import LARGE, SearchSpace
 from autosched.tiling.plans.plan import Plan
 
 
@@ -19,9 +19,10 @@ def space_of(
     seed: int = 0,
     threads: int = 2,
     kept: AnswerCache | None = None,
+    large: int = LARGE,
 ) -> SearchSpace:
     """The legal rows of the plans. `objective` is one of `costmodel.objective.OBJECTIVES`; `kept` may hold what an
-    earlier space of them was asked."""
+    earlier space of them was asked; `large` is `SearchSpace`'s."""
     return SearchSpace(
         plans,
         objectives.objective_clock(objective),
@@ -33,4 +34,5 @@ def space_of(
         leasts=objectives.leasts(objective),
         least=limit if objective == "latency" else None,  # it is in seconds
         kept=kept,
+        large=large,
     )

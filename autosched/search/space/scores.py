@@ -29,13 +29,19 @@ class Scores:
     """Scores of the legal rows `ids` (sorted) of one plan.
 
     `seconds` is the clock, for any of its rows; runs of `length` consecutive ids (from a multiple of it) share one time
-    and are worked out once. `floors` are tables of a space that add up to a lower bound.
+    and are worked out once. `floors` are tables of a space that add up to a lower bound. The clock is
+    asked for `block` runs at a time.
     """
 
     def __init__(
-        self, ids: Ids, seconds: Callable[[Ids], Seconds], length: int = 1, floors: Sequence[Table] = ()
+        self,
+        ids: Ids,
+        seconds: Callable[[Ids], Seconds],
+        length: int = 1,
+        floors: Sequence[Table] = (),
+        block: int = BLOCK,
     ) -> None:
-        self.ids = ids
+        self.ids, self._block = ids, block
         self._clock = seconds
         heads = ids // length if length > 1 else ids
         self._first = np.flatnonzero(np.diff(heads, prepend=-1))
@@ -60,7 +66,7 @@ class Scores:
             return []
         mask = self._open if limit_s == np.inf else self._open & (self._floors() <= limit_s)
         runs = np.flatnonzero(mask)
-        return [runs[top : top + BLOCK] for top in range(0, len(runs), BLOCK)]
+        return [runs[top : top + self._block] for top in range(0, len(runs), self._block)]
 
     def work_out(self, runs: Ids) -> None:
         """Ask the clock for these runs."""

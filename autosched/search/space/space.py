@@ -54,7 +54,8 @@ class SearchSpace:
     to `total` itself; with them the best rows of a plan are found among all of its legal ones, however many there are,
     and sooner with `leasts(plan)` (`tiling.space.bounded.Timed.least`).
     `least(plan, values)` are seconds that rows do not go below, whatever the clock says. Answers are in `kept`, which
-    may hold those of an earlier space of the same plans.
+    may hold those of an earlier space of the same plans. Plans of over `large` rows are searched before they are
+    listed.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class SearchSpace:
         leasts: Leasts = lambda plan: (),
         least: Limit | None = None,
         kept: AnswerCache | None = None,
+        large: int = LARGE,
     ) -> None:
         self._clock = clock
         self._least = least
@@ -80,6 +82,7 @@ class SearchSpace:
         self._floors = floors
         self._threads = threads
         self._seed = seed
+        self._large = large
         self.kept = kept or AnswerCache()
         self.plans = tuple(PlanEntry(plan, limit, (seed, n), self.kept) for n, plan in enumerate(plans))
         self.number = {entry.plan.name: n for n, entry in enumerate(self.plans)}
@@ -208,7 +211,7 @@ class SearchSpace:
     def _is_large(self, number: int) -> bool:
         """Whether a plan is searched before it is listed: that takes longer, and its floors say where to look."""
         plan = self.plans[number].plan
-        return plan.space.size > LARGE and bool(self._parts(plan)) and bool(self._floor_tables(number))
+        return plan.space.size > self._large and bool(self._parts(plan)) and bool(self._floor_tables(number))
 
     @cached_property
     def plausible(self) -> tuple[int, ...]:

@@ -21,9 +21,9 @@ longer."""
 class TopK:
     """Remembers what it found, and answers from that a request for fewer or faster rows than an earlier one."""
 
-    def __init__(self, search: IndependentGroups) -> None:
+    def __init__(self, search: IndependentGroups, at_least: int = AT_LEAST) -> None:
         self._search = search
-        self._known = KnownBest(search.best, 1 if search.several else AT_LEAST)
+        self._known = KnownBest(search.best, 1 if search.several else at_least)
 
     @property
     def proved(self) -> bool:

@@ -25,16 +25,20 @@ RACES, ROUNDS = 3, 15
 
 
 def raced(
-    device: Device, candidates: Sequence[Candidate], measured: Sequence[Measurement], rng: np.random.Generator
+    device: Device,
+    candidates: Sequence[Candidate],
+    measured: Sequence[Measurement],
+    rng: np.random.Generator,
+    most: int = MOST,
 ) -> list[Measurement]:
-    """The measurements, those of the fastest rows anew: times in turn, at the pace that the machine had before (the
-    median row keeps its time), so that they compare with the rest. As they are where the device cannot measure in turn:
-    such devices repeat themselves."""
+    """The measurements, those of the fastest rows (at most `most`) anew: times in turn, at the pace that the machine
+    had before (the median row keeps its time), so that they compare with the rest. As they are where the device cannot
+    measure in turn: such devices repeat themselves."""
     found = list(measured)
     times = np.array([m.time_s if m.ok and m.time_s is not None else np.inf for m in measured], np.float64)
     if not np.isfinite(times).any() or not isinstance(device, Interleaves):
         return found
-    near = [int(i) for i in np.argsort(times, kind="stable")[:MOST] if times[i] <= NEAR * times.min()]
+    near = [int(i) for i in np.argsort(times, kind="stable")[:most] if times[i] <= NEAR * times.min()]
     builds = [device.build(candidates[i]) for i in near]
     races: list[list[Measurement]] = [[] for _ in near]
     for _ in range(RACES):

@@ -18,7 +18,7 @@ from autosched.tiling.space.known import KnownBest
 from autosched.tiling.space.partial_columns import WantedError, masked
 from autosched.tiling.space.space import Space
 
-_SOME = 128
+SOME = 128
 """Rows on which two groups must agree to be taken for alike, at least; what is found is looked at again."""
 
 
@@ -60,10 +60,9 @@ class Group:
         """The combinations of least time, of those that take at most `limit_s`, remembered."""
         return self._known.best(k, limit_s)
 
-    @cached_property
-    def some(self) -> Ids:
-        """Some of its combinations."""
-        return masked(self.space, self.space.sample(_SOME, np.random.default_rng(1)), self.positions)
+    def some(self, n: int) -> Ids:
+        """Some `n` of its combinations."""
+        return masked(self.space, self.space.sample(n, np.random.default_rng(1)), self.positions)
 
     def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Column]:
         """Some `n` of its combinations at random, from then on the same, and their seconds."""
@@ -80,11 +79,11 @@ class Group:
             total += digit * self.space.strides[mine]
         return total
 
-    def times(self, other: Group) -> Column | None:
-        """Seconds that this group takes for some combinations of another one with the same rules; None where they read
+    def times(self, other: Group, ids: Ids) -> Column | None:
+        """Seconds that this group takes for combinations of another one with the same rules; None where they read
         decisions that are not in the group."""
         try:
-            return self.seconds(self.here(other, other.some))
+            return self.seconds(self.here(other, ids))
         except WantedError:
             return None
 
@@ -112,15 +111,20 @@ class Same:
 
 class Alike:
     """The groups of several spaces, by the rules that they follow, with the seconds that each takes for the same
-    combinations: some of the first of them."""
+    combinations: `some` of the first of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, some: int = SOME) -> None:
+        self._some = some
+        self._asked: dict[tuple[object, ...], Ids] = {}
         self._known: dict[tuple[object, ...], list[tuple[Group, Column]]] = {}
 
     def of(self, group: Group) -> Group | Same:
         """The group, or one that was here before and agrees with it."""
-        known = self._known.setdefault(group.rules, [])
-        times = group.times(known[0][0] if known else group)
+        rules = group.rules
+        known = self._known.setdefault(rules, [])
+        if not known:
+            self._asked[rules] = group.some(self._some)
+        times = group.times(known[0][0] if known else group, self._asked[rules])
         if times is None:
             return group
         for other, theirs in known:

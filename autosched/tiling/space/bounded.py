@@ -252,14 +252,15 @@ class _Found:
         return BestRows(self._ids[order], self._seconds[order], proved)
 
 
-def read_by_some(space: Space, quantity: Quantity) -> frozenset[int]:
-    """Positions of the decisions that a quantity reads, of some legal rows."""
-    if not len(space.few):
+def read_by_some(space: Space, quantity: Quantity, rows: Ids | None = None) -> frozenset[int]:
+    """Positions of the decisions that a quantity reads, of these legal rows (None: of a few)."""
+    rows = space.few if rows is None else rows
+    if not len(rows):
         return frozenset()
-    reads = read_by(space, quantity, int(space.few[0]))
+    reads = read_by(space, quantity, int(rows[0]))
     while True:
         try:
-            quantity(PartialColumns(space, reads, space.few))
+            quantity(PartialColumns(space, reads, rows))
         except WantedError as wanted:
             reads |= wanted.positions
         else:

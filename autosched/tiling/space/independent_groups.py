@@ -25,7 +25,8 @@ AT_ONCE = 1 << 11
 class IndependentGroups:
     """A search for the fastest rows of `space`, as `Bounded` is: one of those for each group of decisions that shares
     neither a rule nor a part of the time with the others. `parts` and `seconds` are those of `Bounded`; `alike` are
-    groups of other spaces, whose results serve here where they are the same."""
+    groups of other spaces, whose results serve here where they are the same. What the parts read is seen in the rows
+    `seen` (None: in a few of the space); `at_once` rows of a group are looked for at first."""
 
     def __init__(
         self,
@@ -34,10 +35,12 @@ class IndependentGroups:
         seconds: Callable[[Ids], Times],
         block: int = BLOCK,
         alike: Alike | None = None,
+        seen: Ids | None = None,
+        at_once: int = AT_ONCE,
     ) -> None:
         self._space, self._parts, self._seconds, self._block = space, tuple(parts), seconds, block
-        self._alike = alike
-        self._reads = [read_by_some(space, p.exact) for p in parts]
+        self._alike, self._at_once = alike, at_once
+        self._reads = [read_by_some(space, p.exact, seen) for p in parts]
         self._searches = self._split()
 
     @property
@@ -129,7 +132,7 @@ class IndependentGroups:
     def _enough(self, k: int, limit_s: float, near: tuple[int, float] | None) -> list[BestRows]:
         """Of each group the rows that the best sums are made of. Some rows of each have enough sums to say how much the
         last of these takes at most, and with the fastest rows of the others no row may take more."""
-        some = [search.best(min(k, AT_ONCE)) for search in self._searches]
+        some = [search.best(min(k, self._at_once)) for search in self._searches]
         if not all(len(best.ids) for best in some):
             return some
         _, total = _all_sums(some, k)

@@ -51,9 +51,8 @@ class SampleFrame:
     exact: bool
 
 
-@once_per_space
-def frame(space: SpaceBase) -> SampleFrame:
-    """Joins stages as long as the surviving prefixes stay few enough to hold."""
+def frame(space: SpaceBase, most: int = _MOST_PREFIXES) -> SampleFrame:
+    """Joins stages as long as at most `most` prefixes survive, few enough to hold."""
     joiner = Joiner(space)
     current = [ROOT]
     open_stages = list(joiner.stages)
@@ -62,9 +61,9 @@ def frame(space: SpaceBase) -> SampleFrame:
         for prefixes in joiner.joined(open_stages[0], current):
             found.append(prefixes)
             count += len(prefixes.ids)
-            if count > _MOST_PREFIXES:
+            if count > most:
                 break
-        if count > _MOST_PREFIXES:
+        if count > most:
             break
         current = found
         open_stages.pop(0)
@@ -73,13 +72,22 @@ def frame(space: SpaceBase) -> SampleFrame:
     return SampleFrame(np.sort(ids), free, all(not s.parts for s in open_stages))
 
 
+@once_per_space
+def _frame_of(space: SpaceBase) -> SampleFrame:
+    return frame(space)
+
+
 def sample(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
     """See `Space.sample`. Where rows cannot be counted and are too many to hold and too sparse to hit, fewer than `n`
     come back after 2^25 draws."""
     counted = row_count(space)
     if counted is not None:
         return counted.rows(distinct_ranks(counted.legal, n, rng))
-    whole = frame(space)
+    return drawn_from(_frame_of(space), space, n, rng)
+
+
+def drawn_from(whole: SampleFrame, space: SpaceBase, n: int, rng: np.random.Generator, draws: int = _DRAWS) -> Ids:
+    """`n` rows of the frame, `draws` of them tried at a time where completions may be illegal."""
     universe = len(whole.prefixes) * prod(space.radices[d] for d in whole.free)
     if whole.exact:
         numbers = rng.choice(universe, min(n, universe), replace=False) if universe else np.zeros(0, np.int64)
@@ -87,8 +95,8 @@ def sample(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
     found = np.zeros(0, np.int64)
     drawn = 0
     while len(found) < n and drawn < _MOST_DRAWS:
-        ids = _decoded(space, whole, rng.integers(0, universe, _DRAWS))
-        drawn += _DRAWS
+        ids = _decoded(space, whole, rng.integers(0, universe, draws))
+        drawn += draws
         both = np.concatenate([found, ids[space.legal(ids)]])
         found = both[np.sort(np.unique(both, return_index=True)[1])]  # first occurrences, in the order drawn
     return found[:n]

@@ -62,11 +62,6 @@ class Space(SpaceBase):
         have too little in common."""
         return counting.row_count(self)
 
-    @property
-    def frame(self) -> sampling.SampleFrame:
-        """What samples are drawn from where rows cannot be counted; computed once."""
-        return sampling.frame(self)
-
     def sample(self, n: int, rng: np.random.Generator) -> Ids:
         """`n` different legal rows, uniformly; all of them (in random order) where there are fewer."""
         return sampling.sample(self, n, rng)

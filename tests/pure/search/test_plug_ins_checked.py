@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from conformance.costmodel import features
 from conformance.synthetic import SyntheticDevice, clock, tiny_plan
+from support.plug_ins import PlugIn
 from support.studies import SPACE, tune
 
 from autosched.costmodel import registry as models
@@ -19,7 +19,7 @@ from autosched.device import registry as devices
 from autosched.device.checked import build_of, description_of
 from autosched.device.protocol import Build
 from autosched.errors import NoScheduleError, PluginError
-from autosched.search import SearchSpace, registry
+from autosched.search import SearchSpace
 from autosched.search.space.rows import Rows
 from autosched.search.tuning.final import raced_by_device
 from autosched.store import Measurement
@@ -117,25 +117,14 @@ def test_descriptions(said: Any) -> None:
         description_of(device)
 
 
-def point(made: Callable[..., Any]) -> Callable[..., list[Any]]:
-    class Point:
-        name = "mine"
-        value = "package:made"
-
-        def load(self) -> object:
-            return made
-
-    return lambda group: [Point()]
-
-
-def test_a_device_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_does_not_start(plug_in: PlugIn) -> None:
     def broken(*given: Any, **options: Any) -> Any:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(devices.metadata, "entry_points", point(broken))
+    plug_in("autosched.devices", broken)
     with pytest.raises(PluginError, match="'mine' of package:made does not start: ZeroDivisionError"):
         devices.device("mine")
-    monkeypatch.setattr(devices.metadata, "entry_points", point(lambda *given, **options: object()))
+    plug_in("autosched.devices", lambda *given, **options: object())
     with pytest.raises(PluginError, match="has no method describe"):
         devices.device("mine")
 
@@ -157,7 +146,7 @@ PROPOSALS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("answer", "says"), PROPOSALS.values(), ids=PROPOSALS.keys())
-def test_proposals_out_of_the_space(answer: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proposals_out_of_the_space(answer: Any, says: str, plug_in: PlugIn) -> None:
     class Wild:
         def __init__(self, *given: Any) -> None:
             pass
@@ -168,19 +157,19 @@ def test_proposals_out_of_the_space(answer: Any, says: str, monkeypatch: pytest.
         def observe(self, trials: Any) -> None:
             pass
 
-    monkeypatch.setattr(registry, "entry_points", point(Wild))
+    plug_in("autosched.strategies", Wild)
     with pytest.raises(PluginError, match=rf"the strategy 'mine' is at fault: .*{says}"):
         tune(4, space=LEGAL, strategy="mine")
 
 
-def test_a_strategy_that_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy_that_raises(plug_in: PlugIn) -> None:
     class Broken:
         propose = observe = lambda self, given: 1 / 0
 
-    monkeypatch.setattr(registry, "entry_points", point(lambda *given: Broken()))
+    plug_in("autosched.strategies", lambda *given: Broken())
     with pytest.raises(PluginError, match="'mine' is at fault: observe raised ZeroDivisionError"):
         tune(4, strategy="mine")
-    monkeypatch.setattr(registry, "entry_points", point(lambda *given: object()))
+    plug_in("autosched.strategies", lambda *given: object())
     with pytest.raises(PluginError, match="has no method propose"):
         tune(4, strategy="mine")
 
@@ -199,21 +188,21 @@ PREDICTIONS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("answer", "says"), PREDICTIONS.values(), ids=PREDICTIONS.keys())
-def test_predictions(answer: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions(answer: Any, says: str, plug_in: PlugIn) -> None:
     class Wild:
         version = "wild/1"
         fit = predict = lambda self, *given: answer
 
-    monkeypatch.setattr(models, "entry_points", point(lambda seed, threads: Wild()))
+    plug_in("autosched.cost_models", lambda seed, threads: Wild())
     with pytest.raises(PluginError, match=rf"the cost model 'mine' is at fault: .*{says}"):
         models.cost_model("mine").predict(features(5), np.full(5, 1e-3))
 
 
-def test_a_row_without_a_clock_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_without_a_clock_may_be_unknown(plug_in: PlugIn) -> None:
     class Mine:
         version = "mine/1"
         fit = predict = lambda self, *given: Prediction(np.array([0.0, np.nan]), np.ones(2), np.ones(2))
 
-    monkeypatch.setattr(models, "entry_points", point(lambda seed, threads: Mine()))
+    plug_in("autosched.cost_models", lambda seed, threads: Mine())
     found = models.cost_model("mine").predict(features(2), np.array([1e-3, np.nan]))
     assert found.log_s[0] == 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +15,14 @@ from conformance.strategy import StrategyConformance, play, space, trial
 from conformance.synthetic import FakePlan, SyntheticDevice, clock, hidden_s, make_plan, record, tiny_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.plug_ins import PlugIn
 
 from autosched.costmodel import cost_model
-from autosched.costmodel import registry as models_module
 from autosched.device.protocol import Build
 from autosched.errors import UnknownNameError
-from autosched.search import SearchSpace, Strategy, open_study, registry, run, strategies, strategy
-from autosched.search.space import space as spaces
+from autosched.search import SearchSpace, Strategy, open_study, run, strategies, strategy
 from autosched.search.space.rows import Rows
+from autosched.search.space.scores import Scores, settle
 from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.search.strategy.portfolio import Portfolio
 from autosched.store.records import Measurement, Trial
@@ -109,20 +111,14 @@ def test_names() -> None:
         strategy("evolution", SearchSpace([], clock))
 
 
-def test_plug_ins_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plug_ins_are_found_by_name(plug_in: PlugIn) -> None:
     class Given:
         def __init__(self, *given: object) -> None:
             self.given = given
             self.propose = self.observe = self.fit = self.predict = lambda *args: None
 
-    class Point:
-        name = "mine"
-
-        def load(self) -> object:
-            return Given
-
-    for module in (registry, models_module):
-        monkeypatch.setattr(module, "entry_points", lambda group: [Point()])
+    plug_in("autosched.strategies", Given)
+    plug_in("autosched.cost_models", Given)
     space = SearchSpace([], clock)
     assert strategy("mine", space, 3, None).strategy.given == (space, 3, None)  # type: ignore[attr-defined]
     assert cost_model("mine", 3, 1).model.given == (3, 1)  # type: ignore[attr-defined]
@@ -252,15 +248,17 @@ def test_the_best_rows_are_those_of_a_full_sort(k: int, seed: int) -> None:
     assert len(rows.distinct()) == len(rows) == min(k, space.rows)
 
 
-def test_threads_and_blocks_do_not_change_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("block", [1000, 1 << 16])
+def test_threads_and_blocks_do_not_change_the_scores(threads: int, block: int) -> None:
+    def seconds(plan: FakePlan, ids: Any) -> Any:
+        return clock(plan, plan.space.values(ids))["total"].astype(np.float32)
+
     plans = [make_plan("a"), make_plan("b", 2.0)]
-    one = SearchSpace(plans, clock, threads=1)
-    monkeypatch.setattr(spaces, "BLOCK", 1000)
-    two = SearchSpace(plans, clock, threads=2)
-    for n, entry in enumerate(one.plans):
-        whole = clock(entry.plan, entry.plan.space.values(entry.ids))["total"].astype(np.float32)
-        assert np.array_equal(one.analytic_of_plan(n), whole)
-        assert np.array_equal(two.analytic_of_plan(n), whole)
+    every = [Scores(p.space.enumerate().ids, partial(seconds, p), block=block) for p in plans]
+    settle(every, np.inf, threads)
+    for plan, scores in zip(plans, every, strict=True):
+        assert np.array_equal(scores.everything(), seconds(plan, scores.ids))
 
 
 def test_a_clock_that_fails_leaves_no_half_scores() -> None:

@@ -31,7 +31,6 @@ from autosched.store import (
     read_schedule,
     read_trials,
     schedule_json,
-    sqlite,
     write_trials,
 )
 
@@ -401,9 +400,8 @@ def test_a_message_of_undecodable_bytes_is_kept() -> None:
     assert store.trials("gemm") == [trial]
 
 
-def test_what_was_worked_out_is_kept_with_its_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "MOST_KEPT", 2)
-    store = SqliteStore(tmp_path / "runs.db")
+def test_what_was_worked_out_is_kept_with_its_study(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "runs.db", most_kept=2)
     assert store.kept("gemm", "a") is None  # a store of before has no such table
     with pytest.raises(StoreError, match="no study"):
         store.keep("gemm", "a", b"1")

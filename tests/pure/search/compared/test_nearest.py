@@ -54,10 +54,9 @@ def test_a_lucky_row_gets_the_time_that_it_has_in_turn() -> None:
     assert all(sorted(rows) == [0, 1, 2, 3] for rows in device.races)
 
 
-def test_at_most_so_many_take_part(monkeypatch) -> None:
-    monkeypatch.setattr(nearest, "MOST", 2)
+def test_at_most_so_many_take_part() -> None:
     device = InTurn()
-    raced(device, CANDIDATES, measured(1.3, 1.2, None, 1.4, 1.25), np.random.default_rng(0))
+    raced(device, CANDIDATES, measured(1.3, 1.2, None, 1.4, 1.25), np.random.default_rng(0), most=2)
     assert all(sorted(rows) == [1, 4] for rows in device.races)
 
 

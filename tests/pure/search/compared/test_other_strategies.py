@@ -17,7 +17,7 @@ import autosched
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.search import SearchSpace, Strategy, strategies, strategy
 from autosched.search.evaluate.simulate import all_strategies
-from autosched.search.external import kernel_tuner_bridge
+from autosched.search.external.kernel_tuner_bridge import KernelTuned
 from autosched.store.exchanged import read_any
 
 needs_optuna = pytest.mark.skipif(find_spec("optuna") is None, reason="the extra optuna is not installed")
@@ -53,10 +53,9 @@ def test_generators_of_others_are_left_alone() -> None:
 
 
 @needs_tuner
-def test_a_space_too_large_to_list_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_tuner_bridge, "MOST", 1000)
+def test_a_space_too_large_to_list_is_refused() -> None:
     with pytest.raises(UsageError, match="lists its space"):
-        strategy("kt-mls", SearchSpace([make_plan("a", tiles=8)], clock), 0)
+        KernelTuned("kt-mls", SearchSpace([make_plan("a", tiles=8)], clock), 0, most=1000)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ import autosched
 from autosched.costmodel.analytic.clock import clock, floors, leasts, parts, run_length
 from autosched.logic import Var
 from autosched.search.request import TuneRequest
-from autosched.search.space import top_k as unlisted
 from autosched.search.space.space import SearchSpace
 from autosched.search.space.top_k import TopK
 from autosched.search.tuning.tune import plans_of
@@ -184,12 +183,11 @@ def test_nothing_better_is_dropped(case: tuple[Space, list[Timed]], k: int, bloc
     assert np.allclose(Bounded(space, some, total, block).best(k).seconds, wanted)
 
 
-def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unlisted, "AT_LEAST", 1)
+def test_what_was_found_before_answers_for_less() -> None:
     plan = plans("border")[0]
     parts_of_time = timed(parts(plan), floors(plan), leasts(plan))
     search = IndependentGroups(plan.space, parts_of_time, lambda ids: seconds(plan, ids))
-    rows = TopK(search)
+    rows = TopK(search, at_least=1)
     many, seconds_of = rows.best(400)
     looked = search.looked_at
     assert np.array_equal(rows.best(30)[0], many[:30])
@@ -197,7 +195,7 @@ def test_what_was_found_before_answers_for_less(monkeypatch: pytest.MonkeyPatch)
     assert search.looked_at == looked
     assert len(rows.best(500)[0]) == 500
     assert search.looked_at > looked
-    others = TopK(IndependentGroups(plan.space, search._parts, lambda ids: seconds(plan, ids)))
+    others = TopK(IndependentGroups(plan.space, search._parts, lambda ids: seconds(plan, ids)), at_least=1)
     near = others.near(300, np.inf, 20, 1.1)
     assert np.array_equal(others.best(len(near.ids))[0], near.ids)
     assert np.array_equal(others.best(500)[1], rows.best(500)[1])

@@ -69,13 +69,11 @@ def test_the_best_rows_are_those_of_a_full_sort(
         return np.asarray(sum(p.exact(values) for p in timed), np.float32)
 
     every = np.sort(total(space.enumerate().ids))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("autosched.tiling.space.space._FEW", seen)
-        patch.setattr(apart, "AT_ONCE", at_once)
-        found = IndependentGroups(space, timed, total, block).best(k)
-        search = IndependentGroups(space, timed, total, block)
-        near = search.best(k, near=(3, 1.5))
-        again = search.best(k)
+    rows = space.thinned(seen, np.random.default_rng(0))
+    found = IndependentGroups(space, timed, total, block, seen=rows, at_once=at_once).best(k)
+    search = IndependentGroups(space, timed, total, block, seen=rows, at_once=at_once)
+    near = search.best(k, near=(3, 1.5))
+    again = search.best(k)
     assert found.proved
     assert np.allclose(found.seconds, every[:k])
     assert space.legal(found.ids).all()
@@ -132,21 +130,19 @@ def test_a_group_that_another_space_has_too_is_searched_once(
     def differs(v: Mapping[str, Any]) -> Any:
         return timed[1].exact(v) * np.where((v["c"] > 7) | (not rarely), weight, 1.0)
 
-    alike = Alike()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("autosched.tiling.space.alike._SOME", some)
-        for where, parts in ((space, timed), (other, [timed[0], Timed(differs, lambda v: 0.0 * v["c"])])):
+    alike = Alike(some)
+    for where, parts in ((space, timed), (other, [timed[0], Timed(differs, lambda v: 0.0 * v["c"])])):
 
-            def total(ids: Any, where: Space = where, parts: list[Timed] = parts) -> Any:
-                values = where.values(ids)
-                return np.asarray(sum(p.exact(values) for p in parts), np.float32)
+        def total(ids: Any, where: Space = where, parts: list[Timed] = parts) -> Any:
+            values = where.values(ids)
+            return np.asarray(sum(p.exact(values) for p in parts), np.float32)
 
-            ids = where.enumerate().ids
-            found = IndependentGroups(where, parts, total, alike=alike).best(k)
-            assert where.legal(found.ids).all()
-            assert np.array_equal(found.seconds, total(found.ids))
-            if some > 1 or weight == 1.0:  # one row may not show that they differ: only a good row is left out then
-                assert np.allclose(found.seconds, np.sort(total(ids))[:k])
+        ids = where.enumerate().ids
+        found = IndependentGroups(where, parts, total, alike=alike).best(k)
+        assert where.legal(found.ids).all()
+        assert np.array_equal(found.seconds, total(found.ids))
+        if some > 1 or weight == 1.0:  # one row may not show that they differ: only a good row is left out then
+            assert np.allclose(found.seconds, np.sort(total(ids))[:k])
 
 
 def test_the_best_sums_are_made_of_few_rows_of_each_group() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +13,6 @@ import pytest
 from autosched.errors import UnknownNameError, UsageError
 from autosched.logic import Var, any_of, ceil_div
 from autosched.tiling.space import sample as sampling
-from autosched.tiling.space.counting import row_count
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
@@ -130,12 +132,12 @@ def test_a_limit_ends_early_and_says_so() -> None:
     assert micro().enumerate(limit=10**6).complete
 
 
-def _chi_square(space: Space, draws: int, seed: int) -> float:
+def _chi_square(space: Space, draws: int, seed: int, sample: Callable[..., Any] = sampling.sample) -> float:
     legal = space.enumerate().ids
     rng = np.random.default_rng(seed)
     counts = np.zeros(len(legal))
     for _ in range(draws):
-        counts[np.searchsorted(legal, space.sample(1, rng))] += 1
+        counts[np.searchsorted(legal, sample(space, 1, rng))] += 1
     expected = draws / len(legal)
     return float(((counts - expected) ** 2 / expected).sum() / (len(legal) - 1))
 
@@ -145,14 +147,12 @@ def test_samples_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("most", [1 << 21, 3])
-def test_samples_of_what_is_not_counted_are_uniform_too(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_samples_of_what_is_not_counted_are_uniform_too(most: int) -> None:
     """With room for 3 prefixes only, completions are drawn and rejected; the distribution is the same."""
-    monkeypatch.setattr(sampling, "_MOST_PREFIXES", most)
-    monkeypatch.setattr(sampling, "_DRAWS", 64)
     space = micro(registers=8)
-    space.cache[row_count] = None
-    assert space.frame.exact == (most > 3)
-    assert 0.7 < _chi_square(space, 3000, seed=1) < 1.35
+    frame = sampling.frame(space, most)
+    assert frame.exact == (most > 3)
+    assert 0.7 < _chi_square(space, 3000, 1, partial(sampling.drawn_from, frame, draws=64)) < 1.35
 
 
 def test_a_rule_over_all_decisions_is_no_obstacle() -> None:
