@@ -19,7 +19,7 @@ from autosched.tensorize import Mapping
 
 from .plain import Memory, Writer, formula, function, runner
 
-MOST_LANES = 40_000
+MOST_LANES = 200_000
 FILL = ("fill",)
 
 

@@ -26,7 +26,7 @@ from autosched.ir import parse
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign
 from autosched.ir.program import Program
-from autosched.ir.value import reads
+from autosched.ir.value import Read, reads
 from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
@@ -155,7 +155,7 @@ def filled(extents: tuple[int, ...], number: Any) -> dict[tuple[int, ...], Any]:
 def data(program: Program, mapping: Mapping, rng: Random) -> Memory | None:
     """Arrays for which the mapping's conditions hold; what a float program does not compute with is what nobody would
     wish for. None where a condition speaks of what nobody can pass."""
-    limits: dict[str, tuple[int, int]] = {}
+    limits = gathered(program)
     stated = [c.assume for c in mapping.conditions]
     if any(s is None for s in stated):
         return None
@@ -169,12 +169,23 @@ def data(program: Program, mapping: Mapping, rng: Random) -> Memory | None:
         if s.low is not None and int(s.low) == 0:
             limits[s.subject] = 0, limits[s.subject][1]
     big = rng.random() < 0.15
-    memory: Memory = {}
+    memory: Memory = {name: {(): _number(rng, s.dtype, limits.get(name), False)} for name, s in program.scalars.items()}
     for name, tensor in program.tensors.items():
         memory[name] = filled(tensor.extents, lambda d=tensor.dtype, n=name: _number(rng, d, limits.get(n), big))
     if program.stages[0].target.dtype.is_float:
         spoil(program, mapping, memory, rng)
     return memory
+
+
+def gathered(program: Program) -> dict[str, tuple[int, int]]:
+    """What tensors hold that are subscripts of others."""
+    found = {}
+    for stage in program.stages:
+        for read in (*stage.reads, stage.target):
+            for part, extent in zip(read.index, program.tensors[read.tensor].extents, strict=True):
+                if isinstance(part, Read):
+                    found[part.tensor] = 0, extent - 1
+    return found
 
 
 def _number(rng: Random, dtype: DType, limits: tuple[int, int] | None, big: bool) -> Any:

@@ -1,5 +1,9 @@
 """The language in plain Python: nodes are written out as Python source, integers are ints, floats are floats rounded
-after every operation. Shares no code with matcher, lowering or interpreter; only the nodes are the same."""
+after every operation. Shares no code with matcher, lowering or interpreter; only the nodes are the same.
+
+`run_plain` is the interpreter that tests compare `autosched.ir.run` with, on tiny programs; a `Writer`'s texts are what
+mappings are run with.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,15 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from typing import Any
 
-from autosched.ir.dtypes import DType
+import ml_dtypes
+import numpy as np
+import scipy.special
+
+from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.nodes import Assign, Guard, Loop
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Comparison, FromIndex, Literal, Logical, Read, Scalar, Select, Unary
@@ -18,7 +28,8 @@ from autosched.logic import And, Bool, Const, Int, Or, Var
 from autosched.logic.expr import Binary, Compare, Not, Truth, Where
 
 Memory = dict[str, dict[tuple[int, ...], Any]]
-"""Tensor to element to number."""
+"""Tensor to element to number; a scalar parameter is a tensor of one element, `()`."""
+WITHOUT_INFINITY = ("e4m3", "e4m3fnuz", "e5m2fnuz")
 
 
 def f32(x: float) -> float:
@@ -40,6 +51,21 @@ def bf16(x: float) -> float:
     return math.copysign(math.inf, x) if abs(nearest) > 3.3895313892515355e38 else nearest
 
 
+def narrow(dtype: DType, x: float) -> float:
+    """Nearest even by exact scaling, in a type of eight bits or tf32: not by the conversions of numpy and ml_dtypes."""
+    if math.isnan(x) or x == 0:
+        return abs(x) if dtype.fnuz else x  # -0 is not there
+    info = np.finfo(np.float32) if dtype.name == "tf32" else ml_dtypes.finfo(dtype.numpy)
+    largest = float(info.max) if dtype.name != "tf32" else (2 - 2.0**-10) * 2.0**127
+    result = x
+    if math.isfinite(x):
+        quantum = max(math.frexp(x)[1] - 1, int(info.minexp)) - dtype.mantissa
+        result = float(round(Fraction(x) / Fraction(2) ** quantum) * Fraction(2) ** quantum)
+    if abs(result) > largest:
+        return math.nan if dtype.name in WITHOUT_INFINITY else math.copysign(math.inf, x)
+    return abs(result) if dtype.fnuz and result == 0 else math.copysign(result, x)
+
+
 def divided(a: float, b: float) -> float:
     if b != 0:
         return a / b
@@ -48,17 +74,44 @@ def divided(a: float, b: float) -> float:
     return math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-def fused(a: float, b: float, c: float) -> float:
-    """Exact, but for the last rounding to f64, which is done to odd: rounding once more is then rounding once."""
-    if not all(map(math.isfinite, (a, b, c))):
-        return a * b + c
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
+def rounded_to_odd(exact: Fraction) -> float:
+    """In f64, so that rounding once more, to a narrower type, is rounding once."""
     near = float(exact)
     if Fraction(near) == exact or near == 0:
         return near
     low = near if Fraction(near) < exact else math.nextafter(near, -math.inf)
     mantissa = struct.unpack("<q", struct.pack("<d", low))[0]
     return low if mantissa & 1 else math.nextafter(low, math.inf)
+
+
+def fused(a: float, b: float, c: float, once: bool = False) -> float:
+    """Exact, but for the rounding to f64: to nearest where the result is one (`once`), else to odd."""
+    if not all(map(math.isfinite, (a, b, c))):
+        return a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        if exact == 0:
+            return a * b + c
+        return float(exact) if once else rounded_to_odd(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def whole(x: float, low: int, high: int, saturate: bool) -> int:
+    """A float as an integer, halves to even; NaN is 0."""
+    if math.isnan(x):
+        return 0
+    if math.isinf(x):
+        return (high if x > 0 else low) if saturate else 0
+    return min(max(round(x), low), high) if saturate else round(x)
+
+
+def left(a: int, by: int, bits: int) -> int:
+    return a << by if 0 <= by < bits else 0
+
+
+def right(a: int, by: int, bits: int) -> int:
+    return a >> by if 0 <= by < bits else -1 if a < 0 else 0
 
 
 def _exp(x: float) -> float:
@@ -76,8 +129,23 @@ def _passing_nan(choose: Callable[[float, float], float]) -> Callable[[float, fl
     return lambda a, b: math.nan if a != a or b != b else choose(a, b)
 
 
+def _numpys(function: Callable[[float], Any]) -> Callable[[float], float]:
+    def call(x: float) -> float:
+        with np.errstate(all="ignore"):
+            return float(function(np.float64(x)))
+
+    return call
+
+
+NUMPYS = {
+    "log": np.log, "tanh": np.tanh, "erf": scipy.special.erf, "sigmoid": scipy.special.expit,
+    "round": np.rint, "floor": np.floor, "ceil": np.ceil,
+}  # fmt: skip
 HELPERS: dict[str, Any] = {
+    **{name: partial(narrow, dtype) for name, dtype in DTYPES.items() if dtype.is_float},
+    **{name: _numpys(function) for name, function in NUMPYS.items()},
     "f16": f16, "bf16": bf16, "f32": f32, "f64": lambda x: x, "divided": divided, "fused": fused,
+    "whole": whole, "left": left, "right": right, "odd": lambda n: rounded_to_odd(Fraction(n)),
     "exp": _exp, "rsqrt": _rsqrt, "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
     "least": _passing_nan(min), "greatest": _passing_nan(max), "inf": math.inf, "nan": math.nan,
     "min": min, "max": max, "abs": abs, "bool": bool, "range": range, "float": float,
@@ -135,6 +203,8 @@ class Writer:
                 return rounded(f"float({str(float(number))!r})" if dtype.is_float else str(int(number)), dtype)
             case Read(tensor, index, _):
                 return self.element(tensor, self.key(index))
+            case Scalar(name, _):
+                return f"M[{name!r}][()]"
             case FromIndex(index, dtype):
                 return rounded(f"float({formula(index)})" if dtype.is_float else formula(index), dtype)
             case Unary(op, operand, dtype):
@@ -153,10 +223,10 @@ class Writer:
             case Call("abs", (a,), dtype):
                 return rounded(f"abs({self.value(a)})", dtype)
             case Call("fma", args, dtype):
-                return rounded(f"fused({', '.join(map(self.value, args))})", dtype)
+                return rounded(f"fused({', '.join(map(self.value, args))}, {dtype.bits == 64})", dtype)
             case Call("popcount", (a,), dtype):
                 return f"({self.value(a)} & {(1 << dtype.bits) - 1}).bit_count()"
-            case Call(("exp" | "rsqrt" | "sqrt") as name, (a,), dtype):
+            case Call(name, (a,), dtype):
                 return rounded(f"{name}({self.value(a)})", dtype)
         raise NotImplementedError(f"{type(v).__name__} {v}")
 
@@ -170,17 +240,22 @@ class Writer:
                 return rounded(f"divided({a}, {b})", dtype)
             case "//" | "%":
                 return rounded(f"{'quotient' if op == '//' else 'rest'}({a}, {b})", dtype)
+            case "<<" | ">>":
+                return rounded(f"{'left' if op == '<<' else 'right'}({a}, {b}, {dtype.bits})", dtype)
             case "+" | "-" | "*" | "&" | "|" | "^":
                 return rounded(f"{a} {op} {b}", dtype)
         raise NotImplementedError(op)
 
     def cast(self, text: str, source: DType, dtype: DType, saturate: bool) -> str:
         if source.is_float and dtype.is_integer:
-            raise NotImplementedError("a conversion of floats to integers")
+            low, high = dtype.limits
+            return rounded(f"whole({text}, {low}, {high}, {saturate})", dtype)
         if saturate:
             low, high = dtype.limits
             return f"min(max({text}, {low}), {high})"
-        return rounded(f"float({text})" if dtype.is_float and not source.is_float else text, dtype)
+        if dtype.is_float and not source.is_float:
+            return rounded(f"{'float' if dtype.bits == 64 else 'odd'}({text})", dtype)
+        return rounded(text, dtype)
 
 
 def compiled(source: str, name: str) -> Any:
@@ -240,4 +315,24 @@ def assignment(node: Assign, writer: Writer | None = None) -> str:
     return f"{place} = {w.arith(node.op[0], place, value, dtype)}"
 
 
-__all__ = ["Memory", "Scalar", "Writer", "assignment", "bf16", "f16", "f32", "formula", "function", "rounded", "runner"]
+def memory_of(program: Program, arrays: dict[str, Any], scalars: dict[str, Any]) -> Memory:
+    """Inputs as they are given; of what is only written, and of intermediates, zeros."""
+    memory: Memory = {name: {(): value} for name, value in scalars.items()}
+    for name, tensor in program.tensors.items():
+        given = arrays.get(name) if name in program.inputs else None
+        number = float if tensor.dtype.is_float else int
+        elements = product(*map(range, tensor.extents))
+        memory[name] = {at: number(0 if given is None else given[at]) for at in elements}
+    return memory
+
+
+def run_plain(program: Program, arrays: dict[str, Any], scalars: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Outputs of a program whose sizes are all known."""
+    memory = memory_of(program, arrays, scalars or {})
+    runner(program)(memory)
+    found = {}
+    for name in program.outputs:
+        found[name] = np.zeros(program.tensors[name].extents, program.tensors[name].dtype.numpy)
+        for at, value in memory[name].items():
+            found[name][at] = value
+    return found

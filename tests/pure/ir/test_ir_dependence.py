@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from support.naive import run_naive
+from fuzz.plain import run_plain
 
 import autosched.ir as ir
 from autosched.errors import UsageError
@@ -58,7 +58,7 @@ def test_order_is_kept(name: str, dtype: str) -> None:
     }
     data = {n: a for n, a in data.items() if n in program.tensors}
     before = {n: a.copy() for n, a in data.items()}
-    fast, slow = ir.run(program, data), run_naive(program, data)
+    fast, slow = ir.run(program, data), run_plain(program, data)
     for out in program.outputs:
         np.testing.assert_array_equal(fast[out], slow[out])
     for n, a in data.items():

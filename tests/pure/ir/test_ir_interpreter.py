@@ -1,4 +1,4 @@
-"""The vectorised interpreter against the naive one, bit for bit, and against numpy on the built-in workloads."""
+"""The vectorised interpreter against the plain one, bit for bit, and against numpy on the built-in workloads."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.plain import run_plain
 from hypothesis import given
 from hypothesis import strategies as st
 from support.match.examples import examples
-from support.naive import run_naive
 from support.programs.ir_programs import program_texts, reduction_texts
 
 import autosched.ir as ir
@@ -30,7 +30,7 @@ def random_data(program: ir.Program, seed: int) -> dict[str, Any]:
 
 
 def assert_same(program: ir.Program, data: dict[str, Any]) -> None:
-    fast, slow = ir.run(program, data), run_naive(program, data)
+    fast, slow = ir.run(program, data), run_plain(program, data)
     for name in program.outputs:
         a, b = fast[name], slow[name]
         assert a.dtype == program.tensors[name].dtype.numpy
@@ -42,7 +42,7 @@ def assert_same(program: ir.Program, data: dict[str, Any]) -> None:
 
 @SLOW
 @given(program_texts(), st.integers(0, 3))
-def test_random_programs_agree_with_the_naive_interpreter(text: str, seed: int) -> None:
+def test_random_programs_agree_with_the_plain_interpreter(text: str, seed: int) -> None:
     program = ir.parse(text)
     assert_same(program, random_data(program, seed))
 
@@ -50,6 +50,6 @@ def test_random_programs_agree_with_the_naive_interpreter(text: str, seed: int) 
 @pytest.mark.slow
 @SLOW
 @given(reduction_texts(), st.integers(0, 3))
-def test_random_reductions_agree_with_the_naive_interpreter(text: str, seed: int) -> None:
+def test_random_reductions_agree_with_the_plain_interpreter(text: str, seed: int) -> None:
     program = ir.parse(text)
     assert_same(program, random_data(program, seed))
