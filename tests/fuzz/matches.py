@@ -50,8 +50,8 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
     check_pair(pair(rng), rng, seed, found, aloud)
 
 
-def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> None:
-    """A pair, which messages call `seed`."""
+def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
+    """What is answered of a pair, which messages call `seed`."""
     if aloud:
         print(made.semantics, made.numerics, made.program, made.level, sep="\n")
     try:
@@ -61,13 +61,13 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
         found.counts[f"refused text: {type(e).__name__}"] += 1
         if aloud:
             print(e)
-        return
+        return []
     begun = time.process_time()
     try:
         answers = match(program, [intrinsic], made.level)
     except Exception as e:  # whatever it is, it is one
         found.wrong.append((seed, f"matching raised {type(e).__name__}: {e}"))
-        return
+        return []
     found.slowest = max(found.slowest, (time.process_time() - begun, seed))
     for answer in answers:
         if aloud:
@@ -82,6 +82,7 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
             found.wrong.append((seed, str(e)))
         except NotImplementedError as e:
             found.counts[f"not evaluated: {e}"] += 1
+    return answers
 
 
 def _loaded(made: Pair) -> Any:

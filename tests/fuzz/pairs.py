@@ -66,6 +66,16 @@ def pair(rng: Random) -> Pair:
     return Pair(semantics(made), numerics, program(rng, made), level)
 
 
+def fitting(rng: Random) -> Pair:
+    """A program that its instruction computes, by construction; some need padding that no value serves as."""
+    made = instruction(rng)
+    found = _Program(rng, made, fits=True)
+    found.axes()
+    found.elements()
+    numerics = "{accumulate: unordered}" if made.accumulator == "f32" else "{accumulate: exact}"
+    return Pair(semantics(made), numerics, found.text(), "reassociated")
+
+
 def _weighted(rng: Random, choices: tuple[tuple[str, int], ...]) -> str:
     return rng.choices([c for c, _ in choices], [n for _, n in choices])[0]
 
@@ -164,10 +174,11 @@ def _written_out(a: Instruction) -> str:
 
 
 class _Program:
-    """A program under way: `extents` of its axes, `lines` of guards, and the text of each element."""
+    """A program under way: `extents` of its axes, `lines` of guards, and the text of each element. `fits`: nothing is
+    put into it that an instruction may not be able to compute."""
 
-    def __init__(self, rng: Random, made: Instruction) -> None:
-        self.rng, self.made = rng, made
+    def __init__(self, rng: Random, made: Instruction, fits: bool = False) -> None:
+        self.rng, self.made, self.fits = rng, made, fits
         self.extents: dict[str, int] = {}
         self.placed: dict[str, tuple[str, ...]] = {}
         self.outside: dict[str, frozenset[str]] = {}
@@ -186,6 +197,7 @@ class _Program:
             for _ in range(1 if x in windowed or rng.random() < 0.7 else 2):
                 y = next(letters)
                 sizes = (n, n, n, 2 * n, n + 1, n - 1, 2, 3, 5) if x not in windowed else (n, n, n, 2 * n, n + 1)
+                sizes = (n,) if self.fits and x in windowed else sizes
                 self.extents[y] = rng.choice(sizes)
                 on.append(y)
             if all(self.extents[y] == 1 for y in on):
@@ -222,11 +234,11 @@ class _Program:
                 text, n = dims.pop()
                 step, shift = rng.randint(1, 2), rng.randint(0, 2)
                 dims.append((f"({text}) * {step} + {shift}", (n - 1) * step + shift + 1))
-            if name != "c" and len(dims) > 1 and rng.random() < 0.1:
+            if not self.fits and name != "c" and len(dims) > 1 and rng.random() < 0.1:
                 (one, m), (two, n) = dims.pop(), dims.pop()  # a window where the instruction has none
                 dims.append((f"{one} + {two}", m + n - 1))
             rng.shuffle(dims)
-            if name != "c" and dims and rng.random() < 0.2:
+            if not self.fits and name != "c" and dims and rng.random() < 0.2:
                 self._padded(name, dims)
             if not dims:
                 dims = [("0", 1)]
@@ -290,13 +302,15 @@ class _Program:
         element = dict(self.element)
         for name, condition in self.selects.items():
             element[name] = f"({element[name]} if {condition} else {rng.choice(('0', '0', '0', '0', '1'))})"
-        spelled = self._offset(respelled(rng, made)) if rng.random() < 0.06 else respelled(rng, made)
+        offset = not self.fits and rng.random() < 0.06
+        spelled = self._offset(respelled(rng, made)) if offset else respelled(rng, made)
         term = spelled.format(t=t, **{n: e for n, e in element.items() if n != "c"})
-        if rng.random() < 0.05:
+        if not self.fits and rng.random() < 0.05:
             term = f"(({term}) if {self._condition()} else 0)"
         combine = made.combine
         if (
             combine == "+="
+            and not self.fits
             and made.term == "{t}({a}) * {t}({b})"
             and t == "f32"
             and " if " not in term
@@ -307,7 +321,7 @@ class _Program:
         reduced = [y for y in self.extents if y not in self.spatial]
         order = list(self.extents)
         rng.shuffle(order)
-        start = self._start() if combine != "=" else None
+        start = self._start() if combine != "=" and not self.fits else None
         if start is not None:
             order = [y for y in order if y in self.spatial] + [y for y in order if y in reduced]
         for y, bound in self.bounds.items():  # its bound names an outer axis
@@ -337,7 +351,7 @@ class _Program:
         lines.append(" " * depth + core)
         tensors = [f"{n}: {d}" for n, d in self.tensors.items()]
         rng.shuffle(tensors)
-        assumed = self._assumed()
+        assumed = [] if self.fits else self._assumed()
         return "\n".join([f"def f({', '.join(tensors)}):", *assumed, *lines]) + "\n"
 
     def _offset(self, term: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pure.tensorize.matcher.test_match_sound import CATALOGUE
+from support.match.computes import CATALOGUE
 
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pure.tensorize.matcher.test_match_sound import made_up
+from support.match.computes import execute, made_up
 from support.match.examples import examples
-from support.match.match_executor import execute
 
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run

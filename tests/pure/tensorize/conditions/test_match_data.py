@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.match.computes import execute
 from support.match.examples import examples
-from support.match.match_executor import execute
 from support.plans import machine
 from support.programs.adapted import adapted_plans
 from support.programs.guarded import CLAMPING, plans, programs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pure.tensorize.matcher.test_match_sound import CATALOGUE, made_up
+from support.match.computes import CATALOGUE, made_up
 from support.match.examples import examples
 
 from autosched.errors import UsageError

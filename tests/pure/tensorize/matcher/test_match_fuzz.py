@@ -9,6 +9,7 @@ import pytest
 from fuzz.known import KNOWN
 from fuzz.mapped import Wrong
 from fuzz.matches import Findings, check_pair, compare, search
+from fuzz.pairs import fitting
 from fuzz.plain import bf16, f16, fused
 
 from autosched.ir import parse
@@ -39,6 +40,20 @@ def test_three_hundred_pairs() -> None:
     assert counts["mappings with staged guards"] >= 80
     assert counts["counterexamples"] >= 50
     assert counts["adapted mappings"] >= 3
+
+
+@pytest.mark.slow
+def test_what_is_made_to_fit_matches() -> None:
+    """But for clamps after every addition, and where padding needs a value that there is none of."""
+    found, matched = Findings(), 0
+    for seed in range(100):
+        made = fitting(Random(seed))
+        for answer in check_pair(made, Random(seed), seed, found):
+            matched += bool(answer.mappings)
+            if answer.reason is not None and "sat_" not in made.semantics:
+                assert "not so: padding" in answer.reason.message, f"{answer.reason}\n{made.semantics}\n{made.program}"
+    assert not found.wrong
+    assert matched >= 80
 
 
 def test_it_finds_what_is_wrong() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from pure.tensorize.matcher.test_match_sound import CATALOGUE, made_up
+from support.match.computes import CATALOGUE, made_up
 
 from autosched.errors import UsageError
 from autosched.ir import parse

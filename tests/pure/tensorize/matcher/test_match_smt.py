@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pure.tensorize.matcher.test_match_sound import CATALOGUE, CONV, made_up
+from pure.tensorize.matcher.test_match_sound import CONV
+from support.match.computes import CATALOGUE, made_up
 
 from autosched.errors import UsageError
 from autosched.ir import parse

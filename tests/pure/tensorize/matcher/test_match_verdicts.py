@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from pure.tensorize.matcher.test_match_sound import CATALOGUE, check, made_up
+from support.match.computes import CATALOGUE, check, made_up
 from support.paths import TESTS
 
 from autosched.ir import parse

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import z3
 from fuzz.matches import search
-from pure.tensorize.matcher.test_match_sound import made_up
+from support.match.computes import made_up
 
 from autosched.ir import workload
 from autosched.tensorize import match
