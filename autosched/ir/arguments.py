@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import math
 import operator
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from autosched.errors import UsageError
@@ -112,10 +110,9 @@ class GivenScalar:
 
 def greatest(dtype: DType) -> float:
     """The greatest finite number that rounds to a finite value of the type."""
+    largest = dtype.greatest
     if dtype.name == "f64":
-        return sys.float_info.max
-    info: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
-    largest = math.ldexp(2 - 2.0**-10, 127) if dtype.name == "tf32" else float(info.max)
+        return largest
     # What lies half a unit in the last place above it is the first that may round away.
     half = math.ulp(largest) * 2.0 ** (52 - dtype.mantissa - 1)
     return math.nextafter(largest + half, 0.0)

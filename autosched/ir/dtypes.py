@@ -1,4 +1,5 @@
-"""The language's data types: exact values, one numpy storage type each.
+"""The language's data types: exact values, one numpy storage type each. `_ALL` is the table of them; everything that
+interpreters and printers need to know of a type is derived from its fields.
 
 `u4 s4 b1` hold one element per array entry here (ml_dtypes storage); packing two or eight into a byte is a matter of
 the address map, not of the value.
@@ -6,8 +7,9 @@ the address map, not of the value.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -19,13 +21,21 @@ from autosched.logic.remember import Remembering, remembers_hash
 @remembers_hash
 @dataclass(frozen=True, slots=True)
 class DType(Remembering):
-    """`kind` is `int`, `uint`, `float` or `bool`; `bits` is the width; `mantissa` counts stored fraction bits."""
+    """`kind` is `int`, `uint`, `float` or `bool`; `bits` is the width; `mantissa` and `exponent` count a float's stored
+    bits. `special` says which patterns of a float are no numbers:
+
+    - `ieee`: the greatest exponent holds infinity and NaN
+    - `fn`: finite; NaN is the pattern of ones (OCP OFP8's e4m3)
+    - `fnuz`: finite, and one zero: the pattern of minus zero is NaN (AMD's 8-bit floats up to CDNA3)
+    """
 
     name: str
     kind: str
     bits: int
     numpy: Any
     mantissa: int = 0
+    exponent: int = 0
+    special: str = "ieee"
 
     def __str__(self) -> str:
         return self.name
@@ -47,8 +57,23 @@ class DType(Remembering):
 
     @property
     def fnuz(self) -> bool:
-        """AMD's 8-bit floats up to CDNA3: finite, one zero; the pattern of minus zero is the only NaN."""
-        return self.name.endswith("fnuz")
+        """Finite, one zero; the pattern of minus zero is the only NaN."""
+        return self.special == "fnuz"
+
+    @property
+    def small_float(self) -> bool:
+        """A float that is computed with as f32, and rounded after each operation."""
+        return self.is_float and self.mantissa < 23
+
+    @property
+    def sub_byte(self) -> bool:
+        """An integer narrower than the byte that holds it."""
+        return self.is_integer and self.bits < 8
+
+    @property
+    def padding(self) -> int:
+        """The low bits of a stored float that are always zero."""
+        return self.bits - 1 - self.exponent - self.mantissa if self.is_float else 0
 
     @property
     def bytes(self) -> int:
@@ -69,6 +94,43 @@ class DType(Remembering):
         assert self.is_float
         return 2.0 ** -(self.mantissa + 1)
 
+    @property
+    def bias(self) -> int:
+        """What is added to the exponent of a normal number before it is stored."""
+        half = 1 << (self.exponent - 1)
+        return half if self.fnuz else half - 1
+
+    @property
+    def exponents(self) -> tuple[int, int]:
+        """Exponents of the least subnormal and of the greatest finite value."""
+        greatest = (1 << self.exponent) - 1 - self.bias - (self.special == "ieee")
+        return 1 - self.bias - self.mantissa, greatest
+
+    @property
+    def greatest(self) -> float:
+        """The greatest finite value of a float."""
+        fraction = self.mantissa - (self.special == "fn")  # its pattern of ones is NaN
+        return math.ldexp(2 - 2.0**-fraction, self.exponents[1])
+
+    @property
+    def codes(self) -> FloatCodes:
+        """The patterns at the upper end of a float without padding."""
+        sign = 1 << (self.bits - 1)
+        if self.special == "fn":
+            return FloatCodes(sign - 2, sign - 1, sign - 1)
+        if self.special == "fnuz":
+            return FloatCodes(sign - 1, sign, sign)
+        infinity = sign - (1 << self.mantissa)
+        return FloatCodes(infinity - 1, infinity, infinity | 1 << (self.mantissa - 1))
+
+
+class FloatCodes(NamedTuple):
+    """Patterns of a float, sign removed: of the greatest finite value, of what overflows, of NaN."""
+
+    greatest: int
+    overflow: int
+    nan: int
+
 
 _ALL = [
     DType("b1", "uint", 1, np.uint8),
@@ -82,16 +144,16 @@ _ALL = [
     DType("s32", "int", 32, np.int32),
     DType("u64", "uint", 64, np.uint64),
     DType("s64", "int", 64, np.int64),
-    DType("e4m3", "float", 8, ml_dtypes.float8_e4m3fn, 3),
-    DType("e5m2", "float", 8, ml_dtypes.float8_e5m2, 2),
-    DType("e4m3fnuz", "float", 8, ml_dtypes.float8_e4m3fnuz, 3),
-    DType("e5m2fnuz", "float", 8, ml_dtypes.float8_e5m2fnuz, 2),
-    DType("f16", "float", 16, np.float16, 10),
-    DType("bf16", "float", 16, ml_dtypes.bfloat16, 7),
+    DType("e4m3", "float", 8, ml_dtypes.float8_e4m3fn, 3, 4, "fn"),
+    DType("e5m2", "float", 8, ml_dtypes.float8_e5m2, 2, 5),
+    DType("e4m3fnuz", "float", 8, ml_dtypes.float8_e4m3fnuz, 3, 4, "fnuz"),
+    DType("e5m2fnuz", "float", 8, ml_dtypes.float8_e5m2fnuz, 2, 5, "fnuz"),
+    DType("f16", "float", 16, np.float16, 10, 5),
+    DType("bf16", "float", 16, ml_dtypes.bfloat16, 7, 8),
     # tf32 values are stored in four bytes with the low 13 fraction bits zero.
-    DType("tf32", "float", 32, np.float32, 10),
-    DType("f32", "float", 32, np.float32, 23),
-    DType("f64", "float", 64, np.float64, 52),
+    DType("tf32", "float", 32, np.float32, 10, 8),
+    DType("f32", "float", 32, np.float32, 23, 8),
+    DType("f64", "float", 64, np.float64, 52, 11),
 ]
 DTYPES: dict[str, DType] = {d.name: d for d in _ALL}
 BOOL = DType("bool", "bool", 1, np.bool_)

@@ -5,7 +5,7 @@ Conversions to a narrower signed type rely on the modular conversion that GCC, C
 
 from __future__ import annotations
 
-from autosched.codegen.c.ctypes import SUB_BYTE, compute_type, literal
+from autosched.codegen.c.ctypes import compute_type, literal
 from autosched.ir.dtypes import DTYPES, DType
 
 
@@ -30,8 +30,9 @@ def integer_helper(stem: str, dtype: DType) -> str:
         case "abs":
             return f"{one} {{ return a < 0 ? {_wrapped(f'0u - ({u})a', dtype)} : a; }}"
         case "wrap":
-            if dtype.name == "s4":
-                value = "(int8_t)((int8_t)((bits & 15u) ^ 8u) - 8)"
+            if dtype.sub_byte and signed:
+                top = 1 << (bits - 1)
+                value = f"(int8_t)((int8_t)((bits & {2**bits - 1}u) ^ {top}u) - {top})"
                 return f"static inline int8_t {name}(uint32_t bits) {{ return {value}; }}"
             return f"static inline {t} {name}(uint32_t bits) {{ return ({t})(bits & {2**bits - 1}u); }}"
         case "min" | "max":
@@ -94,7 +95,7 @@ def _within(amount: str, dtype: DType) -> str:
 
 def _wrapped(expression: str, dtype: DType) -> str:
     """An unsigned C expression modulo 2^bits as a value of `dtype`."""
-    if dtype.name in SUB_BYTE:
+    if dtype.sub_byte:
         return f"wrap_{dtype.name}((uint32_t)({expression}))"
     return f"({compute_type(dtype)})({expression})"
 

@@ -1,8 +1,7 @@
 """How the language's dtypes look in C: storage, arithmetic, and vectors of them.
 
-Small floats (f16, bf16, tf32 and those of 8 bits) compute in `float` and round after each operation; they are stored
-as their bits in an unsigned integer (tf32 in a float), so that the code needs no compiler support for them. u4, s4 and
-b1 are stored one to a byte.
+Small floats compute in `float` and round after each operation; they are stored as their bits in an unsigned integer
+(tf32 in a float), so that the code needs no compiler support for them. u4, s4 and b1 are stored one to a byte.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import numpy as np
 from autosched.ir.dtypes import DType
 from autosched.ir.oracle import numerics
 
-BITS_STORED = frozenset(["f16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"])
-"""Floats whose storage is an integer of their bits."""
-SMALL_FLOATS = BITS_STORED | {"tf32"}
-SUB_BYTE = frozenset(["b1", "u4", "s4"])
+
+def stored_as_bits(dtype: DType) -> bool:
+    """Whether it is a float whose storage is an integer of its bits."""
+    return dtype.small_float and not dtype.padding
 
 
 def storage_type(dtype: DType) -> str:
@@ -27,7 +26,7 @@ def storage_type(dtype: DType) -> str:
     >>> storage_type(DTYPES["bf16"]), storage_type(DTYPES["s4"]), storage_type(DTYPES["f32"])
     ('uint16_t', 'int8_t', 'float')
     """
-    if dtype.name in BITS_STORED:
+    if stored_as_bits(dtype):
         return f"uint{dtype.bits}_t"
     return compute_type(dtype)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from autosched.codegen.c.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
-from autosched.codegen.c.ctypes import SMALL_FLOATS, compute_type
+from autosched.codegen.c.ctypes import compute_type
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.permission import NEEDED, Permission
 
@@ -138,15 +138,6 @@ static inline float odd_float(double x) {
 }""",
 }
 
-# fraction bits, bias, greatest finite code, code of an overflow, code of NaN, sign bit
-_NARROW = {
-    "f16": (10, 15, 0x7BFF, 0x7C00, 0x7E00, 0x8000),
-    "e4m3": (3, 7, 0x7E, 0x7F, 0x7F, 0x80),
-    "e5m2": (2, 15, 0x7B, 0x7C, 0x7E, 0x80),
-    "e4m3fnuz": (3, 8, 0x7F, 0x80, 0x80, 0x80),
-    "e5m2fnuz": (2, 16, 0x7F, 0x80, 0x80, 0x80),
-}
-
 ASKING = {feature: f"ask_for_{feature}" for feature in NEEDED}
 """By feature, the function that asks the system for its registers."""
 
@@ -211,7 +202,7 @@ def text_of(name: str) -> str:
     if last not in DTYPES:
         raise KeyError(name)
     dtype = DTYPES[last]
-    if dtype.name in SMALL_FLOATS:
+    if dtype.small_float:
         return _small_float(stem, dtype)
     if dtype.is_float:
         return float_helper(stem, dtype)
@@ -257,7 +248,8 @@ static inline float fma_{name}(float a, float b, float c) {{  /* one rounding */
         raise KeyError(f"{stem}_{name}")
     if stem == "round":
         return f"static inline float round_{name}(float x) {{ return load_{name}(bits_{name}(x)); }}"
-    fraction, bias, greatest, overflow, nan, sign = _NARROW[name]
+    fraction, bias, sign = dtype.mantissa, dtype.bias, 1 << (dtype.bits - 1)
+    greatest, overflow, nan = dtype.codes
     if stem == "bits":
         shift = 32 - dtype.bits
         if dtype.fnuz:  # a zero has no sign: its pattern is the NaN
@@ -273,12 +265,10 @@ static inline {storage} bits_{name}(float x) {{
 }}"""
     if stem == "load":
         special = {
-            "e4m3": "magnitude == 0x7fu ? NAN : ",
-            "f16": "magnitude > 0x7c00u ? NAN : magnitude == 0x7c00u ? INFINITY : ",
-            "e5m2": "magnitude > 0x7cu ? NAN : magnitude == 0x7cu ? INFINITY : ",
-            "e4m3fnuz": "bits == 0x80u ? NAN : ",
-            "e5m2fnuz": "bits == 0x80u ? NAN : ",
-        }[name]
+            "ieee": f"magnitude > {overflow:#x}u ? NAN : magnitude == {overflow:#x}u ? INFINITY : ",
+            "fn": f"magnitude == {nan:#x}u ? NAN : ",
+            "fnuz": f"bits == {nan:#x}u ? NAN : ",
+        }[dtype.special]
         return f"""\
 static inline float load_{name}({storage} bits) {{
   const uint32_t magnitude = bits & {sign - 1:#x}u;

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autosched.codegen.c.ctypes import SUB_BYTE, storage_type, vector_name, vector_typedef
+from autosched.codegen.c.ctypes import storage_type, vector_name, vector_typedef
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall, Kernel, statements
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
@@ -67,7 +67,7 @@ def _register(buffer: Buffer, machine: str | None) -> Register:
     dtype, elements = buffer.dtype, buffer.shape[-1]
     size = dtype.bytes * elements
     is_vector = machine is not None and ("vector_size" in machine or machine.startswith("__m"))
-    if machine is not None and dtype.name in SUB_BYTE:
+    if machine is not None and dtype.sub_byte:
         raise SpecError(f"registers of {dtype} cannot be exported as C: their elements are packed")
     if elements == 1 and not is_vector:
         return Register("scalar", machine or storage_type(dtype), dtype, 1)

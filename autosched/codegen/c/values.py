@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, assert_never
 
-from autosched.codegen.c.ctypes import BITS_STORED, SMALL_FLOATS, SUB_BYTE, compute_type, literal
+from autosched.codegen.c.ctypes import compute_type, literal, stored_as_bits
 from autosched.codegen.c.helpers import is_helper
 from autosched.codegen.c.indices import INDEX_TYPE, IndexPrinter
 from autosched.ir.dtypes import DType
@@ -57,20 +57,20 @@ class CValuePrinter:
     def stored(self, value: Value) -> str:
         """The expression in its dtype's storage type, ready to be assigned to an element."""
         dtype = value.dtype
-        if dtype.name in BITS_STORED:
+        if stored_as_bits(dtype):
             if isinstance(value, Read):
                 return self.read(value)  # the bits as they are
             text, _, rounded = self._unrounded(value)
             return self._call(f"bits_{dtype.name}", text if rounded else self.value(value))
-        if dtype.name in ("u4", "s4"):
-            return f"({compute_type(dtype)})({self._at(value, _UNARY)} & 15)"
+        if dtype.sub_byte and dtype.bits > 1:
+            return f"({compute_type(dtype)})({self._at(value, _UNARY)} & {2**dtype.bits - 1})"
         return self.value(value)
 
     def loaded(self, element: str, dtype: DType) -> str:
         """A stored element as a value."""
-        if dtype.name in BITS_STORED:
+        if stored_as_bits(dtype):
             return self._call(f"load_{dtype.name}", element)
-        if dtype.name in SUB_BYTE:
+        if dtype.sub_byte:
             return self._call(f"wrap_{dtype.name}", f"(uint8_t){element}")
         return element
 
@@ -101,7 +101,7 @@ class CValuePrinter:
 
     def _unrounded(self, value: Value) -> tuple[str, int, bool]:
         """The expression, its precedence, and whether a small float still has to be rounded."""
-        small = value.dtype.name in SMALL_FLOATS
+        small = value.dtype.small_float
         match value:
             case Literal(number, dtype):
                 text = literal(number, dtype)
@@ -152,9 +152,9 @@ class CValuePrinter:
 
     def _from_index(self, index: Int, dtype: DType) -> Text:
         text = self.index.number(index)
-        if dtype.name in SUB_BYTE:
+        if dtype.sub_byte:
             return self._call(f"wrap_{dtype.name}", f"(uint32_t)({text})"), _PRIMARY
-        if dtype.name in SMALL_FLOATS:
+        if dtype.small_float:
             return self._call("odd_float", self._call("odd_s64", text)), _PRIMARY
         return f"({compute_type(dtype)})({text})", _UNARY
 
@@ -163,7 +163,7 @@ class CValuePrinter:
             return f"-{self._at(operand, _PRIMARY)}", _UNARY
         if op == "-":
             return self._call(f"neg_{dtype.name}", self.value(operand)), _PRIMARY
-        if dtype.name in SUB_BYTE:
+        if dtype.sub_byte:
             return self._call(f"wrap_{dtype.name}", f"~(uint32_t){self._at(operand, _UNARY)}"), _PRIMARY
         if _promoted(dtype):
             return self._call(f"inv_{dtype.name}", self.value(operand)), _PRIMARY
@@ -193,7 +193,7 @@ class CValuePrinter:
         texts = [self.value(a) for a in args]
         if (own := self.formula(function)) is not None:
             return f"{own}({', '.join(texts)})", _PRIMARY, False
-        small, wide = dtype.name in SMALL_FLOATS, "f64" if dtype.name == "f64" else "f32"
+        small, wide = dtype.small_float, "f64" if dtype.name == "f64" else "f32"
         if function == "scalb":
             return self._call(f"scalb_{dtype.name}", *texts), _PRIMARY, False
         if function == "lookup":
@@ -228,7 +228,7 @@ class CValuePrinter:
             name = f"{'satrint' if saturate else 'rint'}_{dtype.name}"
             return self._call(name, self.value(operand)), _PRIMARY, False
         if dtype.is_float:
-            small = dtype.name in SMALL_FLOATS
+            small = dtype.small_float
             if small and source.bits == 64:
                 text = self._call("odd_float", self._call(f"odd_{source.name}", self.value(operand)))
                 return text, _PRIMARY, True
@@ -237,12 +237,12 @@ class CValuePrinter:
             return f"({compute_type(dtype)}){self._at(operand, _UNARY)}", _UNARY, small
         if saturate and not (dtype.limits[0] <= source.limits[0] and source.limits[1] <= dtype.limits[1]):
             return self._call(f"sat_{dtype.name}_of_{source.name}", self.value(operand)), _PRIMARY, False
-        if dtype.name in SUB_BYTE:
+        if dtype.sub_byte:
             return self._call(f"wrap_{dtype.name}", f"(uint32_t){self._at(operand, _UNARY)}"), _PRIMARY, False
         return f"({compute_type(dtype)}){self._at(operand, _UNARY)}", _UNARY, False
 
     def _float_to_float(self, operand: Value, dtype: DType) -> tuple[str, int, bool]:
-        small = dtype.name in SMALL_FLOATS
+        small = dtype.small_float
         if small and operand.dtype.name == "f64":
             return self._call("odd_float", self.value(operand)), _PRIMARY, True
         if not small and operand.dtype.name != "f64" and dtype.name != "f64":

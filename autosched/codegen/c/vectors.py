@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from autosched.codegen.c.ctypes import BITS_STORED, SUB_BYTE, literal
+from autosched.codegen.c.ctypes import literal, stored_as_bits
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 from autosched.ir.value import (
@@ -224,7 +224,7 @@ class VectorPrinter:
             return self.helpers.select(dtype, self._mask(operand, dtype.bits, count), one, zero)
         if source.name == "bf16" and dtype == F32 and isinstance(operand, Read):
             return self.helpers.bf16_value(self.source.read(operand, count))
-        if source.name in BITS_STORED or source.name in SUB_BYTE:
+        if stored_as_bits(source) or source.sub_byte:
             raise NotVector
         text = self.value(operand, count)
         if source == self._held(dtype):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import flat_offset, plain
-from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.c.guarded import guarded
 from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
@@ -143,7 +142,7 @@ class CudaAssignPrinter:
     def _widths(self, stmt: Assign, count: int) -> list[int]:
         """Numbers of elements that may move at once, the widest first."""
         size = self.scope.buffer(stmt.buffer).dtype
-        if size.name in SUB_BYTE:
+        if size.sub_byte:
             return []
         most = WIDEST // size.bytes
         return [w for w in (16, 8, 4, 2) if w <= most and count % w == 0]
@@ -160,7 +159,7 @@ class CudaAssignPrinter:
             return None
         if not is_plain(value.index):
             return None
-        if value.dtype.name in SUB_BYTE and (register or value.tensor in self.scope.layouts):
+        if value.dtype.sub_byte and (register or value.tensor in self.scope.layouts):
             return None
         return BitMove(value, there, zero)
 
@@ -280,7 +279,7 @@ class CudaAssignPrinter:
         if valid != TRUE:
             value = "0" if valid == FALSE else f"{scope.index.choice(valid)} ? {value} : {_zero(stmt.value)}"
         last = stmt.index[-1]
-        if layout.packed and layout.dtype.name in SUB_BYTE:
+        if layout.packed and layout.dtype.sub_byte:
             scope.used.headers.add("fragment")
             array, number = scope.array(layout, stmt.index), scope.index.number(last)
             yield f"put_element<{layout.dtype.bits}>({array}, {number}, {value});"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from autosched.codegen.analysis.access import flat_offset, strides
-from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.c.names import Names
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.registers import identifier, issue_name, whole_name
@@ -211,7 +210,7 @@ class CudaScope:
         if not layout.packed:
             return f"{array}[{number}]"
         self.used.headers.add("fragment")
-        if layout.dtype.name in SUB_BYTE:
+        if layout.dtype.sub_byte:
             return f"narrow_element<{layout.dtype.bits}>({array}, {number})"
         return f"element<{self.type(layout)}>({array}, {number})"
 

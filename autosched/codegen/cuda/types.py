@@ -5,7 +5,7 @@ Small floats are stored as their bits under their own name (`f16` is an alias of
 
 from __future__ import annotations
 
-from autosched.codegen.c.ctypes import BITS_STORED, compute_type
+from autosched.codegen.c.ctypes import compute_type, stored_as_bits
 from autosched.ir.dtypes import DType
 
 
@@ -16,4 +16,4 @@ def element_type(dtype: DType) -> str:
     >>> element_type(DTYPES["bf16"]), element_type(DTYPES["s8"]), element_type(DTYPES["f32"])
     ('bf16', 'int8_t', 'float')
     """
-    return dtype.name if dtype.name in BITS_STORED else compute_type(dtype)
+    return dtype.name if stored_as_bits(dtype) else compute_type(dtype)

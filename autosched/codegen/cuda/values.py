@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from autosched.codegen.c.ctypes import BITS_STORED
+from autosched.codegen.c.ctypes import stored_as_bits
 from autosched.codegen.c.values import CValuePrinter
 from autosched.ir.oracle.numerics import store
 from autosched.ir.value import Literal, Read, Select, Value
@@ -23,7 +23,7 @@ class CudaValues(CValuePrinter):
     index_type: ClassVar[str] = "int64_t"
 
     def stored(self, value: Value) -> str:
-        if value.dtype.name in BITS_STORED:
+        if stored_as_bits(value.dtype):
             match value:
                 case Literal(number, dtype):
                     bits = store(np.asarray(number, np.float64), dtype).reshape(1).view(f"u{dtype.bytes}")[0]

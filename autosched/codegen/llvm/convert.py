@@ -6,31 +6,12 @@ Wide floats go to narrow ones through f32 rounded to odd, so that two roundings 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
 F32, F64 = DTYPES["f32"], DTYPES["f64"]
 U32, S64 = DTYPES["u32"], DTYPES["s64"]
-
-
-class _Eight(NamedTuple):
-    """An 8-bit float: exponent bias; codes (sign removed) of the greatest finite value, of an overflow, of NaN."""
-
-    bias: int
-    greatest: int
-    overflow: int
-    nan: int
-
-
-_EIGHT = {
-    "e4m3": _Eight(7, 0x7E, 0x7F, 0x7F),
-    "e5m2": _Eight(15, 0x7B, 0x7C, 0x7E),
-    "e4m3fnuz": _Eight(8, 0x7F, 0x80, 0x80),
-    "e5m2fnuz": _Eight(16, 0x7F, 0x80, 0x80),
-}
 
 
 class Convert:
@@ -209,21 +190,21 @@ class Convert:
 
     def _widen_f8(self, v: Val) -> Val:
         """Place exponent and fraction, then scale by a power of two: exact, subnormals included."""
-        mantissa, bias = v.dtype.mantissa, _EIGHT[v.dtype.name].bias
+        mantissa, bias, codes = v.dtype.mantissa, v.dtype.bias, v.dtype.codes
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
         sign = self._two("shl", self._two("and", wide, 0x80), 24)
         size = self._two("and", wide, 0x7F)
         placed = self.bits(self._two("shl", size, 23 - mantissa), F32)
         scaled = self.bits(self._two("fmul", placed, double_text(2.0 ** (127 - bias))), U32)
-        if v.dtype.name == "e4m3":
-            special = self._test("icmp eq", size, 0x7F)
+        if v.dtype.special == "fn":
+            special = self._test("icmp eq", size, codes.nan)
             value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
         elif v.dtype.fnuz:
-            special = self._test("icmp eq", wide, 0x80)
+            special = self._test("icmp eq", wide, codes.nan)
             value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
         else:
-            special = self._test("icmp uge", size, 0x7C)
-            fraction = self._two("and", self._two("shl", size, 21), 0x7FFFFF)
+            special = self._test("icmp uge", size, codes.overflow)
+            fraction = self._two("and", self._two("shl", size, 23 - mantissa), 0x7FFFFF)
             value = self._two("or", fraction, 0x7F800000)
         return self.bits(self._two("or", self._pick(special, value, scaled), sign), F32)
 
@@ -284,8 +265,8 @@ class Convert:
     def _narrow_f8(self, v: Val, dtype: DType) -> Val:
         """f32 to 8 bits. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count in
         the low bits; normal ones: round the dropped fraction bits and move the bias."""
-        bias, greatest, overflow, nan = _EIGHT[dtype.name]
-        mantissa = dtype.mantissa
+        mantissa, bias = dtype.mantissa, dtype.bias
+        greatest, overflow, nan = dtype.codes
         drop = 23 - mantissa
         raw = self.bits(v, U32)
         sign = self._two("and", self._two("lshr", raw, 24), 0x80)

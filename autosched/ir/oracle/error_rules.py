@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from autosched.ir.dtypes import DTYPES, DType
@@ -34,8 +33,7 @@ def gamma(n: int, u: float) -> float:
 
 def least(dtype: DType) -> float:
     """What an underflow may cost: the least normal number where subnormals may be flushed, else the least of all."""
-    info: Any = ml_dtypes.finfo(np.float32 if dtype.name == "tf32" else dtype.numpy)  # type: ignore[no-untyped-call]
-    return float(info.smallest_normal if dtype.bits >= 32 or dtype.name == "bf16" else info.smallest_subnormal)
+    return 2.0 ** (1 - dtype.bias if dtype.exponent >= 8 else dtype.exponents[0])
 
 
 def plus(*errors: Any) -> Any:

@@ -243,7 +243,7 @@ class NestRun:
         if dtype.is_integer or op in ("min", "max"):
             joined = {"-": np.add}.get(op, ufunc)
             return arith(op, total, joined.reduce(terms, axis=0, dtype=terms.dtype), dtype)
-        if container(dtype) != dtype.numpy or dtype.name == "tf32" or terms[0].size > LONG:
+        if container(dtype) != dtype.numpy or dtype.padding or terms[0].size > LONG:
             for term in terms:
                 total = arith(op, total, term, dtype)
             return total

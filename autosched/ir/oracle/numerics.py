@@ -1,8 +1,8 @@
 """Exact numpy arithmetic of the dtypes: one rounding or one wrap an operation.
 
-A value is held in a *container*: f16, bf16, tf32 and 8-bit floats in float32 (all their values are exact there), b1 u4
-in uint8, s4 in int8, all others in their own numpy type. One float32 operation followed by one rounding equals the
-operation rounded once, since 24 >= 2p + 2 bits (Figueroa 1995) for p <= 11.
+A value is held in a *container*: floats narrower than f32 in float32 (all their values are exact there), integers
+narrower than a byte in uint8 or int8, all others in their own numpy type. One float32 operation followed by one
+rounding equals the operation rounded once, since 24 >= 2p + 2 bits (Figueroa 1995) for p <= 11.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from autosched.ir.dtypes import DTYPES, DType
 
 Array = npt.NDArray[Any]
 
-_SMALL_FLOATS = frozenset(["f16", "bf16", "tf32", "e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz"])
-_SMALL_INTS = {"b1": np.uint8, "u4": np.uint8, "s4": np.int8}
-
 
 def container(dtype: DType) -> Any:
     """The numpy type that computes with `dtype`."""
-    if dtype.name in _SMALL_FLOATS:
+    if dtype.small_float:
         return np.float32
-    return _SMALL_INTS.get(dtype.name, dtype.numpy)
+    if dtype.sub_byte:
+        return np.int8 if dtype.signed else np.uint8
+    return dtype.numpy
 
 
 def load(array: Any, dtype: DType) -> Any:
@@ -42,25 +41,24 @@ def store(values: Any, dtype: DType) -> Any:
 
 def normalise(values: Any, dtype: DType) -> Any:
     """Bring the result of one container operation back to values of `dtype`: one rounding, or one wrap."""
-    name = dtype.name
-    if name in _SMALL_FLOATS:
-        if name == "tf32":
-            return _round_tf32(values)
+    if dtype.small_float:
+        if dtype.padding:
+            return _drop_bits(values, dtype.padding)
         return values.astype(dtype.numpy).astype(np.float32)
-    if name == "u4":
-        return values & np.uint8(15)
-    if name == "b1":
-        return values & np.uint8(1)
-    if name == "s4":
-        return (values << np.int8(4)) >> np.int8(4)
+    if dtype.sub_byte:
+        if dtype.signed:
+            unused = np.int8(8 - dtype.bits)
+            return (values << unused) >> unused
+        return values & np.uint8((1 << dtype.bits) - 1)
     return values
 
 
-def _round_tf32(values: Any) -> Any:
-    """Float32 to the nearest value of 10 fraction bits, ties to even."""
+def _drop_bits(values: Any, count: int) -> Any:
+    """Float32 to the nearest value whose last `count` fraction bits are zero, ties to even."""
     v = np.asarray(values, np.float32)
     bits = v.view(np.uint32)
-    rounded = (bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
+    half, kept = np.uint32((1 << (count - 1)) - 1), np.uint32(2**32 - (1 << count))
+    rounded = (bits + half + ((bits >> np.uint32(count)) & np.uint32(1))) & kept
     return np.where(np.isfinite(v), rounded.view(np.float32), v)
 
 

@@ -105,7 +105,7 @@ class SequentialCompiler:
         direct = _DIRECT.get(op)
         if direct is None:
             return lambda a, b: arith(op, a, b, dtype)
-        if container(dtype) == dtype.numpy and dtype.name not in ("tf32", "b1"):
+        if container(dtype) == dtype.numpy and not (dtype.padding or dtype.sub_byte):
             return direct
         return lambda a, b: normalise(direct(a, b), dtype)
 

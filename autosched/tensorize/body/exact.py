@@ -7,12 +7,6 @@ from math import frexp, isfinite
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Cast, Literal, Value
 
-_EXPONENTS = {
-    "e4m3": (-9, 8), "e5m2": (-16, 15), "e4m3fnuz": (-10, 7), "e5m2fnuz": (-17, 15),
-    "f16": (-24, 15), "bf16": (-133, 127), "tf32": (-136, 127), "f32": (-149, 127), "f64": (-1074, 1023),
-}  # fmt: skip
-"""Exponents of the least subnormal and of the greatest finite value (OCP OFP8 1.0; IEEE 754-2019)."""
-
 
 def holds(source: DType, wide: DType) -> bool:
     """Whether every value of `source` is a value of `wide`."""
@@ -22,11 +16,11 @@ def holds(source: DType, wide: DType) -> bool:
         return wide.limits[0] <= source.limits[0] and source.limits[1] <= wide.limits[1]
     if source.is_integer and wide.is_float:
         magnitude = source.bits - (source.kind == "int")
-        return magnitude <= wide.mantissa + 1 and magnitude <= _EXPONENTS[wide.name][1]
+        return magnitude <= wide.mantissa + 1 and magnitude <= wide.exponents[1]
     if source.is_float and wide.is_float:
-        if wide.fnuz:
-            return False  # it has no minus zero and no infinity
-        (low, high), (wide_low, wide_high) = _EXPONENTS[source.name], _EXPONENTS[wide.name]
+        if wide.fnuz or (source.special == "ieee" and wide.special != "ieee"):
+            return False  # it has no minus zero, or no infinity
+        (low, high), (wide_low, wide_high) = source.exponents, wide.exponents
         return source.mantissa <= wide.mantissa and wide_low <= low and high <= wide_high
     return False
 
@@ -37,8 +31,8 @@ def product_fits(left: Value, right: Value, dtype: DType) -> bool:
         case Cast(a, _, _), Cast(b, _, _) if a.dtype.is_float and b.dtype.is_float:
             if not (holds(a.dtype, dtype) and holds(b.dtype, dtype)):
                 return False
-            (low_a, high_a), (low_b, high_b) = _EXPONENTS[a.dtype.name], _EXPONENTS[b.dtype.name]
-            low, high = _EXPONENTS[dtype.name]
+            (low_a, high_a), (low_b, high_b) = a.dtype.exponents, b.dtype.exponents
+            low, high = dtype.exponents
             bits = a.dtype.mantissa + b.dtype.mantissa + 2
             return bits <= dtype.mantissa + 1 and low <= low_a + low_b and high_a + high_b + 1 <= high
     return False
@@ -48,7 +42,7 @@ def reciprocal(value: Value) -> Literal | None:
     """`1 / value` of a literal power of two, where it is a normal number: dividing is then multiplying by it."""
     match value:
         case Literal(number, dtype) if dtype.is_float and number and isfinite(number) and abs(frexp(number)[0]) == 0.5:
-            low, high = _EXPONENTS[dtype.name]
+            low, high = dtype.exponents
             if low + dtype.mantissa <= frexp(1 / number)[1] - 1 <= high:
                 return Literal(1 / number, dtype)
     return None

@@ -22,7 +22,7 @@ def corners(dtype: DType) -> Values:
         near = {0, 1, 2, 3, low, low + 1, low // 2, high, high - 1, high // 2, -1, -2}
         return np.array([v for v in sorted(near) if low <= v <= high]).astype(dtype.numpy)
     bits = np.dtype(dtype.numpy).itemsize * 8
-    drop = 13 if dtype.name == "tf32" else 0  # its low 13 bits are zero
+    drop = dtype.padding
     one = int(np.array(1.0, dtype.numpy).view(f"u{bits // 8}"))
     fraction = 1 << (dtype.mantissa + drop)
     unit = 1 << drop
@@ -42,8 +42,8 @@ def any_bits(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> 
         return np.asarray(rng.integers(low, high + 1, shape).astype(np.int8).astype(dtype.numpy))
     size = np.dtype(dtype.numpy).itemsize
     raw = rng.integers(0, 256, (*shape, size), dtype=np.uint8)
-    if dtype.name == "tf32":
-        return np.asarray(raw.view(np.uint32)[..., 0] & np.uint32(0xFFFFE000)).view(np.float32)
+    if dtype.padding:
+        return np.asarray(raw.view(np.uint32)[..., 0] >> dtype.padding << dtype.padding).view(np.float32)
     return np.asarray(raw.view(dtype.numpy)[..., 0])
 
 
@@ -53,8 +53,8 @@ def moderate(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> 
         low, high = dtype.limits
         return rng.integers(max(low, -8), min(high, 8) + 1, shape).astype(np.int64).astype(dtype.numpy)
     values = rng.standard_normal(shape).astype(dtype.numpy)
-    if dtype.name == "tf32":
-        return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    if dtype.padding:
+        return (values.view(np.uint32) >> dtype.padding << dtype.padding).view(np.float32)
     return values
 
 

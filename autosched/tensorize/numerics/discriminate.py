@@ -123,8 +123,8 @@ def _common(values: Vectors, *dtypes: DType) -> Vectors:
     with np.errstate(all="ignore"):
         for dtype in dtypes:
             found = found.astype(np.float32).astype(dtype.numpy).astype(np.float64) if dtype.name != "f64" else found
-            if dtype.name == "tf32":
-                raw = found.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)
+            if dtype.padding:
+                raw = found.astype(np.float32).view(np.uint32) >> dtype.padding << dtype.padding
                 found = raw.view(np.float32).astype(np.float64)
     return np.where(np.isfinite(found), found, 0.0)
 

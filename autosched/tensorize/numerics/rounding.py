@@ -19,9 +19,7 @@ F64 = npt.NDArray[np.float64]
 
 def least_exponent(dtype: DType) -> int:
     """The exponent of the least normal number."""
-    bits = 19 if dtype.name == "tf32" else dtype.bits
-    lowest = 2 - (1 << (bits - dtype.mantissa - 2))
-    return lowest - 1 if dtype.fnuz else lowest
+    return 1 - dtype.bias
 
 
 def exponents(values: Any, dtype: DType) -> npt.NDArray[np.int64]:

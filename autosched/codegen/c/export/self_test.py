@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.c.ctypes import BITS_STORED, literal, storage_type
+from autosched.codegen.c.ctypes import literal, storage_type, stored_as_bits
 from autosched.codegen.c.export.files import WORKSPACE, CSource
 from autosched.codegen.c.helpers import ordered
 from autosched.codegen.c.names import Names, libc
@@ -131,7 +131,7 @@ class _Test:
         yield f"/* Self-test of {name}. Build: {code.compiler} {code.flags} {sources} -lm -o {name}_test */"
         yield from (f'#include "{name}.h"', "")
         yield from (f"#include <{h}.h>" for h in ("inttypes", "math", "stdbool", "stdio", "stdlib", "string"))
-        helpers = {f"load_{d.name}" for d in map(self._dtype, self.checks) if d.name in BITS_STORED}
+        helpers = {f"load_{d.name}" for d in map(self._dtype, self.checks) if stored_as_bits(d)}
         yield from ("", *(text for helper in ordered(helpers) for text in (helper, "")))
         yield from (
             "static uint64_t state = 1;",
@@ -198,7 +198,7 @@ class _Test:
                 yield f"{call};"
         for name, found in self.checks.items():
             dtype, element = self._dtype(name), f"{names(name)}[check->at]"
-            got = f"load_{dtype.name}({element})" if dtype.name in BITS_STORED else element
+            got = f"load_{dtype.name}({element})" if stored_as_bits(dtype) else element
             wants = names(f"{name}.wants")
             kind = _Kind.of(dtype)
             yield f"for (const struct {kind.name} *check = {wants}; check < {wants} + {len(found)}; ++check) {{"
@@ -225,7 +225,7 @@ class _Test:
 
 def _stored(value: Any, dtype: DType) -> str:
     """A stored element as a C constant."""
-    if dtype.name in BITS_STORED:
+    if stored_as_bits(dtype):
         return str(int(np.asarray(value).view(f"u{dtype.bits // 8}")))
     if dtype.is_float:
         return literal(float(value), dtype)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autosched.codegen.analysis.access import flat_offset, plain
-from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign, For
@@ -58,7 +57,7 @@ def _rows(scope: CudaScope, stmt: Assign, layout: Layout | None, read: Read) -> 
         return None
     if layout.registers.bits != WORD_BITS or layout.dtype.bits > WORD_BITS:
         return None
-    if layout.dtype.name in SUB_BYTE:  # a byte each in memory
+    if layout.dtype.sub_byte:  # a byte each in memory
         return None
     return _Rows(scope, stmt, layout, read) if layout.operand.load else None
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import flat_offset
-from autosched.codegen.c.ctypes import SUB_BYTE
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.gathered import WORD_BITS, gathered
 from autosched.codegen.cuda.scope import CudaScope
@@ -65,7 +64,7 @@ class OpaquePrinter:
             yield from registers
             return
         source, valid = _plain(stmt)
-        if layout.dtype.name in SUB_BYTE:  # a byte each in memory
+        if layout.dtype.sub_byte:  # a byte each in memory
             source = None
         if source is not None and source.dtype == layout.dtype and source.tensor not in self.scope.layouts:
             tile = self._tile(source.tensor, source.index, valid, stmt.lane.var, layout)
@@ -145,7 +144,7 @@ class OpaquePrinter:
         if stmt.valid != TRUE:
             value = Select(stmt.valid, value, Literal(0.0 if value.dtype.is_float else 0, value.dtype), value.dtype)
         piece = self._piece(layout, number)
-        if layout.dtype.name in SUB_BYTE:
+        if layout.dtype.sub_byte:
             filled = self._renamed(replace(stmt, value=value), places)
             yield from gathered(self.scope, filled.value, stmt.lane.var, piece, layout, self.warp, major == COLUMN)
         else:
@@ -181,7 +180,7 @@ class OpaquePrinter:
         addresses in it stay what they were printed as, so that each size has a name of its own."""
         dtype, elements = layout.dtype, layout.buffer.shape[-1]
         name = f"stage_{dtype}_{elements}" + (f"_{number + 1}" if number else "")
-        if dtype.name in SUB_BYTE:
+        if dtype.sub_byte:
             dtype, elements = DTYPES["u32"], elements * dtype.bits // WORD_BITS
         return self.scope.staging.setdefault(name, Buffer(name, dtype, (self.scope.warps, elements), "shared"))
 
