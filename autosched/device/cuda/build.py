@@ -22,6 +22,7 @@ from autosched.codegen.cuda.launch import (
     TensorMapEncoding,
     check_launch,
 )
+from autosched.codegen.cuda.types import map_type
 from autosched.codegen.lower import lower
 from autosched.device.correctness.tolerance import slack
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
@@ -32,25 +33,6 @@ from autosched.errors import AutoschedError, MissingError
 from autosched.ir.dtypes import DType
 from autosched.machine.target import Target
 from autosched.tiling.candidate import Candidate
-
-ELEMENTS = {
-    "u8": "UINT8",
-    "s8": "UINT8",
-    "e4m3": "UINT8",
-    "e5m2": "UINT8",
-    "u16": "UINT16",
-    "s16": "UINT16",
-    "u32": "UINT32",
-    "s32": "INT32",
-    "u64": "UINT64",
-    "s64": "INT64",
-    "f16": "FLOAT16",
-    "bf16": "BFLOAT16",
-    "tf32": "FLOAT32",
-    "f32": "FLOAT32",
-    "f64": "FLOAT64",
-}
-"""The driver's name for what a tensor map holds: it only copies, and bytes are bytes."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +138,7 @@ def _scalars(plan: LaunchPlan) -> dict[str, DType]:
 def encoding_of(tensor_map: TensorMapEncoding) -> Encoding:
     m = tensor_map
     walk = (m.walk.lower, m.walk.upper, m.walk.steps) if m.walk else None
-    return Encoding(m.buffer, ELEMENTS[m.dtype.name], m.extents, m.strides, m.box, m.swizzle, walk)
+    return Encoding(m.buffer, map_type(m.dtype), m.extents, m.strides, m.box, m.swizzle, walk)
 
 
 def scalar_bytes(value: Any, dtype: DType) -> bytes:

@@ -24,13 +24,12 @@ from autosched.codegen.cuda.launch import (
     TensorMapEncoding,
 )
 from autosched.codegen.cuda.printer import CudaSource, print_cuda
+from autosched.codegen.cuda.types import map_type
 from autosched.codegen.tree.kernel import Buffer, Kernel
 from autosched.escape import comment_lines, in_comment
 from autosched.machine.target import Target
 
 _INCLUDE = re.compile(r'^#include "(autosched/[\w.]+)"\n', re.MULTILINE)
-_MAP_TYPES = {"e4m3": "UINT8", "e5m2": "UINT8", "s8": "UINT8", "f16": "FLOAT16", "bf16": "BFLOAT16", "tf32": "FLOAT32"}
-_MAP_WORDS = {"u": "UINT", "s": "INT", "f": "FLOAT"}
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,6 @@ def inlined(source: CudaSource) -> str:
         return f"// {match[1]}\n{_INCLUDE.sub(put, text).strip()}\n\n"
 
     return _INCLUDE.sub(put, source.text)
-
-
-def map_type(tensor_map: TensorMapEncoding) -> str:
-    """The end of the driver's name for what a map's elements are; it only copies."""
-    name = tensor_map.dtype.name
-    return _MAP_TYPES.get(name) or f"{_MAP_WORDS[name[0]]}{tensor_map.dtype.bits}"
 
 
 class _Exporter:
@@ -228,7 +221,7 @@ class _Exporter:
         ):
             yield f"    const {kind} {name}[] = {{{', '.join(map(str, values))}}};"
         swizzle = f"{m.swizzle}B" if m.swizzle else "NONE"
-        yield f"    const CUresult done = encode(map, CU_TENSOR_MAP_DATA_TYPE_{map_type(m)}, {len(m.extents)},"
+        yield f"    const CUresult done = encode(map, CU_TENSOR_MAP_DATA_TYPE_{map_type(m.dtype)}, {len(m.extents)},"
         yield f"                                 (void *)address, extents, strides, {given}, steps,"
         yield f"                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_{swizzle},"
         yield "                                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B,"
