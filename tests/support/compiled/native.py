@@ -18,16 +18,20 @@ from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.tree.kernel import Kernel
 
 
+def compiled(kernel: Kernel) -> CompiledKernel:
+    return CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+
+
 def check_machine_code(kernels: Sequence[Kernel], expected: Expected) -> None:
     """Fails where a compiled kernel differs; skips where there is none."""
     if not kernels:
         pytest.skip("the machine lacks the instruction")
     for kernel in kernels:
-        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-        result = compiled(**{n: a.copy() for n, a in expected.arrays.items()})
+        given = {n: a.copy() for n, a in expected.arrays.items()} | expected.scalars
+        result = compiled(kernel)(**given)
         results = result if isinstance(result, tuple) else (result,)
-        found = dict(zip(kernel.program.outputs, results, strict=True))
-        assert expected.difference(found) is None, kernel.schedule
+        wrong = expected.difference(dict(zip(kernel.program.outputs, results, strict=True)))
+        assert wrong is None, f"{kernel.program}\n{kernel.schedule}\n{wrong}"
 
 
 def check_exported_c(made: Sequence[tuple[Kernel, Expected]], folder: Path, *flags: str) -> None:
@@ -35,4 +39,5 @@ def check_exported_c(made: Sequence[tuple[Kernel, Expected]], folder: Path, *fla
     named = [(replace(kernel, name=f"f{n}"), expected) for n, (kernel, expected) in enumerate(made)]
     library = build([print_c(kernel) for kernel, _ in named], folder, "-O1", *flags)
     for kernel, expected in named:
-        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None, kernel.schedule
+        wrong = expected.difference(call(library, kernel, expected.arrays, expected.scalars))
+        assert wrong is None, f"{kernel.program}\n{kernel.schedule}\n{wrong}"

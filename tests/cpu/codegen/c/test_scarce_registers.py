@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from cpu.codegen.c.test_register_pressure import COMPILERS
 from support.compiled.c_build import build, call, missing_features, needs_compiler
+from support.compiled.native import compiled
 from support.match.agreement import expect
 from support.plans import machine
 from support.programs.scalar_programs import scalar_plans
 
 from autosched.codegen.c import print_c
-from autosched.codegen.call.callable import CompiledKernel
-from autosched.codegen.llvm.machine.compile import assembly, compile_object
-from autosched.codegen.llvm.machine.jit import load
+from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.codegen.passes.memory_constants import memory_constants, scarce
@@ -112,9 +111,8 @@ def test_both_compute_what_the_program_says(threads: int, tmp_path: Path) -> Non
     if missing_features(kernel) or "fma" not in host_features():
         pytest.skip("needs AVX2 and FMA")
     expected = expect(kernel.program)
-    compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
     (output,) = kernel.program.outputs
-    found = compiled(**{n: v.copy() for n, v in expected.arrays.items()})
+    found = compiled(kernel)(**{n: v.copy() for n, v in expected.arrays.items()})
     assert expected.difference({output: found}) is None
     library = build([print_c(replace(kernel, name="softmax_rows"))], tmp_path, "-O2", "-fopenmp")
     exported = call(library, replace(kernel, name="softmax_rows"), expected.arrays, expected.scalars)

@@ -7,14 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.compiled.c_build import build, call, missing_features, needs_compiler
+from support.compiled.native import check_machine_code
+from support.match.agreement import Expected
 from support.plans import covering_rows, this_machine
 from support.programs.adapted import adapted_plans, inputs, programs
 
 from autosched.codegen.c import print_c
-from autosched.codegen.call.callable import CompiledKernel
-from autosched.codegen.llvm.machine.compile import compile_object
-from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import random_inputs
 from autosched.ir.oracle.inputs import split_inputs
@@ -38,16 +36,10 @@ def test_machine_code_computes_the_original(name: str) -> None:
     program = PROGRAMS[name]
     arrays, scalars = inputs(program, 6)
     wanted = run(program, arrays, scalars)
+    expected = Expected(arrays, scalars, wanted, dict.fromkeys(wanted, 0))
     for plan in adapted_plans(program, HERE)[:2]:
         for row in list(covering_rows(plan, seed=4))[:5]:
-            schedule = plan.space.schedule(row)
-            kernel = lower(plan, schedule)
-            compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-            given = {n: arrays[n].copy() for n in program.inputs} | scalars
-            found = compiled(**given)
-            outputs = dict(zip(program.outputs, found if isinstance(found, tuple) else (found,), strict=True))
-            for output, array in wanted.items():
-                np.testing.assert_array_equal(outputs[output], array, err_msg=f"{plan.name}\n{schedule}")
+            check_machine_code([lower(plan, plan.space.schedule(row))], expected)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.compiled.c_build import build, call, needs_compiler
+from support.compiled.native import compiled
 from support.plans import covering_rows
 from support.programs.guarded import CLAMPING, data_sets, guarded, programs
 
@@ -18,7 +19,7 @@ from autosched.codegen.c import print_c
 from autosched.codegen.call.callable import CompiledKernel
 from autosched.codegen.llvm.machine.compile import compile_object
 from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm, print_parts
+from autosched.codegen.llvm.module import print_parts
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import GuardedDispatch
 from autosched.codegen.tree.text import print_kernel
@@ -60,12 +61,12 @@ def test_machine_code_takes_the_right_way(name: str, threads: int) -> None:
     plan = guarded(program, threads=threads)[0]
     for row in list(covering_rows(plan, seed=6))[-2:]:
         kernel = lower(plan, plan.space.schedule(row))
-        whole = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
+        whole = compiled(kernel)
         parts = CompiledKernel(kernel, load(tuple(map(compile_object, print_parts(kernel)))))
         for data, arrays, scalars in data_sets(program, plan):
             want = run(program, arrays, scalars)
-            for compiled in (whole, parts):
-                got = compiled(**arrays, **scalars)
+            for call_it in (whole, parts):
+                got = call_it(**arrays, **scalars)
                 np.testing.assert_array_equal(got, *want.values(), err_msg=f"{plan.name} {data}")
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.compiled.native import check_machine_code, compiled
+from support.match.agreement import expect
 from support.plans import covering_rows, leading, machine, plans_of, small_programs, this_machine
 
-from autosched.codegen.call.callable import CompiledKernel
-from autosched.codegen.llvm.machine.compile import compile_object
-from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.ir import random_inputs, run_with_error
+from autosched.ir import random_inputs
 from autosched.machine.host import host_features
 from autosched.tensorize.spec.catalogue import Catalogue
 
@@ -30,20 +28,10 @@ def test_machine_code_computes_the_program(name: str) -> None:
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
     program = PROGRAMS[name]
-    arrays = random_inputs(program, np.random.default_rng(2))
-    stages = frozenset(s.name for s in program.stages)
-    wanted, tolerance = run_with_error(program, arrays, fused_stages=stages)
+    expected = expect(program, 2)
     for plan in leading(plans_of(program, HERE, threads=2), 2):
         for row in covering_rows(plan, seed=3):
-            schedule = plan.space.schedule(row)
-            kernel = lower(plan, schedule)
-            call = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-            given = {n: arrays[n].copy() for n in program.inputs}
-            found = call(**given)
-            outputs = dict(zip(program.outputs, found if isinstance(found, tuple) else (found,), strict=True))
-            for output, want in wanted.items():
-                error = np.abs(outputs[output].astype(np.float64) - want.astype(np.float64))
-                assert np.all(error <= tolerance[output]), f"{plan.name}\n{schedule}"
+            check_machine_code([lower(plan, plan.space.schedule(row))], expected)
 
 
 def test_every_portable_instruction_has_a_kernel() -> None:
@@ -58,5 +46,4 @@ def test_every_portable_instruction_has_a_kernel() -> None:
     want = arrays["A"].astype(np.int64) @ arrays["B"].astype(np.int64)
     for plan in plans:
         kernel = lower(plan, plan.space.schedule(next(iter(covering_rows(plan)))))
-        call = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-        assert np.array_equal(call(arrays["A"], arrays["B"]), want)
+        assert np.array_equal(compiled(kernel)(arrays["A"], arrays["B"]), want)

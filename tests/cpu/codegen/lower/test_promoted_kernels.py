@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.compiled.native import compiled
 from support.plans import covering_rows, this_machine
 
-from autosched.codegen.call.callable import CompiledKernel
-from autosched.codegen.llvm.machine.compile import compile_object
-from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import parse
 from autosched.ir.oracle.interpreter import run
@@ -45,5 +42,4 @@ def test_machine_code_of_promoted_programs() -> None:
         plan = make_plans(promoted, here, candidates_of(match(promoted, instructions)), 1)[0]
         for row in list(covering_rows(plan, seed=1))[:1]:
             kernel = lower(plan, plan.space.schedule(row))
-            compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-            np.testing.assert_array_equal(compiled(**{n: a.copy() for n, a in arrays.items()}), wanted)
+            np.testing.assert_array_equal(compiled(kernel)(**{n: a.copy() for n, a in arrays.items()}), wanted)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.compiled.c_build import build, call, needs_compiler
+from support.compiled.c_build import needs_compiler
+from support.compiled.native import check_exported_c, check_machine_code
 from support.match.agreement import Expected, expect
 from support.plans import this_machine
 from support.programs.windowed import in_vectors, line_text, windowed_plans
 
-from autosched.codegen.c import print_c
-from autosched.codegen.call.callable import CompiledKernel
-from autosched.codegen.llvm.machine.compile import compile_object
-from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 
@@ -44,9 +39,7 @@ def kernels(name: str, text: str) -> list[tuple[Kernel, Expected]]:
 @pytest.mark.parametrize("case", range(len(LINES)))
 def test_machine_code(case: int) -> None:
     for kernel, expected in kernels(*LINES[case]):
-        compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-        found = compiled(**{n: v.copy() for n, v in expected.arrays.items()})
-        assert expected.difference({"C": found}) is None
+        check_machine_code([kernel], expected)
 
 
 @needs_compiler
@@ -54,7 +47,4 @@ def test_machine_code(case: int) -> None:
 def test_exported_c(tmp_path: Path) -> None:
     made = [k for name, text in LINES if "c" in in_vectors(name).emit for k in kernels(name, text)]
     assert made
-    named = [(replace(kernel, name=f"f{n}"), expected) for n, (kernel, expected) in enumerate(made)]
-    library = build([print_c(kernel) for kernel, _ in named], tmp_path, "-O1", "-fopenmp")
-    for kernel, expected in named:
-        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None
+    check_exported_c(made, tmp_path, "-fopenmp")

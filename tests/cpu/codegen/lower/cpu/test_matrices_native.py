@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.compiled.native import check_machine_code
 from support.match.agreement import expect
 from support.plans import covering_rows
 from support.programs.matrices import COPIED, copied, matrix_plans, programs
 
-from autosched.codegen.call.callable import CompiledKernel
-from autosched.codegen.llvm.machine.compile import compile_object
-from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
@@ -22,26 +19,18 @@ pytestmark = [
 ]
 
 
-def wrong(program: Program, plan: Plan, rows: list[int]) -> str | None:
-    expected = expect(program)
-    for row in rows:
-        kernel = lower(plan, plan.space.schedule(row))
-        call = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-        found = call(**{n: expected.arrays[n].copy() for n in program.inputs}, **expected.scalars)
-        outputs = dict(zip(program.outputs, found if isinstance(found, tuple) else (found,), strict=True))
-        if difference := expected.difference(outputs):
-            return f"{plan.name}\n{plan.space.schedule(row)}\n{difference}"
-    return None
+def check(program: Program, plan: Plan, rows: list[int]) -> None:
+    check_machine_code([lower(plan, plan.space.schedule(row)) for row in rows], expect(program))
 
 
 @pytest.mark.parametrize("name", COPIED)
 def test_images_fill_them(name: str) -> None:
     plan, rows = copied(name, 4)
-    assert wrong(plan.program, plan, rows) is None
+    check(plan.program, plan, rows)
 
 
 @pytest.mark.parametrize("name", [n for n in programs() if n != "matmul_small"])
 def test_rows_compute_the_program(name: str) -> None:
     program = programs()[name]
     for plan in matrix_plans(program, threads=2)[:2]:
-        assert wrong(program, plan, list(covering_rows(plan, seed=11))[:4]) is None
+        check(program, plan, list(covering_rows(plan, seed=11))[:4])

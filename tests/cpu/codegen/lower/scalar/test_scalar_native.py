@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.compiled.c_build import COMPILER, build, call, missing_features, needs_compiler
+from support.compiled.c_build import COMPILER, missing_features, needs_compiler
+from support.compiled.native import check_exported_c, check_machine_code, compiled
 from support.match.agreement import expect
 from support.plans import covering_rows, machine
 from support.programs.scalar_programs import functions, program, scalar_plans
 
 from autosched.codegen.c import print_c
-from autosched.codegen.call.callable import CompiledKernel
 from autosched.codegen.interpret.interpreter import run_kernel
-from autosched.codegen.llvm.machine.compile import compile_object
-from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.ir import parse, workload
 from autosched.ir.formula import evaluate_formula
@@ -47,10 +43,7 @@ def test_machine_code(name: str, threads: int) -> None:
     expected = expect(wanted)
     for plan in scalar_plans(wanted, HERE, threads):
         for row in covering_rows(plan, extra=3):
-            kernel = lower(plan, plan.space.schedule(row))
-            compiled = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))
-            found = compiled(**{n: v.copy() for n, v in (expected.arrays | expected.scalars).items()})
-            assert expected.difference({wanted.outputs[0]: found}) is None, f"{plan.name}\n{plan.space.schedule(row)}"
+            check_machine_code([lower(plan, plan.space.schedule(row))], expected)
 
 
 @pytest.mark.slow
@@ -58,16 +51,13 @@ def test_machine_code(name: str, threads: int) -> None:
 @pytest.mark.compiler
 def test_exported_c(tmp_path: Path) -> None:
     made = []
-    for name, wanted in PROGRAMS.items():
+    for wanted in PROGRAMS.values():
         plan = scalar_plans(wanted, HERE, 2)[0]
         for n, row in enumerate(covering_rows(plan, extra=0)):
             kernel = lower(plan, plan.space.schedule(row))
             if n < 6 and not missing_features(kernel):
-                made.append((name, replace(kernel, name=f"{name}_{n}")))
-    library = build([print_c(kernel) for _, kernel in made], tmp_path, "-O1", "-fopenmp")
-    for name, kernel in made:
-        expected = expect(PROGRAMS[name])
-        assert expected.difference(call(library, kernel, expected.arrays, expected.scalars)) is None, kernel.schedule
+                made.append((kernel, expect(wanted)))
+    check_exported_c(made, tmp_path, "-fopenmp")
 
 
 @needs_compiler
@@ -103,7 +93,7 @@ def test_formulas_have_the_same_bits_everywhere(formula) -> None:
     for width in (1, 4, 16):
         row = plan.space.row_of({"vector": width, "unroll": 1, "math": 1, "threads": 1})
         kernel = lower(plan, plan.space.schedule(row))
-        found = CompiledKernel(kernel, load(compile_object(print_llvm(kernel))))(X=x)
+        found = compiled(kernel)(X=x)
         np.testing.assert_array_equal(found.view(np.uint32), _one_nan(wanted, found).view(np.uint32))
     inner = run_kernel(kernel, {"X": x})["Y"]
     np.testing.assert_array_equal(inner, wanted)
