@@ -146,6 +146,7 @@ _ALL = [
     DType("s64", "int", 64, np.int64),
     DType("e4m3", "float", 8, ml_dtypes.float8_e4m3fn, 3, 4, "fn"),
     DType("e5m2", "float", 8, ml_dtypes.float8_e5m2, 2, 5),
+    DType("e3m4", "float", 8, ml_dtypes.float8_e3m4, 4, 3),
     DType("e4m3fnuz", "float", 8, ml_dtypes.float8_e4m3fnuz, 3, 4, "fnuz"),
     DType("e5m2fnuz", "float", 8, ml_dtypes.float8_e5m2fnuz, 2, 5, "fnuz"),
     DType("f16", "float", 16, np.float16, 10, 5),

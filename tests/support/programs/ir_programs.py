@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from autosched.ir.dtypes import DTYPES
 
 INTEGERS = ["b1", "u4", "s4", "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"]
-FLOATS = ["e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "f16", "bf16", "tf32", "f32", "f64"]
+FLOATS = ["e4m3", "e5m2", "e3m4", "e4m3fnuz", "e5m2fnuz", "f16", "bf16", "tf32", "f32", "f64"]
 
 
 @dataclass

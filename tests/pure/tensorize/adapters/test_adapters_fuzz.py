@@ -112,7 +112,7 @@ def integer_sums(draw: st.DrawFn) -> Program:
 
 @st.composite
 def float_sums(draw: st.DrawFn) -> Program:
-    kinds = ["e4m3", "e5m2", "f16", "bf16", "tf32", "f32", "u8", "s8", "u4", "s16"]
+    kinds = ["e4m3", "e5m2", "e3m4", "f16", "bf16", "tf32", "f32", "u8", "s8", "u4", "s16"]
     a, b = (draw(st.sampled_from(kinds)) for _ in range(2))
     c = draw(st.sampled_from(["f32", "f64"]))
     at_a = draw(
