@@ -3,7 +3,7 @@
 Nothing here measures or chooses. Read `analytic.clock`, `features`, `protocol`, then `learned.learned`.
 """
 
-from autosched.costmodel.accuracy.metrics import Quality, quality, quality_of_trials
+from autosched.costmodel.accuracy.metrics import Quality, quality
 from autosched.costmodel.features import (
     FEATURE_VERSION,
     FeatureMismatchError,
@@ -30,5 +30,4 @@ __all__ = [
     "cost_models",
     "feature_table",
     "quality",
-    "quality_of_trials",
 ]

@@ -33,7 +33,7 @@ from autosched.logic.expr import (
 )
 from autosched.logic.merge import merge_dimensions
 from autosched.logic.readings import evaluate, sentence, to_z3
-from autosched.logic.walk import free_vars, substitute
+from autosched.logic.walk import free_vars
 
 __all__ = [
     "FALSE",
@@ -68,7 +68,6 @@ __all__ = [
     "merge_dimensions",
     "minimum",
     "sentence",
-    "substitute",
     "to_int",
     "to_z3",
     "where",

@@ -61,17 +61,12 @@ def _together(sets: Iterable[frozenset[str]]) -> frozenset[str]:
     return found
 
 
-def substitute(node: Expr, values: Mapping[str, IntLike]) -> Expr:
+def substitute_int(node: Int, values: Mapping[str, IntLike]) -> Int:
     """`node` with variables replaced, simplified again.
 
-    >>> print(substitute(Var("i") * 4 + Var("k"), {"k": 1, "i": Var("x") + 2}))
+    >>> print(substitute_int(Var("i") * 4 + Var("k"), {"k": 1, "i": Var("x") + 2}))
     (x + 2) * 4 + 1
     """
-    return substitute_int(node, values) if isinstance(node, Int) else substitute_bool(node, values)
-
-
-def substitute_int(node: Int, values: Mapping[str, IntLike]) -> Int:
-    """`substitute`, typed for integers."""
     if type(node) is Binary:  # these three are most nodes, and a match takes longer
         if free_vars(node).isdisjoint(values):  # the node itself, which others know already
             return node
@@ -86,7 +81,7 @@ def substitute_int(node: Int, values: Mapping[str, IntLike]) -> Int:
 
 
 def substitute_bool(node: Bool, values: Mapping[str, IntLike]) -> Bool:
-    """`substitute`, typed for truth values."""
+    """`substitute_int` for truth values."""
     match node:
         case Compare(op, a, b):
             return compare(op, substitute_int(a, values), substitute_int(b, values))

@@ -13,7 +13,7 @@ from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.text import explain
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Condition, Mapping, Match, Obligation, Reason
-from autosched.tensorize.matcher.match import match, match_stage
+from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 
 __all__ = [
@@ -27,6 +27,5 @@ __all__ = [
     "Reason",
     "explain",
     "match",
-    "match_stage",
     "to_json",
 ]

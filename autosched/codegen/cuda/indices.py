@@ -9,7 +9,6 @@ from autosched.codegen.c.indices import IndexPrinter
 from autosched.codegen.cuda.simplify import Simplifier
 from autosched.logic import Binary, Bool, Const, Int, Var
 
-INDEX_TYPE = "int"
 LEAST, MOST = -(2**31), 2**31 - 1
 """Of `int`."""
 

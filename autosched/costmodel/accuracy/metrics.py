@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.learned.learner import load
-from autosched.store.records import Trial
 
 Floats = npt.NDArray[np.float64]
 
@@ -110,10 +109,10 @@ def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     return round(float(kendalltau(np.asarray(a, np.float64), np.asarray(b, np.float64)).statistic), 12)
 
 
-def coverage(log_s: npt.ArrayLike, sigma: npt.ArrayLike, measured: npt.ArrayLike, z: float = 1.2816) -> float:
-    """Share of measured times within `z` standard deviations of what was predicted; 0.8 is right for the default."""
+def coverage(log_s: npt.ArrayLike, sigma: npt.ArrayLike, measured: npt.ArrayLike) -> float:
+    """Share of measured times within 1.2816 standard deviations of what was predicted: 0.8 where these are right."""
     error = np.abs(np.log(np.asarray(measured, np.float64)) - np.asarray(log_s, np.float64))
-    return float(np.mean(error <= z * np.asarray(sigma, np.float64)))
+    return float(np.mean(error <= 1.2816 * np.asarray(sigma, np.float64)))
 
 
 def quality(predicted: npt.ArrayLike, measured: npt.ArrayLike, ks: Iterable[int] = (1, 5, 16)) -> Quality:
@@ -121,15 +120,3 @@ def quality(predicted: npt.ArrayLike, measured: npt.ArrayLike, ks: Iterable[int]
     rows = len(np.asarray(measured))
     regret = {k: best_k_regret(predicted, measured, k) for k in ks if k <= rows}
     return Quality(rows, spearman(predicted, measured), pairwise_accuracy(predicted, measured), regret)
-
-
-def quality_of_trials(trials: Iterable[Trial]) -> dict[str, Quality]:
-    """How the clock (`analytic`) and the model at the time of proposing (`predicted`) did on finished search trials."""
-    done = [t for t in trials if t.round == "search" and t.measurement.ok and t.measurement.time_s]
-    found = {}
-    for name, field in (("analytic", "analytic_s"), ("predicted", "predicted_s")):
-        pairs = [(getattr(t, field), t.measurement.time_s) for t in done if getattr(t, field)]
-        if pairs:
-            predicted, measured = zip(*pairs, strict=True)
-            found[name] = quality(predicted, measured)
-    return found

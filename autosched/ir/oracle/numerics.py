@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.dtypes import DType
 
 Array = npt.NDArray[Any]
 
@@ -160,6 +160,3 @@ def cast(values: Any, source: DType, dtype: DType, saturating: bool = False) -> 
     if dtype.is_float:
         return int_to_float(values, dtype)
     return saturate(values, source, dtype) if saturating else wrap(values, dtype)
-
-
-S64 = DTYPES["s64"]

@@ -21,7 +21,6 @@ _BINARY: dict[type[ast.operator], str] = {
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
-_MIRROR = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">": "<", ">=": "<="}
 LARGEST = 2**62
 """Index arithmetic stays within 64-bit integers."""
 _WHAT = {

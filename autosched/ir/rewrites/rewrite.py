@@ -34,10 +34,10 @@ class Rewrite:
 Rule = Callable[[Program], Rewrite | None]
 
 
-def simplify(program: Program, rules: tuple[Rule, ...] | None = None) -> tuple[Program, tuple[Rewrite, ...]]:
-    """Apply rules until none applies; the program that is left and the steps that led there."""
+def simplify(program: Program) -> tuple[Program, tuple[Rewrite, ...]]:
+    """Apply `RULES` until none applies; the program that is left and the steps that led there."""
     done: list[Rewrite] = []
-    while found := next((r for rule in rules or RULES if (r := rule(program)) is not None), None):
+    while found := next((r for rule in RULES if (r := rule(program)) is not None), None):
         done.append(found)
         program = found.after
     return program, tuple(done)

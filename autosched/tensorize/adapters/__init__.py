@@ -7,7 +7,7 @@ splits), `promotion` (partial sums of floats).
 an operator or an instruction by name.
 """
 
-from autosched.tensorize.adapters.adapt import Adapters, adaptations
+from autosched.tensorize.adapters.adapt import Adapters
 from autosched.tensorize.adapters.proposal import Adapted, Adapter
 
-__all__ = ["Adapted", "Adapter", "Adapters", "adaptations"]
+__all__ = ["Adapted", "Adapter", "Adapters"]

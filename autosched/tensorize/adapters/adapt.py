@@ -39,9 +39,3 @@ class Adapters:
             except (NoPlace, NotProved):
                 self._made[proposal.key] = None
         return self._made[proposal.key]
-
-
-def adaptations(facts: StageFacts, intrinsic: Intrinsic) -> list[Adapted]:
-    """All programs that adapters propose for the stage and the instruction, matching or not, in the order of
-    `ADAPTERS`."""
-    return [adapted for made in Adapters(facts).fitting(intrinsic) for _, adapted in made]

@@ -1,8 +1,7 @@
 """Matching: which intrinsics can compute which stages, decided by proof.
 
-`match_stage` answers for one stage and one intrinsic, `match` for a program and many. Nothing here, or below, knows an
-operator or an instruction by name: it compares two small programs. The parts are `axes` and `addresses` (proof 1),
-`body` (proof 2) and `reduction` (proof 3); `explain` puts the answer in words.
+Nothing here, or below, knows an operator or an instruction by name: it compares two small programs. The parts are
+`axes` and `addresses` (proof 1), `body` (proof 2) and `reduction` (proof 3); `explain` puts the answer in words.
 """
 
 from __future__ import annotations
@@ -87,23 +86,6 @@ def default_stages(program: Program) -> list[Stage]:
     """The stages worth an instruction: those that reduce, else all."""
     reducing = [s for s in program.stages if s.reduction]
     return reducing or list(program.stages)
-
-
-@proving
-def match_stage(
-    program: Program,
-    stage: Stage,
-    intrinsic: Intrinsic,
-    numerics: str = "reassociated",
-    timeout_ms: int = TIMEOUT_MS,
-    rule: str = "superset",
-) -> Match:
-    """The verdict on computing `stage` with `intrinsic`, with every mapping or the reason why there is none.
-
-    `numerics` is the weakest level accepted; UsageError for an unknown one.
-    """
-    adapters = Adapters(StageFacts(program, stage, timeout_ms))
-    return _match(adapters, intrinsic, numerics, Prover(timeout_ms), rule)
 
 
 def _match(

@@ -22,7 +22,6 @@ from autosched.costmodel import (
     cost_models,
     feature_table,
     quality,
-    quality_of_trials,
 )
 from autosched.costmodel.accuracy.metrics import best_k_regret, pairwise_accuracy, spearman
 from autosched.costmodel.learned import learned
@@ -30,7 +29,6 @@ from autosched.costmodel.learned.learned import ResidualModel
 from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace
 from autosched.search.space.rows import Rows
-from autosched.store import Measurement, Trial
 
 
 class TestAnalytic(CostModelConformance):
@@ -238,19 +236,6 @@ def test_ties_count_half_and_equal_times_not_at_all() -> None:
     assert pairwise_accuracy([1, 1], [1, 2]) == 0.5
     assert np.isnan(pairwise_accuracy([1, 2], [3, 3]))
     assert best_k_regret([1, 1, 1], [4, 2, 1], 2) == 0.5
-
-
-def test_quality_of_recorded_trials() -> None:
-    def trial(number: int, time_s: float | None, analytic: float, predicted: float | None) -> Trial:
-        status = "ok" if time_s else "crash"
-        return Trial(number, "p", number, {}, Measurement(status, time_s), analytic, predicted)
-
-    trials = [trial(1, 1.0, 3, None), trial(2, 2.0, 2, 5), trial(3, 3.0, 1, 6), trial(4, None, 9, 9)]
-    trials.append(replace(trial(1, 9, 1, 1), round="final"))
-    found = quality_of_trials(trials)
-    assert (found["analytic"].rows, found["analytic"].spearman) == (3, -1)
-    assert (found["predicted"].rows, found["predicted"].spearman) == (2, 1)
-    assert quality_of_trials([]) == {}
 
 
 def test_failures_are_learnt_beside_a_quantity_that_no_row_has() -> None:

@@ -153,12 +153,12 @@ class Emulated:
 
 
 def run_printed(
-    kernel: Kernel, target: Target, arrays: Mapping[str, Array], scalars: Mapping[str, Any] | None = None, seed: int = 0
+    kernel: Kernel, target: Target, arrays: Mapping[str, Array], scalars: Mapping[str, Any] | None = None
 ) -> dict[str, Array]:
     """Print a kernel for a target, build and run it (`print_cuda`, `emulate`)."""
     source = print_cuda(kernel, target)
     unit = Unit(source.text, f"{source.name}.cu", source.intrinsics, source.plan, kernel.program)
-    return emulate(unit, arrays, scalars, seed=seed)
+    return emulate(unit, arrays, scalars)
 
 
 def emulate(

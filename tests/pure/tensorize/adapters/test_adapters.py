@@ -22,7 +22,7 @@ from autosched.logic import Var
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
 from autosched.tensorize import Catalogue, Intrinsic, explain, match, to_json
-from autosched.tensorize.adapters import adapt, adaptations
+from autosched.tensorize.adapters import Adapted, Adapters, adapt
 from autosched.tensorize.adapters.polynomial import polynomial
 from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import NotProved, Proposal
@@ -76,13 +76,17 @@ def sums(draw: st.DrawFn) -> Program:
     return parse(f"{text}            C[i, j] {op} {term}\n")
 
 
+def adapted_by(facts: StageFacts) -> list[Adapted]:
+    return [adapted for made in Adapters(facts).fitting(VNNI) for _, adapted in made]
+
+
 @pytest.mark.slow
 @examples(80)
 @given(sums(), st.integers(0, 2**32 - 1))
 def test_every_rewrite_keeps_the_meaning(program: Program, seed: int) -> None:
     (found,) = match(program, [VNNI], stages=["C"])
     assert found.verdict == "match", explain(found)
-    for adapted in adaptations(facts_of(program), VNNI):
+    for adapted in adapted_by(facts_of(program)):
         agree(program, adapted.rewrite.after, seed)
         assert parse(str(adapted.rewrite.after)).parameters == program.parameters
         assert adapted.rewrite.after.inputs == program.inputs
@@ -110,7 +114,7 @@ def test_every_rewrite_keeps_the_meaning(program: Program, seed: int) -> None:
     ],
 )
 def test_which_adapters(term: str, a: str, b: str, names: list[tuple[str, ...]]) -> None:
-    assert [x.names for x in adaptations(facts_of(gemm(term, a, b)), VNNI)] == names
+    assert [x.names for x in adapted_by(facts_of(gemm(term, a, b)))] == names
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,7 @@ def test_which_adapters(term: str, a: str, b: str, names: list[tuple[str, ...]])
 )
 def test_what_is_not_adapted(term: str) -> None:
     program = gemm(term)
-    assert adaptations(facts_of(program), VNNI) == []
+    assert adapted_by(facts_of(program)) == []
     assert match(program, [VNNI])[0].verdict == "no"
 
 
@@ -147,7 +151,7 @@ def test_partial_sums_that_others_read_stay_as_they_are() -> None:
         "        C[i, j] = 0\n        for p in range(4):\n            C[i, j] += s32(A[i, p]) * s32(B[p, j])\n"
         "            D[i, p, j] = C[i, j]\n"
     )
-    assert adaptations(facts_of(program), VNNI) == []
+    assert adapted_by(facts_of(program)) == []
 
 
 def test_planted_wrong_identities_are_refused() -> None:
@@ -201,7 +205,7 @@ def test_the_answer_names_its_adapters_and_their_proof() -> None:
 
 def test_conversions_of_constants_are_prepared() -> None:
     program = gemm("(s32(A[i, p]) - x) * (s32(B[p, j]) - z[j])", "s8", "s8")
-    prepared = {a.names[0]: a.rewrite.after.prepared for a in adaptations(facts_of(program), VNNI)}
+    prepared = {a.names[0]: a.rewrite.after.prepared for a in adapted_by(facts_of(program))}
     assert prepared == {"offset-binary A": ("B_sum",), "offset-binary B": ("B_u8", "B_sum")}
 
 

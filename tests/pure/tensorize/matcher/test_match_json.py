@@ -9,7 +9,7 @@ from support.match.computes import CATALOGUE, made_up
 
 from autosched.errors import UsageError
 from autosched.ir import parse
-from autosched.tensorize import explain, match, match_stage, to_json
+from autosched.tensorize import explain, match, to_json
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.matcher.match import _decide
 from autosched.tensorize.matcher.proofs import Prover
@@ -131,9 +131,8 @@ def test_a_gather_is_reported() -> None:
 
 
 def test_an_unknown_level_is_a_usage_error() -> None:
-    program = parse(GEMM)
     with pytest.raises(UsageError, match="unknown numerics level 'exact'"):
-        match_stage(program, program.stage("C"), CATALOGUE["x86/vpdpbusd.zmm"], "exact")
+        match(parse(GEMM), [CATALOGUE["x86/vpdpbusd.zmm"]], "exact")
 
 
 def test_the_whole_catalogue_says_why() -> None:
