@@ -62,7 +62,7 @@ class Progress:
             case events.NotPlanned() if self.verbose:
                 for reason, which in event.reasons:
                     more = f" and {len(which) - 3} more" if len(which) > 3 else ""
-                    self._line(f"left   {', '.join(which[:3])}{more}: {reason}")
+                    self._line(f"rejected  {', '.join(which[:3])}{more}: {reason}")
             case events.Scored():
                 self._line(
                     f"space  {counted(event.plans, 'plan')} · {event.rows:,} legal schedules of {event.rows_in_all:,}"

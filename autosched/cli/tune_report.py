@@ -203,7 +203,7 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
     lines = []
     if (left := _far(tuning, result)) is not None:
         bound, gap = left
-        far = "faster than" if gap < 0 else f"within {gap:.0%} of" if gap < 1 else f"{times(gap + 1)} times"
+        far = "faster than" if gap < 0 else f"{gap:.0%} above" if gap < 1 else f"{times(gap + 1)} times"
         off = "" if gap >= 0 else f", which is {-gap:.0%} off"
         lines.append(f"       {far} the space's lower bound by the target's figures ({seconds(bound)}){off}")
     if result.reason == "reached":

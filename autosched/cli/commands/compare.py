@@ -32,7 +32,7 @@ def compare(
             "--strategies",
             "-s",
             metavar="NAMES",
-            help="Names with commas; auto:analytic is auto with that cost model. The first is compared with.",
+            help="Names with commas; auto:analytic is auto with that cost model. Others are compared with the first.",
         ),
     ] = "random,evolutionary,auto",
     trials: Annotated[

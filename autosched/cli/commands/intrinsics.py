@@ -155,7 +155,7 @@ def _numerics(contract: Numerics) -> str:
 def check(
     names: NamesArg = None,
     intrinsics: options.IntrinsicsOpt = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the random operands.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the random operands.")] = 0,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Run functions on all 2^32 arguments: up to an hour each.")
     ] = False,

@@ -66,7 +66,7 @@ def evaluate(
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
 ) -> None:
-    """What a model says of all recorded rows, after it saw a few: the order, and what its first picks lose.
+    """Judge how well cost models order all recorded rows after they saw a few.
 
     Medians over the seeds with 95 % bootstrap intervals (of the clock alone, which has no seeds: over rows). best@8 is
     the speed of the best of the eight rows predicted fastest, as a share of the optimum; recall@16 the share of the 16
@@ -142,7 +142,7 @@ def show_importance(
     model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="The cost model.")] = "xgb",
     most: Annotated[int, typer.Option("--most", "-n", metavar="N", help="Features shown.")] = 15,
     target: options.TargetOpt = "native",
-    seed: options.SeedOpt = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the rows fitted, and of the shuffles.")] = 0,
     store: options.StoreOpt = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also draw it: .png, .svg or .pdf.")

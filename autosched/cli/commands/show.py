@@ -56,7 +56,7 @@ def show(
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """Show a study's best schedule, its loop tree and its C code."""
+    """Show a study's best schedule, its loop tree and its code: C, or CUDA C++ for a GPU."""
     inputs.choice("view", view or "all", VIEWS)
     record, trials = opened(study, store)
     if trace is not None:

@@ -37,7 +37,7 @@ def simulate(
     ] = 100,
     baseline: Annotated[
         str | None,
-        typer.Option("--baseline", metavar="NAME", help="Who is compared with: else random of all, or the first."),
+        typer.Option("--baseline", metavar="NAME", help="Others are compared with it; else with random, or the first."),
     ] = None,
     cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="As in `tune`.")] = "xgb",
     jobs: Annotated[
