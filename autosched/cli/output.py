@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -62,7 +63,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
 
 
 def _is_number(text: str) -> bool:
-    return text[:1].isdigit()
+    """Whether a cell is a number, with a unit and an interval where it has them: `1.18 ms [1.12 ms, 1.23 ms]`."""
+    return re.fullmatch(r"\d[\d.,e+-]*( ?[^\s\[]+)?( \[.*\])?", text) is not None
 
 
 def joules(measurement: Measurement, objective: str) -> str:

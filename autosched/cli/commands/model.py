@@ -142,7 +142,7 @@ def show_importance(
     model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="The cost model.")] = "xgb",
     most: Annotated[int, typer.Option("--most", "-n", metavar="N", help="Features shown.")] = 15,
     target: options.TargetOpt = "native",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the rows fitted, and of the shuffles.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the split and the shuffles.")] = 0,
     store: options.StoreOpt = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also draw it: .png, .svg or .pdf.")

@@ -34,6 +34,14 @@ def test_intrinsics_list_by_family_and_filter(cli: Cli) -> None:
     assert "cuda/" not in here
 
 
+def test_sentences_that_begin_with_a_number_are_set_to_the_left(cli: Cli) -> None:
+    """A column of summaries ("16 lanes of …") is text, whatever its first character is."""
+    head, *lines = cli("intrinsics", "list", "x86/vfmadd.f*").out.splitlines()
+    start = head.index("summary")
+    assert lines
+    assert all(line[start].isdigit() and line[start - 1] == " " for line in lines)
+
+
 def test_intrinsics_list_of_what_is_not_there(cli: Cli) -> None:
     cli = cli.near()
     assert "did you mean 'cuda'" in cli("intrinsics", "list", "--isa", "cud", status=2).err
