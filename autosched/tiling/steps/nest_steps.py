@@ -5,22 +5,20 @@ from __future__ import annotations
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.outputs import OutputAccess
+from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Step
-from autosched.tiling.steps import (
-    StepNames,
-    cache_block,
-    edges,
-    is_gpu,
-    loop_order,
-    outer_tile_order,
-    pack,
-    parallel,
-    prefetch,
-    register_tile,
-    shared_loads,
-    skip,
-    unroll,
-)
+from autosched.tiling.steps.common.register_tile import register_tile
+from autosched.tiling.steps.cpu.cache_block import cache_block
+from autosched.tiling.steps.cpu.edges import edges
+from autosched.tiling.steps.cpu.loop_order import loop_order
+from autosched.tiling.steps.cpu.outer_tile_order import outer_tile_order
+from autosched.tiling.steps.cpu.pack import pack
+from autosched.tiling.steps.cpu.parallel import parallel
+from autosched.tiling.steps.cpu.prefetch import prefetch
+from autosched.tiling.steps.cpu.shared_loads import shared_loads
+from autosched.tiling.steps.cpu.skip_guarded import skip
+from autosched.tiling.steps.cpu.unroll import unroll
+from autosched.tiling.steps.gpu.block_tile import is_gpu
 from autosched.tiling.steps.gpu.gpu_steps import gpu_steps
 from autosched.tiling.steps.spatial.scratchpads import is_spatial, spatial_steps
 
