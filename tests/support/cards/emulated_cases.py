@@ -13,7 +13,7 @@ from support.cards.gpu_plans import CATALOGUE, covering
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.cuda.emulation import Emulated, Unit, build
 from autosched.codegen.lower import lower
-from autosched.device.correctness.compare import Difference, compare
+from autosched.device.correctness.compare import compare
 from autosched.device.correctness.oracle import Oracle, compute
 from autosched.device.correctness.tolerance import slack
 from autosched.ir import resolve
@@ -248,20 +248,17 @@ class Emulation:
     rows: list[int]
     built: list[Emulated] = field(default_factory=list)
 
-    def check(self, n: int, seed: int = 0) -> Difference:
-        """The emulated kernel's outputs against the oracle's. EmulationError for everything else that is wrong."""
-        got = self.built[n].run(self.oracle.inputs, self.oracle.scalars, seed=seed)
-        worst: Difference | None = None
-        for name, want in self.oracle.wants.items():
-            tolerance = self.oracle.tolerances.get(name)
-            flat = None
-            if tolerance is not None:
-                flat = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape).reshape(-1)
-            found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
-            if worst is None or not found.ok:
-                worst = found
-        assert worst is not None
-        return worst
+    def check_all(self) -> None:
+        """The emulated kernels' outputs against the oracle's. EmulationError for everything else that is wrong."""
+        for row, kernel in zip(self.rows, self.built, strict=True):
+            got = kernel.run(self.oracle.inputs, self.oracle.scalars, seed=row)
+            for name, want in self.oracle.wants.items():
+                tolerance = self.oracle.tolerances.get(name)
+                flat = None
+                if tolerance is not None:
+                    flat = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape).reshape(-1)
+                found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
+                assert found.ok, (self.plan.space.schedule(row), name, found)
 
 
 def emulation(case: Case, most: int | None, number: int = 0, name: str = "k") -> Emulation | None:
