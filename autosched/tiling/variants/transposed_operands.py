@@ -1,5 +1,5 @@
-"""Programs with operands turned: where an instruction takes elements that lie side by side along its own axis, and a
-tensor runs along another one (the weights of a convolution, for instructions of bytes)."""
+"""Programs with operands transposed: where an instruction takes elements that lie side by side along its own axis, and
+a tensor runs along another one (the weights of a convolution, for instructions of bytes)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.logic import Int, affine
 from autosched.tensorize import match_types
-from autosched.tensorize.adapters.turned import turned
+from autosched.tensorize.adapters.transposed import transposed
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
@@ -29,7 +29,7 @@ def transposed_programs(program: Program, matches: Sequence[Match], numerics: st
     for name, mappings in by_stage.items():
         best = min(mappings, key=_spare, default=None)
         last = {} if best is None else _lying_across(best)
-        made = turned(StageFacts(program, program.stage(name)), last) if last else None
+        made = transposed(StageFacts(program, program.stage(name)), last) if last else None
         if made is None:
             continue
         once = {m.intrinsic.name: m.intrinsic for m in mappings}

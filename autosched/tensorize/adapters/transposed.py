@@ -1,4 +1,4 @@
-"""A turned operand: copied with another dimension last, for an instruction that asks for its elements along that one.
+"""A transposed operand: copied with another dimension last, for an instruction that asks for elements along that one.
 
     Y[i, o] += s32(X[i, c]) * s32(W[c, o])          W_turned[o, c] = W[c, o]
                                                     Y[i, o] += s32(X[i, c]) * s32(W_turned[o, c])
@@ -22,7 +22,7 @@ from autosched.tensorize.body.counterexample import show_leaf
 T = TypeVar("T")
 
 
-def turned(facts: StageFacts, last: Mapping[Read, int]) -> Adapted | None:
+def transposed(facts: StageFacts, last: Mapping[Read, int]) -> Adapted | None:
     """The program in which the stage reads copies in place of these operands, each with the dimension of that number
     last. None where the stage leaves no room for them."""
     stage = facts.original

@@ -39,7 +39,7 @@ def test_weights_of_a_convolution_lie_along_the_channels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "only", "t", "target", "turned"),
+    ("name", "only", "t", "target", "transposed"),
     [
         ("matmul_nt", "cuda/wgmma.m64n8k32.s8.s8.s32", "s8", "nvidia-h200", ()),
         ("matmul", "cuda/wgmma.m64n8k32.s8.s8.s32", "s8", "nvidia-h200", ("turn B",)),
@@ -49,13 +49,13 @@ def test_weights_of_a_convolution_lie_along_the_channels() -> None:
         ("matmul", "cuda/wgmma.m64n8k16.f16.f32", "f16", "nvidia-h200", ()),
     ],
 )
-def test_what_is_turned(name: str, only: str, t: str, target: str, turned: tuple[str, ...]) -> None:
+def test_what_is_transposed(name: str, only: str, t: str, target: str, transposed: tuple[str, ...]) -> None:
     sizes = {"m": 64, "n": 16, "k": 64, "t": t, "acc": "s32" if t == "s8" else "f32"}
     found = [v.adapters for v in variants(name, only, sizes, load_target(target))[1]]
-    assert found == ([turned] if turned else [])
+    assert found == ([transposed] if transposed else [])
 
 
-def test_one_tensor_is_turned_where_it_lies_across() -> None:
+def test_one_tensor_is_transposed_where_it_lies_across() -> None:
     """Of a square the rows lie as they should, the columns do not."""
     program = parse(
         "def square(A: s8[32, 32], C: s32[32, 32]):\n    for i, j in grid(32, 32):\n        C[i, j] = 0\n"
