@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -28,18 +28,6 @@ def asked_of(features: Iterable[str]) -> tuple[Permission, ...]:
     return tuple(NEEDED[f] for f in sorted(set(features) & NEEDED.keys()))
 
 
-def refused(features: Iterable[str]) -> frozenset[str]:
-    """Those of these features that this process asked for and may not use, with what works on the same registers
-    (`amx_int8` on those of `amx_tile`)."""
-    found = set(features)
-    denied = {_family(f) for f in found & NEEDED.keys() if not _granted(NEEDED[f])}
-    return frozenset(f for f in found if _family(f) in denied)
-
-
-def _family(feature: str) -> str:
-    return feature.partition("_")[0]
-
-
 @cache
 def _granted(permission: Permission) -> bool:
     if sys.platform != "linux" or platform.machine().lower() not in ("x86_64", "amd64"):
@@ -47,3 +35,15 @@ def _granted(permission: Permission) -> bool:
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     return int(call(*map(ctypes.c_long, (permission.number, *permission.arguments)))) == 0
+
+
+def refused(features: Iterable[str], granted: Callable[[Permission], bool] = _granted) -> frozenset[str]:
+    """Those of these features that this process asked for and may not use, with what works on the same registers
+    (`amx_int8` on those of `amx_tile`)."""
+    found = set(features)
+    denied = {_family(f) for f in found & NEEDED.keys() if not granted(NEEDED[f])}
+    return frozenset(f for f in found if _family(f) in denied)
+
+
+def _family(feature: str) -> str:
+    return feature.partition("_")[0]

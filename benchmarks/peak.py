@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from autosched import api
@@ -12,16 +13,16 @@ from autosched.machine.peaks import measure_peaks
 from autosched.tensorize.intrinsic import Intrinsic
 
 
-def fastest_types(program: Program) -> list[Intrinsic]:
-    """Instructions of this machine with the accumulator of the program's largest stage, and inputs as wide as its own
-    (or of the next width that any has: f32 for bf16 where nothing takes that), as many operations at once as any
-    has."""
+def fastest_types(program: Program, known: Iterable[Intrinsic] | None = None) -> list[Intrinsic]:
+    """Instructions among the `known` (None: this machine's) with the accumulator of the program's largest stage, and
+    inputs as wide as its own (or of the next width that any has: f32 for bf16 where nothing takes that), as many
+    operations at once as any has."""
     stage = max(program.stages, key=_iterations)
     total = stage.assign.value.dtype
     widest = max((r.dtype.bits for r in stage.reads if r.tensor != stage.assign.tensor), default=total.bits)
     fitting = [
         i
-        for i in api.host_intrinsics()
+        for i in (api.host_intrinsics() if known is None else known)
         if i.kind == "compute"
         and i.scope == "thread"
         and "llvm" in i.emit

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 
 from autosched.cli.output import talk
 from autosched.codegen.cuda import print_cuda
@@ -14,9 +16,14 @@ from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import is_own
 
 
-def refuse_wrong_cuda(kernel: Kernel, target: Target, measured: bool) -> None:
+def refuse_wrong_cuda(
+    kernel: Kernel,
+    target: Target,
+    measured: bool,
+    builder: Callable[[], CudaBuilder] = partial(CudaBuilder, processes=1),
+) -> None:
     """SpecError where the kernel holds such a text and NVRTC refuses it. `measured`: a GPU ran the kernel, and what it
-    computed was compared; else a line on stderr says that it was not."""
+    computed was compared; else a line on stderr says that it was not. `builder` makes what compiles it."""
     own = [i for i in kernel.intrinsics if is_own(i)]
     if not own or measured:
         return
@@ -24,8 +31,8 @@ def refuse_wrong_cuda(kernel: Kernel, target: Target, measured: bool) -> None:
     printed = print_cuda(kernel, target)
     said = "it compiles, and no GPU has run it"
     try:
-        with closing(CudaBuilder(processes=1)) as builder:
-            builder.build(TranslationUnit(printed.text, printed.plan.arch, printed.headers))
+        with closing(builder()) as compiler:
+            compiler.build(TranslationUnit(printed.text, printed.plan.arch, printed.headers))
     except CudaCompileError as error:
         what = f"{files}: the kernel with {names} does not compile: {error.message}"
         raise SpecError(what, hint="mend emit.cuda, or the header that it needs") from None

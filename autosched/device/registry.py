@@ -55,7 +55,7 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
     """
     check_name("device", name)
     if name == "auto":
-        name = _best_for(target, options)
+        name = best_for(target, options)
     name, own = named(name)
     factory = _factory(name)
     options |= own
@@ -68,14 +68,6 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
         others = [other for other in BUILTIN if _takes(other, unknown)]
         hint = f"{' and '.join(others)} {'do' if len(others) > 1 else 'does'}" if others else None
         raise UsageError(f"the device {name} takes no option {unknown!r}", hint=hint) from None
-
-
-def _best_for(target: Target | None, options: Mapping[str, Any]) -> str:
-    if target is None or runs_here(target):
-        return "cpu"
-    if target.backend.device == "cuda" and all(_takes("cuda", option) for option in options) and card_runs(target):
-        return "cuda"
-    return "simulator"
 
 
 def card_runs(target: Target) -> bool:
@@ -94,6 +86,20 @@ def card_runs(target: Target) -> bool:
     finally:
         client.close()
     return True
+
+
+def best_for(
+    target: Target | None,
+    options: Mapping[str, Any],
+    cpu: Callable[[Target], bool] = runs_here,
+    card: Callable[[Target], bool] = card_runs,
+) -> str:
+    """The device that `auto` is for these options, where `cpu` and `card` say what this machine's run."""
+    if target is None or cpu(target):
+        return "cpu"
+    if target.backend.device == "cuda" and all(_takes("cuda", option) for option in options) and card(target):
+        return "cuda"
+    return "simulator"
 
 
 def _takes(name: str, option: str) -> bool:

@@ -140,21 +140,27 @@ def _function(code: bytes, *arguments: Any) -> tuple[Any, Loaded]:
     return ctypes.CFUNCTYPE(None, *arguments)(loaded.address("probe")), loaded
 
 
-def _best(call: Callable[[int], object], work: float, how: PeakEffort, limit: int = 1 << 40) -> float:
-    """Work a second: `call(n)` does `n` times `work`; the fastest of the runs. Runs are made longer until the fastest
-    of them lasts: one that a neighbour held up says nothing about how long they should be."""
-    times = max(1, int(FIRST_WORK / work))
-    while True:
-        took_s = min(_took(call, times) for _ in range(how.runs))
-        if took_s >= how.run_s / 2 or times >= limit:
-            return times * work / took_s
-        times = min(limit, times * max(2, min(64, int(how.run_s / max(took_s, 1e-9)))))
-
-
 def _took(call: Callable[[int], object], times: int) -> float:
     clock = time.perf_counter()
     call(times)
     return time.perf_counter() - clock
+
+
+def _best(
+    call: Callable[[int], object],
+    work: float,
+    how: PeakEffort,
+    limit: int = 1 << 40,
+    took: Callable[[Callable[[int], object], int], float] = _took,
+) -> float:
+    """Work a second: `call(n)` does `n` times `work`; the fastest of the runs. Runs are made longer until the fastest
+    of them lasts: one that a neighbour held up says nothing about how long they should be."""
+    times = max(1, int(FIRST_WORK / work))
+    while True:
+        took_s = min(took(call, times) for _ in range(how.runs))
+        if took_s >= how.run_s / 2 or times >= limit:
+            return times * work / took_s
+        times = min(limit, times * max(2, min(64, int(how.run_s / max(took_s, 1e-9)))))
 
 
 def _pinned(jobs: Sequence[tuple[int, Callable[[], float]]]) -> list[float]:

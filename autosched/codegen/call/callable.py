@@ -47,7 +47,7 @@ def aligned(shape: Sequence[int], dtype: DType) -> Array:
 @dataclass(repr=False)
 class CompiledKernel:
     """A loaded kernel. `module` holds the code of its functions (`codegen.llvm.machine.jit.load`); `target` is the name
-    of the machine that it was built for.
+    of the machine that it was built for; `direct`: calls on plain arrays go straight to the code.
 
     One call at a time: workspaces are allocated once and belong to the object. It can be pickled, with its machine
     code: processors of another kind refuse that (UsageError).
@@ -56,6 +56,7 @@ class CompiledKernel:
     kernel: Kernel
     module: Module
     target: str = ""
+    direct: bool = READABLE
     _workspaces: dict[str, Array] = field(default_factory=dict, init=False, repr=False)
     _main: Any = field(default=None, init=False, repr=False)
     _prepare: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -164,7 +165,7 @@ class CompiledKernel:
         return None if self.kernel.prepare or self.kernel.program.data else self._directly({}, {})
 
     def _directly(self, held: Mapping[str, Array], packed: Mapping[str, Array]) -> Call:
-        if not READABLE:
+        if not self.direct:
             return lambda arrays, named: UNUSUAL
         program, buffers = self.kernel.program, self.kernel.main.buffers
         parameters = [p for p in program.parameters if p not in held]

@@ -30,10 +30,13 @@ def print_llvm(kernel: Kernel) -> str:
     return _module(kernel.name, shared, exported)
 
 
-def print_parts(kernel: Kernel) -> tuple[str, ...]:
+_FALLBACKS, _PREPARED = PrintCache(16), Prepared()  # a search has few plans that check anything
+
+
+def print_parts(kernel: Kernel, known: Prepared = _PREPARED) -> tuple[str, ...]:
     """The same as a module for `main`, one for what `prepare` has, if anything, and one for what stands by for `main`:
     kernels that differ in their loops only have the others in common, letter by letter, so that they need not be
-    compiled for each of them."""
+    compiled for each of them. `known` has what was printed of `prepare` before."""
     shared = Shared(kernel, fallback_of(kernel.main, kernel.buffers))
     parts = [_module(kernel.name, shared, [_function(shared, kernel.main)])]
     if kernel.prepare:
@@ -42,7 +45,7 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
             alone = Shared(kernel)
             return _module("prepare", alone, [_function(alone, f) for f in kernel.prepare])
 
-        parts.append(_PREPARED.of(kernel, prepared))
+        parts.append(known.of(kernel, prepared))
     if (fallback := shared.fallback) is not None:
 
         def text() -> str:
@@ -53,9 +56,6 @@ def print_parts(kernel: Kernel) -> tuple[str, ...]:
         stands_by = fallback.choice.fallback
         parts.append(_FALLBACKS.of((id(stands_by), kernel.threads, fallback.buffers), text, alive=stands_by))
     return tuple(parts)
-
-
-_FALLBACKS, _PREPARED = PrintCache(16), Prepared()  # a search has few plans that check anything
 
 
 def _module(title: str, shared: Shared, exported: list[str]) -> str:

@@ -84,12 +84,19 @@ def whole_s(program: Program) -> float:
     return seconds(slice_of(program, whole))
 
 
-def sampled(program: Program, seed: int, slack: float = 1.0, inputs: Mapping[str, Any] | None = None) -> Sampled:
-    """Inputs and the boxes' elements, as `device.correctness.oracle.compute` takes its arguments."""
+def sampled(
+    program: Program,
+    seed: int,
+    slack: float = 1.0,
+    inputs: Mapping[str, Any] | None = None,
+    box_elements: int = BOX_ELEMENTS,
+) -> Sampled:
+    """Inputs and the boxes' elements, as `device.correctness.oracle.compute` takes its arguments. A box has some
+    `box_elements`."""
     rng = np.random.default_rng(seed)
     values, scalars = split_inputs(program, random_inputs(program, rng, RUN) | dict(inputs or {}))
     units = plan(program.body)
-    lengths, count = _lengths(program, units)
+    lengths, count = _lengths(program, units, box_elements)
     chosen: dict[str, tuple[Box, ...]] = {}
     parts: dict[str, list[Any]] = {}
     bounds: dict[str, list[Any]] = {}
@@ -123,12 +130,14 @@ def _tolerance(program: Program, name: str, bound: Any) -> Any:
     return bound if program.tensors[name].dtype.is_float or np.any(bound) else None
 
 
-def _lengths(program: Program, units: tuple[Unit, ...]) -> tuple[dict[str, tuple[int, ...]], int]:
-    """A box' sides, by output, and how many boxes there are to be. Some `BOX_ELEMENTS`, longest along the last
+def _lengths(
+    program: Program, units: tuple[Unit, ...], elements: int = BOX_ELEMENTS
+) -> tuple[dict[str, tuple[int, ...]], int]:
+    """A box' sides, by output, and how many boxes there are to be. Some `elements`, longest along the last
     dimensions, or fewer where that takes long; what is cut then is what saves most (rows of a product behind a product,
     say)."""
     shapes = {name: program.tensors[name].extents for name in program.outputs}
-    each = {shape: _sides(shape) for shape in dict.fromkeys(shapes.values())}
+    each = {shape: _sides(shape, elements) for shape in dict.fromkeys(shapes.values())}
 
     def cost(sides: Mapping[tuple[int, ...], tuple[int, ...]]) -> float:
         middle = {n: tuple(((e - k) // 2, k) for e, k in zip(s, sides[s], strict=True)) for n, s in shapes.items()}
@@ -148,9 +157,9 @@ def _lengths(program: Program, units: tuple[Unit, ...]) -> tuple[dict[str, tuple
     return {name: each[shape] for name, shape in shapes.items()}, BOXES if now <= BOX_S else FEW
 
 
-def _sides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _sides(shape: tuple[int, ...], elements: int) -> tuple[int, ...]:
     lengths = [1] * len(shape)
-    room = BOX_ELEMENTS
+    room = elements
     for d in reversed(range(len(shape))):
         side = room if d == 0 else max(1, int(room ** (1 / min(d + 1, 2))))
         lengths[d] = min(shape[d], side)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from weakref import finalize
 
@@ -52,37 +52,51 @@ class _Pages:
             self._flags = flags
 
 
-_FREE: dict[int, list[_Pages]] = {}
-"""Pages that nobody uses, by their span: candidates want the same sizes again, and to touch new pages takes longer than
-to fill them (10 us each in some virtual machines)."""
+class FreePages:
+    """Pages that nobody uses, `most_bytes` at most: candidates want the same sizes again, and to touch new pages takes
+    longer than to fill them (10 us each in some virtual machines)."""
+
+    def __init__(self, most_bytes: int = FREE_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._by_span: dict[int, list[_Pages]] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Of all of them."""
+        return sum(span * len(free) for span, free in self._by_span.items())
+
+    def take(self, span: int) -> _Pages:
+        """Pages of this span: some that are free, or new ones."""
+        free = self._by_span.get(span)
+        return free.pop() if free else _Pages(span)
+
+    def give_back(self, pages: _Pages) -> None:
+        """Nobody uses them any more."""
+        if pages.span > self.most_bytes:
+            return
+        if self.bytes + pages.span > self.most_bytes:
+            self._by_span.clear()  # sizes of long ago
+        pages.protect(_PROT_READ | _PROT_WRITE)
+        self._by_span.setdefault(pages.span, []).append(pages)
 
 
-def _taken(span: int) -> _Pages:
-    free = _FREE.get(span)
-    return free.pop() if free else _Pages(span)
-
-
-def _given_back(pages: _Pages) -> None:
-    if pages.span > FREE_BYTES:
-        return
-    if sum(span * len(free) for span, free in _FREE.items()) + pages.span > FREE_BYTES:
-        _FREE.clear()  # sizes of long ago
-    pages.protect(_PROT_READ | _PROT_WRITE)
-    _FREE.setdefault(pages.span, []).append(pages)
+_FREE = FreePages()
 
 
 @dataclass
 class Guarded:
     """`size` writable bytes (`view`, at `address`) that end at a protected page.
 
-    The start is aligned to `align`; bytes that this leaves between the end and the page are canary too.
+    The start is aligned to `align`; bytes that this leaves between the end and the page are canary too. The pages are
+    some of the `free` ones, where there are any.
     """
 
     size: int
     align: int = 1
+    free: FreePages = field(default=_FREE, repr=False)
 
     def __post_init__(self) -> None:
-        self._pages = _taken(-(-max(self.size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE)
+        self._pages = self.free.take(-(-max(self.size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE)
         inside, span = self._pages.inside, self._pages.span
         start = (inside + span - self.size) // self.align * self.align
         self.address = start
@@ -91,7 +105,7 @@ class Guarded:
         offset = start - inside
         self.view = whole[offset : offset + self.size]
         self._before, self._after = whole[:offset], whole[offset + self.size :]
-        finalize(self, _given_back, self._pages).atexit = False
+        finalize(self, self.free.give_back, self._pages).atexit = False
 
     def freeze(self) -> None:
         """Make the whole buffer read-only: a write to an input is a crash."""

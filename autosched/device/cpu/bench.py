@@ -44,10 +44,19 @@ class CheckedCandidate:
 
 class CpuBench:
     """Holds one data set; `cold_bytes` is what a cold sample must walk through (twice the last cache). `folder` is the
-    data's, where violations are found."""
+    data's, where violations are found. Copies of the data in other places take `places_bytes` at most; `calls` makes
+    what calls a kernel a number of times."""
 
-    def __init__(self, data: CpuData, cold_bytes: int = 0, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        data: CpuData,
+        cold_bytes: int = 0,
+        folder: Path | None = None,
+        places_bytes: int = PLACES_BYTES,
+        calls: type[NativeCalls] = NativeCalls,
+    ) -> None:
         self.data = data
+        self.places_bytes, self.calls = places_bytes, calls
         self.cold_bytes = cold_bytes
         self.folder = folder
         self.special: str | None = None
@@ -164,7 +173,7 @@ class CpuBench:
             return CheckedCandidate(job, None, took_s, {}, loaded, []), difference
         sets = self._timing_memory(job, guarded, effort.cold)
         pointers = [[address_of(one[b]) for b in job.main.buffers] for one in sets]
-        calls = NativeCalls(loaded.address(job.main.symbol), pointers, job.main.scalars)
+        calls = self.calls(loaded.address(job.main.symbol), pointers, job.main.scalars)
         self.data.reset(self.data.plain, POISONS[1])
         took_s = calls(1)
         self.data.verify_again(sets[0], views)
@@ -205,10 +214,10 @@ class CpuBench:
         main, scratch = ready.job.main, ready.job.scratch
         size = sum(ready.views[b].size for b in main.buffers)
         places: list[CheckedCandidate] = []
-        for number in range(0 if effort.cold or not size else min(PLACES, PLACES_BYTES // size) - 1):
+        for number in range(0 if effort.cold or not size else min(PLACES, self.places_bytes // size) - 1):
             copies = {n: copy_of(ready.views[n], 3 * i + 1) for i, n in enumerate(scratch)}
             views = self.data.elsewhere(number) | copies
-            calls = NativeCalls(
+            calls = self.calls(
                 ready.loaded.address(main.symbol), [[address_of(views[b]) for b in main.buffers]], main.scalars
             )
             places.append(replace(ready, calls=calls, views=views))

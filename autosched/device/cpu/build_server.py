@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
-from autosched.device.cpu.build import draft, finished
+from autosched.device.cpu.build import LoweredCandidate, draft, finished
 from autosched.device.cpu.compiled import Compiled
 from autosched.device.cpu.remote_build import BuildRequest, BuildResult
 from autosched.errors import MissingError
@@ -13,10 +14,10 @@ from autosched.tiling.plans.plan import Plan
 
 
 class BuildServer:
-    """Answers build requests; keeps each plan, with what was found out about it."""
+    """Answers build requests, lowering and printing with `draft`; keeps each plan, with what was found out about it."""
 
-    def __init__(self, compiled: Compiled) -> None:
-        self._compiled = compiled
+    def __init__(self, compiled: Compiled, draft: Callable[..., LoweredCandidate] = draft) -> None:
+        self._compiled, self._draft = compiled, draft
         self._plans: dict[bytes, Plan] = {}
 
     def build(self, request: BuildRequest) -> BuildResult | None:
@@ -25,7 +26,7 @@ class BuildServer:
             self._plans[request.plan] = pickle.loads(request.plan)
         candidate = Candidate(self._plans[request.plan], request.row)
         try:
-            made = draft(candidate, request.scalars, request.violations)
+            made = self._draft(candidate, request.scalars, request.violations)
             built = finished(made, lambda: self._compiled.objects(made.texts, request.cpu, request.features))
         except MissingError:
             return None

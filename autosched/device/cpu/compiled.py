@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from autosched.codegen.llvm.machine.compile import compile_object
 
 KEPT = 64
@@ -9,9 +11,10 @@ KEPT = 64
 
 
 class Compiled:
-    """Compiles what is not known."""
+    """Compiles what is not known, with `compile`."""
 
-    def __init__(self) -> None:
+    def __init__(self, compile: Callable[..., bytes] = compile_object) -> None:
+        self._compile = compile
         self._known: dict[tuple[str, str | None, str | None], bytes] = {}
 
     def objects(self, texts: tuple[str, ...], cpu: str | None, features: str | None) -> tuple[bytes, ...]:
@@ -21,7 +24,7 @@ class Compiled:
     def _object(self, key: tuple[str, str | None, str | None]) -> bytes:
         found = self._known.pop(key, None)
         if found is None:
-            found = compile_object(*key)
+            found = self._compile(*key)
         self._known[key] = found  # the last one now
         if len(self._known) > KEPT:
             del self._known[next(iter(self._known))]

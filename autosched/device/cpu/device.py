@@ -343,9 +343,11 @@ class CpuDevice:
         """The data with NaN and infinities, where `finite` tensors hold none."""
         known = self._special
         if self._oracle is None and (known is None or known[0] is not program or known[1] != finite):
-            found = special(program, self.seed, finite, lambda inputs: self._compute(program, inputs))
-            self._special = program, finite, found
+            self._special = program, finite, self._special_of(program, finite)
             self._told = False
+
+    def _special_of(self, program: Program, finite: frozenset[str]) -> Special | None:
+        return special(program, self.seed, finite, lambda inputs: self._compute(program, inputs))
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)

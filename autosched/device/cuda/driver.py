@@ -49,12 +49,20 @@ class CudaError(AutoschedError):
         self.code = code
 
 
-def bindings() -> Any:
+def _has_driver() -> bool:
+    try:
+        library()
+    except OSError:
+        return False
+    return True
+
+
+def bindings(has_driver: Callable[[], bool] = _has_driver) -> Any:
     """The module `cuda.bindings.driver`. MissingError where it, or the driver, is not here."""
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        if not _has_driver():  # installing cuda-bindings would not help
+        if not has_driver():  # installing cuda-bindings would not help
             raise MissingError(NO_DRIVER, hint=NO_GPU) from None
         raise MissingError(f"cuda-bindings is not here: {error}", hint=INSTALL) from None
     try:
@@ -64,14 +72,6 @@ def bindings() -> Any:
     if status != driver.CUresult.CUDA_SUCCESS:
         raise MissingError(f"no NVIDIA GPU that can be used: {status.name}", hint=NO_GPU)
     return driver
-
-
-def _has_driver() -> bool:
-    try:
-        library()
-    except OSError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -40,14 +40,16 @@ def literal_plan(program: Program, target: Target) -> Plan:
     return Plan("as written", program, target, (LiteralPart(program.body, names),), space)
 
 
-def measure_baseline(program: Program, target: Target, device: Device, candidate_s: float = 0.0) -> Baseline | None:
+def measure_baseline(
+    program: Program, target: Target, device: Device, candidate_s: float = 0.0, build_s: float = BUILD_S
+) -> Baseline | None:
     """Time the naive loops on the device; None where they would take too long, to run or, on the main thread, to build:
-    longer than any candidate (`candidate_s` at most)."""
+    longer than any candidate (`candidate_s` at most) and than `build_s`."""
     rate, most_s = (CARD_RATE, CARD_SECONDS) if getattr(device, "name", "") == "cuda" else (SLOWEST_RATE, MOST_SECONDS)
     if operations(program) / rate > most_s:
         return None
     built = None
-    with briefly(max(BUILD_S, candidate_s)):
+    with briefly(max(build_s, candidate_s)):
         built = device.build(Candidate(literal_plan(program, target), 0))
     if built is None:
         return None

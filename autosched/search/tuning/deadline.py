@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from autosched.errors import NoScheduleError, UsageError
 
+T = TypeVar("T")
 AGAIN_S = 0.5
 """Seconds until the alarm comes again where somebody caught the first, or it came where Python drops exceptions."""
 CLOSING_S = 0.75
@@ -80,6 +81,18 @@ class Deadline:
             if self._left_before[0]:  # an earlier end of somebody else counts here too
                 left_s = min(left_s, self._left_before[0] - (time.monotonic() - self._since))
             signal.setitimer(signal.ITIMER_REAL, max(left_s, 0.01), AGAIN_S)
+
+    def within(self, limit_s: float, work: Callable[[], T]) -> T | None:
+        """What `work` answers; None where the run's time is over, and where the work takes longer than `limit_s` or
+        than is left."""
+        left_s = self.left_s
+        if left_s == 0.0:
+            return None
+        try:
+            with Deadline(limit_s if left_s is None else min(left_s, limit_s)):
+                return work()
+        except NoScheduleError:
+            return None
 
     def failed(self) -> NoScheduleError:
         """What is said where the run has nothing to show."""

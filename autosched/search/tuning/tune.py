@@ -82,16 +82,15 @@ class Tuning:
     def forms(self) -> tuple[Form, ...]:
         """How to write stages that no instruction of the target takes as they are, so that one does; none where the
         run's time is over, or where finding them would take longer than `FORMS_S`."""
-        left_s = self.deadline.left_s
-        if not self.matches or left_s == 0.0:
+        if not self.matches:
             return ()
         request = self.request
         asked = usable(request.catalogue, request.target, request.device, request.only)
-        try:
-            with Deadline(FORMS_S if left_s is None else min(left_s, FORMS_S)):
-                return tuple(better_forms(self.matches[0].program, self.matches, asked, request.numerics))
-        except NoScheduleError:
-            return ()
+
+        def found() -> tuple[Form, ...]:
+            return tuple(better_forms(self.matches[0].program, self.matches, asked, request.numerics))
+
+        return self.deadline.within(FORMS_S, found) or ()
 
     @cached_property
     def lower_bound_s(self) -> float | None:
@@ -196,8 +195,7 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
             space = space_of(plans, objective=request.objective, seed=request.seed, kept=kept)
         else:
             space = recorded.space_of(recording, seed=request.seed)
-        if space.empty:
-            raise NoScheduleError(_why_empty(plans), hint="`autosched targets show` has the limits; -i tries others")
+        refuse_empty(space)
     user_schedules = [candidate_of(schedule, space) for schedule in request.user_schedules]
     _say_near_miss(request, record, emit)
     study = open_study(
@@ -333,13 +331,16 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     return list(found.matches), with_fallbacks(found.plans, found.every)
 
 
-def _why_empty(plans: Sequence[Plan]) -> str:
-    """The rules that leave each plan without a legal row."""
+def refuse_empty(space: SearchSpace) -> None:
+    """NoScheduleError where no plan has a legal row, with the rules that leave each of them without one."""
+    if not space.empty:
+        return
     lines = []
-    for plan in plans:
+    for plan in (entry.plan for entry in space.plans):
         found = plan.space.explain()
         lines.append(f"{plan.name}: {found if found is not None else 'no legal row'}")
-    return "\n".join(["no plan has a legal schedule", *lines])
+    said = "\n".join(["no plan has a legal schedule", *lines])
+    raise NoScheduleError(said, hint="`autosched targets show` has the limits; -i tries others")
 
 
 def _say_near_miss(request: TuneRequest, record: StudyRecord, emit: Listener) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from autosched.tensorize.adapters.proposal import Adapted, NoPlace, NotProved, Proposal
+from autosched.tensorize.adapters.proposal import Adapted, Adapter, NoPlace, NotProved, Proposal
 from autosched.tensorize.adapters.registry import ADAPTERS
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
@@ -13,15 +13,17 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 @dataclass
 class Adapters:
-    """The adapted programs of one stage, each made and proved once, for every instruction that asks."""
+    """The adapted programs of one stage, by the `adapters`, each made and proved once, for every instruction that asks.
+    """
 
     facts: StageFacts
+    adapters: tuple[Adapter, ...] = ADAPTERS
     _made: dict[Hashable, tuple[StageFacts, Adapted] | None] = field(default_factory=dict)
 
     def fitting(self, intrinsic: Intrinsic) -> Iterator[list[tuple[StageFacts, Adapted]]]:
         """What each adapter that has an answer makes of the stage for the instruction, with facts of the stage to
         match; a later adapter is run only if the iteration goes on."""
-        for adapter in ADAPTERS:
+        for adapter in self.adapters:
             made = [m for p in adapter(self.facts, intrinsic) if (m := self._once(p)) is not None]
             if made:
                 yield made

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from autosched.scratch import Scratch, scratch_errors
-from autosched.tensorize.check.emulator import EmulatedCalls, Emulator, EmulatorError, LackingError, RunError
+from autosched.tensorize.check.emulator import (
+    HERE_S,
+    EmulatedCalls,
+    Emulator,
+    EmulatorError,
+    LackingError,
+    RunError,
+)
 from autosched.tensorize.check.native import Arrays, Values, from_register_bytes, register_bytes
 from autosched.tensorize.intrinsic import CPU_ISAS, Intrinsic
 from autosched.tensorize.spec.emit import render_c
@@ -26,14 +33,16 @@ class NoToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CTools:
-    """The compiler of this machine and, by isa and features, the flags that switch these on."""
+    """The compiler of this machine and, by isa and features, the flags that switch these on. What it makes runs for
+    `here_s` seconds at most."""
 
     command: tuple[str, ...]
     flags: Callable[[str, Iterable[str]], str]
+    here_s: float = HERE_S
 
     def native(self, features: frozenset[str]) -> Emulator:
         """This machine, as what programs run on."""
-        return Emulator((), self.command, features)
+        return Emulator((), self.command, features, self.here_s)
 
 
 def c_source(intrinsic: Intrinsic) -> str:

@@ -106,11 +106,13 @@ class EmulatedCalls:
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """`command` runs an executable (nothing: this machine does), `compiler` links one; `features` are the machine's."""
+    """`command` runs an executable (nothing: this machine does, for `here_s` seconds at most), `compiler` links one;
+    `features` are the machine's."""
 
     command: tuple[str, ...]
     compiler: tuple[str, ...]
     features: frozenset[str]
+    here_s: float = HERE_S
 
     @property
     def name(self) -> str:
@@ -141,7 +143,7 @@ class Emulator:
             said = _process([*self.compiler, *static, "-O2", *flags, str(driver), *files, "-o", str(program), "-lm"])
             if said.returncode:
                 raise EmulatorError(f"{self.compiler[0]}: {_complaint(said.stderr)}")
-            limit = DEADLINE_S if self.command else HERE_S
+            limit = DEADLINE_S if self.command else self.here_s
             try:
                 done = _process([*self.command, str(program)], data, limit)
             except _TooLongError:

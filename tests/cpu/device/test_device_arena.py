@@ -5,26 +5,21 @@ import os
 
 import pytest
 
-from autosched.device.cpu import arena
-from autosched.device.cpu.arena import CANARY, Guarded
+from autosched.device.cpu.arena import CANARY, FreePages, Guarded
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="memory protection needs POSIX")
 
 
-@pytest.fixture(autouse=True)
-def none_free(monkeypatch):
-    monkeypatch.setattr(arena, "_FREE", {})
-
-
 def test_pages_come_back_as_if_new():
-    first = Guarded(10_000, 64)
+    free = FreePages()
+    first = Guarded(10_000, 64, free)
     place = first._pages.inside
     first.view[:] = 7
     first._before[:1] = 0
     first.freeze()
     del first
     gc.collect()
-    again = Guarded(9_000, 64)  # of as many pages
+    again = Guarded(9_000, 64, free)  # of as many pages
     assert again._pages.inside == place
     assert (again.address + 9_000) % 64 == 9_000 % 64
     assert (again.view == CANARY).all()
@@ -41,9 +36,9 @@ def test_two_that_live_share_nothing():
 
 
 @pytest.mark.slow
-def test_what_is_kept_is_bounded(monkeypatch):
-    monkeypatch.setattr(arena, "FREE_BYTES", 40_000)
+def test_what_is_kept_is_bounded():
+    free = FreePages(40_000)
     for size in range(1_000, 60_000, 4_096):
-        Guarded(size)
+        Guarded(size, free=free)
         gc.collect()
-    assert 0 < sum(span * len(pages) for span, pages in arena._FREE.items()) <= 40_000
+    assert 0 < free.bytes <= 40_000

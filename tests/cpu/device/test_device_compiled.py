@@ -18,7 +18,7 @@ from autosched.search.tuning.tune import plans_of
 
 
 @pytest.mark.slow
-def test_schedules_that_pack_alike_share_a_module(monkeypatch) -> None:
+def test_schedules_that_pack_alike_share_a_module() -> None:
     program = autosched.workload("matmul", m=24, n=48, k=40)
     plan = plans_of(TuneRequest(program, autosched.target("native")))[1][0]
     rows = plan.space.sample(40, np.random.default_rng(0))
@@ -30,8 +30,7 @@ def test_schedules_that_pack_alike_share_a_module(monkeypatch) -> None:
         made.append(text)
         return compile_object(text)
 
-    monkeypatch.setattr(compiled, "compile_object", compile_once)
-    lately = compiled.Compiled()
+    lately = compiled.Compiled(compile_once)
     a, b = (np.random.default_rng(1).standard_normal(s).astype(np.float32) for s in ((24, 40), (40, 48)))
     for kernel in packing[:8]:
         texts = print_parts(kernel)
@@ -45,9 +44,8 @@ def test_schedules_that_pack_alike_share_a_module(monkeypatch) -> None:
     assert [print_parts(k) for k in kernels if not k.prepare] == [(print_llvm(k),) for k in kernels if not k.prepare]
 
 
-def test_what_was_compiled_long_ago_is_forgotten(monkeypatch) -> None:
-    monkeypatch.setattr(compiled, "compile_object", lambda text, *args: text.encode())
-    lately = compiled.Compiled()
+def test_what_was_compiled_long_ago_is_forgotten() -> None:
+    lately = compiled.Compiled(lambda text, *args: text.encode())
     for number in range(3 * compiled.KEPT):
         assert lately.objects(("packing", str(number)), None, None) == (b"packing", str(number).encode())
     assert len(lately._known) == compiled.KEPT

@@ -15,7 +15,6 @@ from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.device import CpuDevice
 from autosched.device.cpu.native_target import native_target
 from autosched.device.cpu.remote_build import BuildRequest
-from autosched.device.cuda.device import CudaDevice
 from autosched.device.doctor import diagnose
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.ir import resolve
@@ -147,22 +146,16 @@ def test_devices_by_name():
     assert {"cpu", "simulator"} <= set(registry.device_names())
 
 
-def test_auto_takes_a_card_that_the_target_runs_on(monkeypatch):
-    opened = []
+def test_auto_takes_a_card_that_the_target_runs_on():
+    h200, threads = load_target("nvidia-h200"), {"threads": 1}
+    assert registry.best_for(h200, threads) == "simulator", "a machine of the tests has no card"
 
-    def found(name):
-        return lambda program, target, *, threads=1, seed=0, cache="warm", **more: opened.append(name)
+    def best_for(target, **options):
+        return registry.best_for(target, options, cpu=lambda _: False, card=lambda _: True)
 
-    h200 = load_target("nvidia-h200")
-    monkeypatch.setattr(registry, "_factory", lambda name: CudaDevice if name == "cuda" and not opened else found(name))
-    assert not registry.card_runs(h200), "a machine of the tests has no card"
-    registry.device("auto", None, h200, threads=1)
-    monkeypatch.setattr(registry, "card_runs", lambda target: True)
-    monkeypatch.setattr(registry, "_takes", lambda name, option: option != "emulate")
-    registry.device("auto", None, h200, seed=1)
-    registry.device("auto", None, h200, emulate=True)
-    registry.device("auto", None, load_target("gemmini"))
-    assert opened == ["simulator", "cuda", "simulator", "simulator"]
+    assert best_for(h200, seed=1) == "cuda"
+    assert best_for(h200, emulate=True) == "simulator"
+    assert best_for(load_target("gemmini")) == "simulator"
 
 
 def test_another_machines_target_is_refused():

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker ne
 
 
 @pytest.mark.parametrize(("room", "places"), [(1 << 20, benches.PLACES), (1, 1)])
-def test_rounds_go_through_the_places(monkeypatch, tmp_path, room, places):
+def test_rounds_go_through_the_places(tmp_path, room, places):
     seen: list[tuple[int, int]] = []
 
     class Noted(NativeCalls):
@@ -27,10 +27,8 @@ def test_rounds_go_through_the_places(monkeypatch, tmp_path, room, places):
             seen.append(self.sets)
             return super().__call__(times)
 
-    monkeypatch.setattr(benches, "NativeCalls", Noted)
-    monkeypatch.setattr(benches, "PLACES_BYTES", room)
     tensors = oracles.write(kernels.program(), kernels.oracle(), tmp_path)
-    bench = benches.CpuBench(benches.CpuData(tmp_path, tensors))
+    bench = benches.CpuBench(benches.CpuData(tmp_path, tensors), places_bytes=room, calls=Noted)
     job = kernels.built(kernels.kernel()).payload
     outcomes = bench.interleaved((job, job), 2 * places, EFFORTS["final"], lambda stage: None)
     assert [(o.status, len(o.samples_s)) for o in outcomes] == [("ok", 2 * places)] * 2

@@ -82,10 +82,10 @@ def test_what_a_program_assumes_is_kept() -> None:
     assert found(parse(text + "    for i in range(400):\n        Y[i] = X[i] + 1.0\n")) is None
 
 
-def test_data_of_large_programs_hold_them_in_the_corners(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_of_large_programs_hold_them_in_the_corners() -> None:
     """Boxes lie there, and what guards exclude."""
-    program = parse(CONV, sizes={"h": 12, "w": 12, "ci": 8, "co": 16})
-    monkeypatch.setattr(special, "is_large", lambda program: True)
+    program = parse(CONV, sizes={"h": 96, "w": 96, "ci": 32, "co": 64})
+    assert is_large(program)
     data = special.special(program, 0, frozenset(), lambda inputs: sampled(program, 0, inputs=inputs))
     assert data is not None
     assert isinstance(data.found, Sampled)
@@ -94,16 +94,16 @@ def test_data_of_large_programs_hold_them_in_the_corners(monkeypatch: pytest.Mon
         assert not np.isfinite(values[[0, -1]]).any()
 
 
-def test_data_are_there_before_the_first_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_are_there_before_the_first_candidate() -> None:
     program = parse(CONV, sizes={"h": 5, "w": 4, "ci": 2, "co": 9})
     plan = plans_of(program, machine(), only=("x86/vfmadd.f32.ymm",))[0]
     asked: list[frozenset[str]] = []
 
-    def noted(program: Program, seed: int, finite: frozenset[str], *rest: object) -> None:
-        asked.append(finite)
+    class Noting(cpu.CpuDevice):
+        def _special_of(self, program: Program, finite: frozenset[str]) -> None:
+            asked.append(finite)
 
-    monkeypatch.setattr(cpu, "special", noted)
-    with cpu.CpuDevice(program) as device:
+    with Noting(program) as device:
         if not device.aside:
             pytest.skip("one CPU has nothing beside it")
         device.foresee(plan)
@@ -115,22 +115,22 @@ def test_data_are_there_before_the_first_candidate(monkeypatch: pytest.MonkeyPat
         assert len(asked) == 2
 
 
-def test_a_measurement_waits_for_what_was_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_waits_for_what_was_foreseen() -> None:
     """Else what is foreseen for one plan may take the place of what another one is checked on."""
     program = parse(CONV, sizes={"h": 5, "w": 4, "ci": 2, "co": 9})
     plan = plans_of(program, machine(), only=("x86/vfmadd.f32.ymm",))[0]
     said: list[str] = []
 
-    def slowly(*_: object) -> None:
-        said.append("begins")
-        time.sleep(0.5)
-        said.append("ends")
+    class Slow(cpu.CpuDevice):
+        def _special_of(self, program: Program, finite: frozenset[str]) -> None:
+            said.append("begins")
+            time.sleep(0.5)
+            said.append("ends")
 
-    with cpu.CpuDevice(program) as device:
+    with Slow(program) as device:
         if not device.aside:
             pytest.skip("one CPU has nothing beside it")
         build = device.build(Candidate(plan, int(plan.space.few[0])))
-        monkeypatch.setattr(cpu, "special", slowly)
         device.foresee(plan)
         assert device.measure(build).status == "ok"
     assert said in (["begins", "ends"], ["begins", "ends", "begins", "ends"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,9 +82,8 @@ def test_wrong_text_fails_with_what_the_compiler_says(tools: CTools, text: str, 
     assert said in str(report)
 
 
-def test_a_text_that_never_ends_is_stopped(tools: CTools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autosched.tensorize.check.emulator.HERE_S", 1.0)
-    report = _report(tools, "({{ volatile int z = 1; while (z); {c} + {a} * {b}; }})")
+def test_a_text_that_never_ends_is_stopped(tools: CTools) -> None:
+    report = _report(replace(tools, here_s=1.0), "({{ volatile int z = 1; while (z); {c} + {a} * {b}; }})")
     assert [p.detail for p in report.parts if p.status == "failed"] == ["the code did not end within 1 s"]
 
 

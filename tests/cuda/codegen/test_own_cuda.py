@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from autosched.cli import own_cuda
 from autosched.cli.own_cuda import refuse_wrong_cuda
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
+from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
+from autosched.device.cuda.compile.nvrtc import Cubin
 from autosched.device.cuda.compile.toolkit import toolkits
 from autosched.errors import MissingError, SpecError
 from autosched.ir import resolve
@@ -64,11 +65,11 @@ def test_a_text_that_no_card_ran_is_said(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_without_a_compiler_it_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def build(*_: object) -> None:
-        raise MissingError("no NVRTC for sm_80")
+    class Without(CudaBuilder):
+        def build(self, unit: TranslationUnit) -> Cubin:
+            raise MissingError("no NVRTC for sm_80")
 
-    monkeypatch.setattr(own_cuda.CudaBuilder, "build", build)
-    refuse_wrong_cuda(_kernel(tmp_path, RIGHT), A100, measured=False)
+    refuse_wrong_cuda(_kernel(tmp_path, RIGHT), A100, measured=False, builder=Without)
     assert "it was not compiled: no NVRTC for sm_80" in capsys.readouterr().err

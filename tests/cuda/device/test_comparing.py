@@ -151,15 +151,14 @@ def test_boxes_and_the_rest_are_compared_on_the_card(card, comparer, tmp_path, m
     assert not card.memory
 
 
-def test_where_the_card_has_no_room_the_host_compares(card, comparer, tmp_path, monkeypatch):
+def test_where_the_card_has_no_room_the_host_compares(card, tmp_path):
+    class Full(Comparer):
+        def put(self, values):
+            raise CudaError("CUDA_ERROR_OUT_OF_MEMORY", "allocating")
+
     program = parse(PROGRAM)
     oracle = oracles.compute(program, 0)
-    data = CudaData(card, tmp_path, oracles.write(program, oracle, tmp_path), (), comparer)
-
-    def full(values):
-        raise CudaError("CUDA_ERROR_OUT_OF_MEMORY", "allocating")
-
-    monkeypatch.setattr(comparer, "put", full)
+    data = CudaData(card, tmp_path, oracles.write(program, oracle, tmp_path), (), Full(card, b"good"))
     array(data.addresses["B"], 600, np.float32)[:] = oracle.wants["B"].reshape(-1)
     assert data.verify(data.addresses).ok
     assert data.comparer is None

@@ -13,16 +13,14 @@ from autosched.errors import MissingError
 def test_without_a_driver_nothing_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It once said that a package was missing, with which nothing would have run either."""
     monkeypatch.setitem(sys.modules, "cuda", None)  # no such module
-    monkeypatch.setattr(driver, "_has_driver", lambda: False)
     with pytest.raises(MissingError, match="no NVIDIA driver on this machine") as caught:
-        driver.bindings()
+        driver.bindings(lambda: False)
     assert "-d simulator" in str(caught.value)
     assert caught.value.exit_code == 3
 
 
 def test_with_a_driver_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda", None)
-    monkeypatch.setattr(driver, "_has_driver", lambda: True)
     with pytest.raises(MissingError, match="cuda-bindings is not here") as caught:
-        driver.bindings()
+        driver.bindings(lambda: True)
     assert "autosched[cuda]" in str(caught.value)

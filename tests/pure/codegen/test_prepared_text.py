@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from autosched.codegen.llvm import module
+from autosched.codegen.llvm.module import print_parts
 from autosched.codegen.llvm.prepared import KEPT, Prepared
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Function, Kernel
 from autosched.codegen.tree.uses import called_functions, used_buffers
@@ -23,9 +24,17 @@ def added(W: const[f32[8]], X: f32[8], Y: f32[8]):
 F32 = DTYPES["f32"]
 
 
-@pytest.fixture(autouse=True)
-def none_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PREPARED", Prepared())
+class Noting(Prepared):
+    """Counts the texts that it has printed."""
+
+    printed = 0
+
+    def of(self, kernel: Kernel, text: Callable[[], str]) -> str:
+        def noted() -> str:
+            self.printed += 1
+            return text()
+
+        return super().of(kernel, noted)
 
 
 def kernel(extra: float = 0.0, size: int = 8, threads: int = 1, main: int = 8) -> Kernel:
@@ -38,20 +47,12 @@ def kernel(extra: float = 0.0, size: int = 8, threads: int = 1, main: int = 8) -
     return Kernel("copy", PROGRAM, shapes, (prepare,), body, threads)
 
 
-def prints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of functions, as they are printed."""
-    named: list[str] = []
-    print_one = module._function
-    monkeypatch.setattr(module, "_function", lambda shared, f: named.append(f.name) or print_one(shared, f))
-    return named
-
-
-def test_kernels_that_pack_alike_have_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    named = prints(monkeypatch)
-    one, other = module.print_parts(kernel(main=8)), module.print_parts(kernel(main=4))
+def test_kernels_that_pack_alike_have_one_text() -> None:
+    known = Noting()
+    one, other = print_parts(kernel(main=8), known), print_parts(kernel(main=4), known)
     assert one[0] != other[0]
     assert one[1] == other[1]
-    assert named == ["main", "prepare_P", "main"]
+    assert known.printed == 1
 
 
 @pytest.mark.parametrize(
@@ -68,10 +69,9 @@ def test_kernels_that_pack_alike_have_one_text(monkeypatch: pytest.MonkeyPatch) 
     ids=["sign of zero", "number", "size", "threads", "isa", "vectors", "alignment"],
 )  # fmt: skip
 def test_whatever_printing_reads_is_looked_at(other: Kernel) -> None:
-    module.print_parts(kernel())
-    found = module.print_parts(other)[1]
-    module._PREPARED = Prepared()
-    assert found == module.print_parts(other)[1]
+    known = Prepared()
+    print_parts(kernel(), known)
+    assert print_parts(other, known)[1] == print_parts(other, Prepared())[1]
 
 
 def test_few_are_kept() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ from concurrent.futures import CancelledError
 import pytest
 from conformance.synthetic import make_plan
 
-from autosched.device.cpu.builder import Builder, BuildError
+from autosched.device.cpu.builder import Builder
 from autosched.device.processes.background_build import AHEAD, BackgroundBuilds
+from autosched.device.processes.process import WorkerDiedError, WorkerProcess
 from autosched.device.protocol import Build, Draft
 from autosched.tiling.candidate import Candidate
 
@@ -80,12 +82,13 @@ def test_a_mistake_is_told_to_who_takes_it(beside: BackgroundBuilds) -> None:
     assert row_of(fine) == 2
 
 
-def test_a_process_that_dies_while_it_loads_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(*_: object) -> None:
-        raise BuildError("LLVM ended with SIGSEGV")
+def test_a_process_that_dies_while_it_loads_is_not_waited_for() -> None:
+    class Dying(WorkerProcess):
+        def ensure(self) -> bool:
+            raise WorkerDiedError(-signal.SIGSEGV, "start", "")
 
     builder = Builder()
-    monkeypatch.setattr(builder, "_ask", dies)
+    builder.process = Dying()
     assert builder.ready()
 
 

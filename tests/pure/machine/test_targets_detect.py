@@ -102,7 +102,7 @@ def test_feature_names_go_both_ways(name):
 
 
 @pytest.mark.parametrize("held_up", [(), (0,), (1,), (0, 7), (3, 4, 5, 6)])
-def test_a_run_that_a_neighbour_holds_up_does_not_decide_how_long_runs_are(monkeypatch, held_up):
+def test_a_run_that_a_neighbour_holds_up_does_not_decide_how_long_runs_are(held_up):
     """A call costs a microsecond besides, which was all that runs saw where one of 5 ms for nothing had sized them."""
     runs = []
 
@@ -110,7 +110,6 @@ def test_a_run_that_a_neighbour_holds_up_does_not_decide_how_long_runs_are(monke
         runs.append(times)
         return 1e-6 + times * 1e-8 + (5e-3 if len(runs) - 1 in held_up else 0.0)
 
-    monkeypatch.setattr(peaks, "_took", took)
-    found = peaks._best(lambda times: None, 16384.0, peaks.EFFORTS["quick"])
+    found = peaks._best(lambda times: None, 16384.0, peaks.EFFORTS["quick"], took=took)
     assert found == pytest.approx(16384.0 / 1e-8, rel=0.01)
     assert len(runs) < 25

@@ -25,8 +25,8 @@ from autosched.search import Result, Stopwatch, Study, open_study, run
 from autosched.search.defer_signals import defer_signals
 from autosched.search.request import TuneRequest
 from autosched.search.space.space import SearchSpace
-from autosched.search.tuning import baseline
 from autosched.search.tuning import tune as tuning_of
+from autosched.search.tuning.baseline import measure_baseline
 from autosched.search.tuning.deadline import Deadline, briefly
 from autosched.search.tuning.tune import prepare, tune
 from autosched.store import Measurement, SqliteStore
@@ -175,14 +175,13 @@ def test_after_the_last_trial_the_result_stands(monkeypatch: pytest.MonkeyPatch,
     assert tuning.baseline is None or name == "close"
 
 
-def test_a_baseline_is_built_for_no_longer_than_a_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_baseline_is_built_for_no_longer_than_a_candidate() -> None:
     class Slow(SyntheticDevice):
         def build(self, candidate: Candidate) -> Build:
             time.sleep(LONG_S)
             return super().build(candidate)
 
-    monkeypatch.setattr(baseline, "BUILD_S", 0.1)
-    assert baseline.measure_baseline(parse(GEMV), load_target("portable"), Slow(), 0.2) is None
+    assert measure_baseline(parse(GEMV), load_target("portable"), Slow(), 0.2, build_s=0.1) is None
 
 
 def test_the_lower_bound_takes_no_longer_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,3 +230,30 @@ def test_what_is_unbroken_is_done_whole() -> None:
 def test_off_the_main_thread_there_is_no_alarm() -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: Deadline(LONG_S).__enter__()._armed).result() is False
+
+
+def endless() -> int:
+    while True:
+        time.sleep(0.01)
+
+
+def test_work_that_takes_too_long_answers_nothing() -> None:
+    assert Deadline(None).within(0.05, endless) is None
+
+
+@pytest.mark.parametrize("ago", [0.0, 10.0])
+def test_work_past_the_end_of_the_run_answers_nothing(ago: float) -> None:
+    assert Deadline(0.05, began=time.monotonic() - ago).within(10.0, endless) is None
+
+
+def test_work_that_ends_in_time_answers() -> None:
+    assert Deadline(None).within(10.0, lambda: 3) == 3
+    assert Deadline(60.0).within(10.0, lambda: 3) == 3
+
+
+def test_what_work_raises_is_raised() -> None:
+    def wrong() -> int:
+        raise ValueError("no such form")
+
+    with pytest.raises(ValueError, match="no such form"):
+        Deadline(None).within(10.0, wrong)

@@ -60,10 +60,17 @@ def elements(program: Program) -> int:
 
 
 class Verifier:
-    """Checks kernels of one program; what does not depend on the schedule is computed once."""
+    """Checks kernels of one program, on at most `most_elements` of all its tensors; what does not depend on the
+    schedule is computed once."""
 
-    def __init__(self, seed: int, oracle: Oracle | None = None, runner: Runner = INTERPRETER) -> None:
-        self.seed, self.runner = seed, runner
+    def __init__(
+        self,
+        seed: int,
+        oracle: Oracle | None = None,
+        runner: Runner = INTERPRETER,
+        most_elements: int = MOST_ELEMENTS,
+    ) -> None:
+        self.seed, self.runner, self._most_elements = seed, runner, most_elements
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
@@ -78,7 +85,7 @@ class Verifier:
     def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> KernelVerdict:
         """A smaller kernel of the same plan and schedule, as large as the runner can run quickly."""
         for most, small in self._small(plan, threads):
-            if elements(small.program) > MOST_ELEMENTS:
+            if elements(small.program) > self._most_elements:
                 continue
             found = nearest_row(small.space, schedule)
             if found is None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autosched.codegen.call import callable as general
 from autosched.codegen.call.callable import CompiledKernel
 from autosched.codegen.call.direct import READABLE
 from autosched.codegen.llvm.machine.jit import load
@@ -31,10 +30,17 @@ def f(A: f32[m, n], s: f32, B: const[f32[n]], Y: f32[m, n], Z: f32[m], *, m=3, n
 """
 
 
-def compiled(text: str) -> CompiledKernel:
+class OnlyDirect(CompiledKernel):
+    """A kernel none of whose calls goes the general way."""
+
+    def _run(self, given: Any, packed: Any) -> Any:
+        pytest.fail("the general way")
+
+
+def compiled(text: str, direct: bool = READABLE, kind: type[CompiledKernel] = CompiledKernel) -> CompiledKernel:
     plan = literal_plan(parse(text), load_target("x86-avx2"))
     kernel = lower(plan, plan.space.schedule(0))
-    return CompiledKernel(kernel, load(print_llvm(kernel)))
+    return kind(kernel, load(print_llvm(kernel)), direct=direct)
 
 
 def operands() -> tuple[Any, Any]:
@@ -43,12 +49,9 @@ def operands() -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> CompiledKernel:
+def kernel() -> CompiledKernel:
     """What is well formed does not go the general way."""
-    made = compiled(SUM)
-    if READABLE:
-        monkeypatch.setattr(CompiledKernel, "_run", lambda *_: pytest.fail("the general way"))
-    return made
+    return compiled(SUM, kind=OnlyDirect if READABLE else CompiledKernel)
 
 
 def test_numpy_lays_out_its_arrays_as_expected() -> None:
@@ -75,10 +78,9 @@ def test_outputs_are_made_or_taken(kernel: CompiledKernel) -> None:
     assert bound(a, 2.0, y, z)[1] is z
 
 
-def test_values_in_order_and_by_name_mean_what_they_mean_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_in_order_and_by_name_mean_what_they_mean_the_general_way() -> None:
     """All ways to give some first values in order and any of all names by name, some twice, some not at all."""
-    straight, whole = compiled(SUM), compiled(SUM)
-    monkeypatch.setitem(whole.__dict__, "_direct", None)
+    straight, whole = compiled(SUM), compiled(SUM, direct=False)
     a, b = operands()
     names = ["A", "s", "B", "Y", "Z"]
 
@@ -203,10 +205,9 @@ def test_scalars_of_every_kind(dtype: str, value: Any, want: Any) -> None:
     ],
 )
 def test_a_scalar_that_is_no_such_number_is_refused(
-    monkeypatch: pytest.MonkeyPatch, readable: bool, dtype: str, value: Any, said: str
+    readable: bool, dtype: str, value: Any, said: str
 ) -> None:
-    monkeypatch.setattr(general, "READABLE", readable)
-    kernel = compiled(f"def f(s: {dtype}, Y: {dtype}[n], *, n=3):\n    for i in range(n):\n        Y[i] = s")
+    kernel = compiled(f"def f(s: {dtype}, Y: {dtype}[n], *, n=3):\n    for i in range(n):\n        Y[i] = s", readable)
     with pytest.raises(UsageError, match=said):
         kernel(value)
     with pytest.raises(UsageError, match=said):
@@ -231,8 +232,7 @@ def test_masks_are_refused() -> None:
         kernel.prepack(B=np.ma.array(b))
 
 
-def test_elsewhere_the_general_way_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(general, "READABLE", False)
-    kernel, (a, b) = compiled(SUM), operands()
+def test_elsewhere_the_general_way_answers() -> None:
+    kernel, (a, b) = compiled(SUM, direct=False), operands()
     np.testing.assert_array_equal(kernel(a, 2.0, b)[0], a * np.float32(2) + b)
     np.testing.assert_array_equal(kernel.prepack(B=b)(a, 2.0)[0], a * np.float32(2) + b)

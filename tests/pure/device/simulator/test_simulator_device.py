@@ -17,7 +17,6 @@ import autosched
 from autosched.codegen.lower import lower
 from autosched.device import registry
 from autosched.device import simulator as package
-from autosched.device.cpu import device as cpu
 from autosched.device.protocol import Device
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.verify import verify
@@ -117,14 +116,11 @@ def test_a_wrong_kernel_is_found() -> None:
     assert "wrong elements" in measured.message
 
 
-def test_what_is_not_run_is_said_not_to_be_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "MOST_ELEMENTS", 10)
+def test_what_is_not_run_is_said_not_to_be_verified() -> None:
     _, (plan, *_) = plans("matmul", "cuda/wmma.*", m=8192, n=8192, k=64, **HALVES)
-    device = SimulatorDevice(target=H200)
-    measured = device.measure(device.build(Candidate(plan, 0)), "final")
-    assert measured.ok
-    assert not measured.extra["verified"]
-    assert measured.extra["verified_by"] == "not verified: too large for the interpreter; the mapping is proved"
+    verdict = verify.Verifier(0, most_elements=10).cut_down(plan, plan.space.schedule(0), 1)
+    assert verdict.difference is None
+    assert verdict.by == "not verified: too large for the interpreter; the mapping is proved"
 
 
 @pytest.mark.slow
@@ -219,13 +215,12 @@ def test_it_does_not_import_the_clock() -> None:
                 assert not any("costmodel" in a.name for a in node.names), file
 
 
-def test_auto_takes_the_simulator_for_what_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (registry, cpu):
-        monkeypatch.setattr(module, "host_features", lambda: frozenset({"avx2"}))
-    monkeypatch.setattr(registry, "card_runs", lambda target: False)
-    assert registry.device("auto", None, H200).describe()["name"] == "simulator"
-    assert registry.device("auto", None, AVX512).describe()["name"] == "simulator"
-    for target, said in ((AVX512, "avx512f"), (H200, "cuda")):
+def test_auto_takes_the_simulator_for_what_is_not_here() -> None:
+    for target in (H200, AVX512):
+        assert registry.best_for(target, {}, lambda _: False, lambda _: False) == "simulator"
+    nowhere = dataclasses.replace(AVX512, features=AVX512.features | {"avx9000"})
+    assert registry.device("auto", None, nowhere).describe()["name"] == "simulator"
+    for target, said in ((nowhere, "avx9000|x86"), (H200, "cuda")):
         with pytest.raises(MissingError, match=said) as error:
             registry.device("cpu", None, target)
         assert error.value.exit_code == 3

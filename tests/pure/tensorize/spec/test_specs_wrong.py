@@ -10,9 +10,7 @@ from support.paths import TESTS
 from autosched.errors import SpecError
 from autosched.machine.host import host_features
 from autosched.tensorize.check.verify import CheckReport, check
-from autosched.tensorize.spec import load
 from autosched.tensorize.spec.load import deferred_text, load_text
-from autosched.tensorize.spec.semantics import parse_pseudocode
 
 FILES = sorted((TESTS / "specs_wrong").glob("*.yaml"))
 NOWHERE: frozenset[str] = frozenset()
@@ -167,20 +165,12 @@ def test_what_a_load_gives_tells(path):
     assert re.search(said.replace(r" .* ", r"[\s\S]*"), re.sub(r"failed +", "", str(report))), str(report)
 
 
-def test_packaged_pseudocode_is_read_when_it_is_asked_for(monkeypatch):
-    read = []
-
-    def parse(text, *rest):
-        read.append(text)
-        return parse_pseudocode(text, *rest)
-
-    monkeypatch.setattr(load, "parse_pseudocode", parse)
+def test_packaged_pseudocode_is_read_when_it_is_asked_for():
     (made,) = (entry.build() for entry in deferred_text(GOOD, "packaged.yaml").values())
-    assert not read
-    again = pickle.loads(pickle.dumps(made))
-    assert len(read) == 1
-    assert made.pseudocode is made.pseudocode
-    assert again.pseudocode == made.pseudocode
-    assert again == made
-    load_text(GOOD)
-    assert len(read) == 2  # one's own is read at once, so that what is wrong in it is said with its place
+    assert pickle.loads(pickle.dumps(made)).pseudocode == made.pseudocode
+    wrong = GOOD.replace("def dot(a: s8[8]", "def dot(a: s8[9]")
+    (made,) = (entry.build() for entry in deferred_text(wrong, "packaged.yaml").values())
+    with pytest.raises(SpecError, match=r"a is not s8\[2, 4\] or s8\[8\]"):
+        _ = made.pseudocode.program
+    with pytest.raises(SpecError, match=r"a is not s8\[2, 4\] or s8\[8\]"):
+        load_text(wrong)  # one's own is read at once, so that what is wrong in it is said with its place
