@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cpu import RESULTS, machine
-from benchmarks.scoring import score_rows
 from benchmarks.suite import CASES, Case
 from benchmarks.tuning import Request, Tuned, tune
 
@@ -43,7 +42,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, default=64)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-scoring", action="store_true", help="skip the scoring of one million rows")
     parser.add_argument("--json", type=Path, default=RESULTS / "search_cost.json")
     options = parser.parse_args(arguments)
     rows: dict[str, Any] = {}
@@ -55,11 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
             tuned = tune(request)
             rows[case.name] = asdict(tuned) | {"rate": tuned.candidates_per_s, "reached": tuned.reached(SHARE)}
             print(line(case, tuned), flush=True)
-    scoring = None if options.no_scoring else score_rows()
-    if scoring:
-        print(scoring.line())
     data = {"schema": "autosched/benchmarks/search_cost/1", "machine": machine(), "trials": options.trials,
-            "threads": options.threads, "rows": rows, "scoring": scoring.to_json() if scoring else None}  # fmt: skip
+            "threads": options.threads, "rows": rows}  # fmt: skip
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     print(f"written to {options.json}", file=sys.stderr)
