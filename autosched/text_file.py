@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from autosched.errors import AutoschedError, Location
+from autosched.errors import AutoschedError, Location, UsageError
 
 
 def read_bytes(path: str | Path, kind: type[AutoschedError], most: int, hint: str | None = None) -> bytes:
@@ -31,6 +31,14 @@ def read_text(path: str | Path, kind: type[AutoschedError], most: int, hint: str
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise kind(f"{path} is not UTF-8 text", location=Location(str(path), line)) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """What `-o` asks for. UsageError where the file cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another path with -o") from None
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -31,7 +31,7 @@ from autosched.logic.expr import (
     to_int,
     where,
 )
-from autosched.logic.merge import merge_dimensions
+from autosched.logic.merge import merge_dimensions, row_major
 from autosched.logic.readings import evaluate, sentence, to_z3
 from autosched.logic.walk import free_vars
 
@@ -67,6 +67,7 @@ __all__ = [
     "maximum",
     "merge_dimensions",
     "minimum",
+    "row_major",
     "sentence",
     "to_int",
     "to_z3",

@@ -42,6 +42,14 @@ def merge_dimensions(index: Sequence[Part], extents: Sequence[int]) -> tuple[tup
     return tuple(parts), tuple(sizes)
 
 
+def row_major(index: Sequence[Int], extents: Sequence[int]) -> Int:
+    """The number of an element, the last dimension running fastest."""
+    offset: Int = Const(0)
+    for part, extent in zip(index, extents, strict=True):
+        offset = offset * extent + part
+    return offset
+
+
 def _without(node: Int, term: Int) -> Int | None:
     """`node - term` where `term` is one of the terms that `node` adds up."""
     if node == term:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
-from autosched.errors import UsageError
 from autosched.escape import html_text
 from autosched.report import statistics
 from autosched.report.comparison import StrategyComparison, StrategySummary
@@ -107,14 +105,6 @@ _METHOD = (
     "at the optimum. p-values are those of sign tests over pairs of equal seeds, corrected for the number of "
     "strategies (Holm)."
 )
-
-
-def write_html(path: Path, text: str) -> None:
-    """Raises UsageError where the file cannot be written."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another path with -o") from None
 
 
 def _named(trial: Trial) -> str:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from autosched.device.correctness.wants import write_wants
+from autosched.device.cpu.data import numpy_dtype
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.comparing import TEXT, Comparer
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
-from autosched.device.cuda.data import CudaData, numpy_dtype
+from autosched.device.cuda.data import CudaData
 from autosched.device.cuda.driver import Card
 from autosched.device.cuda.job import CudaJob
 from autosched.device.job import Effort, Outcome

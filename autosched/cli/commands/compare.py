@@ -15,9 +15,10 @@ from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
 from autosched.report.comparison import StrategyComparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
-from autosched.report.html import comparison_html, write_html
+from autosched.report.html import comparison_html
 from autosched.report.text import seconds
 from autosched.search.evaluate.compare import RunDone
+from autosched.text_file import write_text
 from autosched.tune_options import TuneOptions
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -117,7 +118,7 @@ def write(output: Path, found: StrategyComparison, baseline: str | None = None) 
     if output.suffix == ".csv":
         write_csv(output, found)
     elif output.suffix == ".html":
-        write_html(output, comparison_html(found, baseline))
+        write_text(output, comparison_html(found, baseline))
     else:
         write_plot(output, found)
 

@@ -26,6 +26,7 @@ from autosched.store.exchange import schedule_json, write_trials
 from autosched.store.exchanged import FORMATS, read_measured, write_measured
 from autosched.store.measured import of_study
 from autosched.store.records import StudyRecord, Trial
+from autosched.text_file import write_text
 
 
 def export(
@@ -88,7 +89,7 @@ def export(
     elif output.suffix == ".jsonl":
         write_trials(output, record, trials)
     elif output.suffix == ".json":
-        _write(output, schedule_json(record, picked(record, trials, trial)))
+        write_text(output, schedule_json(record, picked(record, trials, trial)))
     elif output.suffix == ".cu":
         written = _cuda(output, record, picked(record, trials, trial), self_test, torch)
     else:
@@ -146,7 +147,7 @@ def _beside(output: Path, ending: str) -> Path:
 
 def _written(texts: Mapping[Path, str]) -> list[Path]:
     for path, text in texts.items():
-        _write(path, text)
+        write_text(path, text)
     return list(texts)
 
 
@@ -165,10 +166,3 @@ def _can_be_called(output: Path, name: str, text: str) -> None:
     if name != output.stem:
         said = f"-o {output}: {output.stem!r} is taken in the language of the file, or by what the code uses"
         raise UsageError(said, hint=f"as in -o {name}{output.suffix}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give another path with -o") from None

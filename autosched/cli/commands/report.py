@@ -12,7 +12,8 @@ from autosched.cli.output import answer, answer_json
 from autosched.cli.stored import kernel_of, opened, picked
 from autosched.codegen.tree.text import print_kernel
 from autosched.errors import AutoschedError, UsageError
-from autosched.report.html import study_html, write_html
+from autosched.report.html import study_html
+from autosched.text_file import write_text
 
 
 def report(
@@ -32,7 +33,7 @@ def report(
         texts = {"Loop tree of the best": print_kernel(kernel_of(record, picked(record, trials, None)))}
     except AutoschedError as error:  # a report of a study that found nothing says so
         texts = {"Loop tree of the best": error.message}
-    write_html(path, study_html(record, trials, texts))
+    write_text(path, study_html(record, trials, texts))
     if json:
         answer_json({"schema": "autosched/report/1", "study": record.name, "file": str(path)})
     else:

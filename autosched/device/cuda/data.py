@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.device.correctness.compare import Difference, Wrong, compare
+from autosched.device.cpu.data import numpy_dtype
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, Wanted
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.job import Sample
@@ -25,16 +26,6 @@ ROOM = 4.0
 PART = 1 << 22
 POISONS = (0xCD, 0x7F)
 """As the CPU's (`device.cpu.arena`): outputs hold the first before the check and the second before timing."""
-
-
-def numpy_dtype(name: str) -> Any:
-    """A numpy type by name; those of ml_dtypes only where one is asked for."""
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, name))
 
 
 def write_tolerances(folder: Path, wants: Mapping[str, Any], tolerances: Mapping[str, Any], slack: float) -> None:

@@ -14,9 +14,10 @@ from support.paths import TESTS
 
 import autosched
 from autosched.errors import UsageError
-from autosched.report.html import comparison_html, study_html, write_html
+from autosched.report.html import comparison_html, study_html
 from autosched.report.svg import PlotAxis, Series, chart
 from autosched.store.records import Measurement, StudyRecord, Trial
+from autosched.text_file import write_text
 
 CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
 RECORD = StudyRecord("gemm<1>@native", {}, "def gemm(A: f32[m & 1]):", "gemm", "native", "cpu", 7)
@@ -97,4 +98,4 @@ def test_chart_places_values_between_its_ends() -> None:
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        write_html(tmp_path / "no" / "x.html", "")
+        write_text(tmp_path / "no" / "x.html", "")

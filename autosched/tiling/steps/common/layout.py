@@ -18,6 +18,7 @@ from autosched.logic import (
     free_vars,
     interval,
     merge_dimensions,
+    row_major,
 )
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.cached_on_nest import of_nest
@@ -44,11 +45,7 @@ def offset_within(nest: Nest, operand: str, element: Int, extents: tuple[int, ..
         positions[axis.name] = Var(f"@{axis.name}") * axis.unit + inside
     values = nest.at(positions)
     placed = [substitute_int(part, values) for part in read.index if isinstance(part, Int)]
-    parts, extents = merge_dimensions(placed, extents)
-    offset: Int = Const(0)
-    for part, extent in zip(parts, extents, strict=True):
-        offset = offset * extent + part
-    return offset
+    return row_major(*merge_dimensions(placed, extents))
 
 
 def filled(nest: Nest, operand: str) -> int:
@@ -104,11 +101,7 @@ def _in_a_row(nest: Nest, operand: str) -> Int:
         moves = bool(np.any(along != along[0]))
         values |= axis.program_values(Var(f"@{axis.name}") * axis.unit + inside) if moves else {}
     placed = [substitute_int(part, values) for part in read.index if isinstance(part, Int)]
-    parts, extents = merge_dimensions(placed, tensor_extents(nest, operand))
-    offset: Int = Const(0)
-    for part, extent in zip(parts, extents, strict=True):
-        offset = offset * extent + part
-    return offset
+    return row_major(*merge_dimensions(placed, tensor_extents(nest, operand)))
 
 
 @of_nest

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, merge_dimensions
+from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, merge_dimensions, row_major
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
@@ -116,7 +116,4 @@ def interleaved_offset(nest: Nest, operand: str, how: Interleave, element: Int) 
     placed, shape = tuple(parts), tuple(extents)
     if nest.intrinsic.matrices is not None:
         placed, shape = merge_dimensions(placed, shape)
-    offset: Int = Const(0)
-    for part, extent in zip(placed, shape, strict=True):
-        offset = offset * extent + part
-    return offset * how.size + how.member(lanes, nest)
+    return row_major(placed, shape) * how.size + how.member(lanes, nest)

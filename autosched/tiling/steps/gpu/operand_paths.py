@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, merge_dimensions
+from autosched.logic import TRUE, Int, Var, evaluate, free_vars, merge_dimensions, row_major
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
@@ -41,11 +41,7 @@ def output_offset(nest: Nest, output: OutputAccess) -> Int:
 def _offset(nest: Nest, tensor: str, index: tuple[object, ...]) -> Int:
     places = nest.at({a.name: Var(a.name) for a in nest.axes})
     placed = [substitute_int(part, places) for part in index if isinstance(part, Int)]
-    parts, extents = merge_dimensions(placed, nest.mapping.program.tensors[tensor].extents)
-    offset: Int = Const(0)
-    for part, extent in zip(parts, extents, strict=True):
-        offset = offset * extent + part
-    return offset
+    return row_major(*merge_dimensions(placed, nest.mapping.program.tensors[tensor].extents))
 
 
 def along(offset: Int, axis: NestAxis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
