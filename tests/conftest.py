@@ -25,7 +25,8 @@ os.environ |= ONE_THREAD | os.environ
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
 
-from support.plug_ins import plug_in  # noqa: E402, F401  # a fixture for all tests
+from support.plug_ins import plug_in  # noqa: E402, F401  # fixtures for all tests
+from support.process_state import no_own_intrinsics, stream_all  # noqa: E402, F401
 
 gc.set_threshold(50_000)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from cli.conftest import Cli, Done, make_cli
 
 from autosched.cli.stored import kernel_of, picked
+from autosched.codegen.c.export.shared_library import compiler
 from autosched.codegen.call.callable import CompiledKernel
 from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
@@ -119,10 +121,20 @@ def test_wrong_text_is_refused(
     assert "is wrong" not in product("show", "--trial", tuned_product[1], "--as", "loops").err
 
 
-def test_it_is_checked_once(export: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_checked_once(export: Callable[..., Done], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log, command = tmp_path / "log", tmp_path / "logging-cc"
+    command.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec {shlex.join(compiler())} "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("CC", str(command))
+
+    def compiled() -> list[str]:
+        return [line for line in log.read_text().splitlines() if "--version" not in line]
+
     export()
-    monkeypatch.setattr("autosched.tensorize.check.own.check_c", lambda *_: pytest.fail("checked again"))
+    once = compiled()
+    assert once
     export()
+    assert compiled() == once
 
 
 @pytest.mark.parametrize("command", ["no-such-compiler", "false"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from autosched.device.cuda.comparing import TEXT
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.cubins import CubinCache
 from autosched.device.cuda.compile.nvrtc import CudaCompileError
-from autosched.device.cuda.compile.toolkit import toolkit
+from autosched.device.cuda.compile.toolkit import Toolkit, toolkit
 from autosched.device.cuda.data import write_tolerances
 from autosched.device.cuda.reference import plain_job
 from autosched.device.job import Effort
@@ -65,12 +65,14 @@ class CudaDevice:
         ordinal: int = 0,
         cubins: Path | None = None,
         oracle: oracles.Oracle | None = None,
+        client: Callable[[int], Client] = Client,
+        find_toolkit: Callable[..., Toolkit] = toolkit,
     ) -> None:
         self.rounds = Rounds(EFFORTS, ROUGH, cache, deadline_s)
         if threads != 1:
             raise UsageError(f"{threads} threads for the device cuda", hint="--threads is for CPU kernels")
         self.program, self.cache, self.seed = program, cache, seed
-        self.client, self.ordinal = Client(ordinal), ordinal
+        self.client, self.ordinal = client(ordinal), ordinal
         self._folder, self._widening = Scratch(), Widening(program)
         self._values: Mapping[str, Any] = {}
         self._compared = ""
@@ -84,7 +86,7 @@ class CudaDevice:
             self.facts = self.client.facts()
             self.target = target or load_target(matching_target(self.facts))
             check_target(self.target, self.facts)
-            self.toolkit = toolkit(self.target.compiler["arch"], self.facts.driver)
+            self.toolkit = find_toolkit(self.target.compiler["arch"], self.facts.driver)
         except BaseException:
             self.client.close()
             raise

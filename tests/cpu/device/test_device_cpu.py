@@ -19,6 +19,7 @@ from autosched.device.correctness.oracle import Oracle
 from autosched.device.cpu.device import EFFORTS, CpuDevice
 from autosched.device.cpu.timing import FEW
 from autosched.device.job import EntryPoint, ScratchBuffer
+from autosched.device.processes.process import WorkerProcess
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 
@@ -54,21 +55,22 @@ def test_a_right_kernel_is_timed(device, good):
 
 
 @pytest.mark.slow
-def test_what_is_asked_while_the_device_gets_ready_waits(good, monkeypatch):
+def test_what_is_asked_while_the_device_gets_ready_waits(good):
     """Data are written and loaded in a thread of their own; a worker answers one request at a time."""
     with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=5.0) as device:
         if not device.aside:
             pytest.skip("needs a second CPU")
-        ensure, started = device.worker.ensure, threading.Event()
+        started = threading.Event()
 
-        def slowly() -> bool:
-            fresh = ensure()
-            if threading.current_thread() is not threading.main_thread():
-                started.set()
-                time.sleep(0.3)  # the worker is there, and holds no data yet
-            return fresh
+        class Slow(WorkerProcess):
+            def ensure(self) -> bool:
+                fresh = super().ensure()
+                if threading.current_thread() is not threading.main_thread():
+                    started.set()
+                    time.sleep(0.3)  # the worker is there, and holds no data yet
+                return fresh
 
-        monkeypatch.setattr(device.worker, "ensure", slowly)
+        device.worker = Slow(device.worker.module, *device.worker.arguments)
         device.warm()
         started.wait()
         check_good(device, good)

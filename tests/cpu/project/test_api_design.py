@@ -24,11 +24,10 @@ def gemm(A: u8[m, k], B: const[s8[k, n]], C: s32[m, n], *, m=512, n=512, k=512):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_own_intrinsics: None) -> Path:
     (tmp_path / "gemm.py").write_text(GEMM)
     (tmp_path / "my_npu.yaml").write_text(NPU.read_text())
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("autosched.api._loaded", [])
     return tmp_path
 
 

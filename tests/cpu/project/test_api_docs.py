@@ -53,6 +53,7 @@ def have(module: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_own_intrinsics")
 def test_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plots = have("matplotlib")
     if plots:
@@ -60,7 +61,6 @@ def test_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gemm.py").write_text(GEMM)
     (tmp_path / "my_npu.yaml").write_text((ROOT / "examples" / "intrinsics" / "my_npu.yaml").read_text())
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("autosched.api._loaded", [])
     text = "\n".join(body for kind, body in BLOCKS if kind == "pycon" and (plots or "plot" not in body))
     test = doctest.DocTestParser().get_doctest(text, {}, "python.md", str(PAGE), 0)
     report: list[str] = []

@@ -95,12 +95,9 @@ def program():
 
 
 @pytest.fixture
-def make(monkeypatch, program):
-    monkeypatch.setattr(module, "Client", Here)
-    monkeypatch.setattr(module, "toolkit", lambda arch, newest: Kit())
-
+def make(program):
     def made(**options):
-        device = module.CudaDevice(program, **options)
+        device = module.CudaDevice(program, client=Here, find_toolkit=lambda arch, newest: Kit(), **options)
         device.client.card.kernels |= {"right": summed(0.0), "coarse": summed(2e-4), "wrong": summed(0.5)}
         device.client.card.kernels |= {"spreads": spread}
         return device

@@ -161,21 +161,29 @@ def test_what_a_call_needs_is_kept(kernel, card, torch, values):
     assert card.encoded == [a.address], "for another address it is copied"
 
 
-def test_new_tensors_are_looked_at_once(card, torch, values, monkeypatch):
+def test_new_tensors_are_looked_at_once(card, torch, values):
     """Behind a first call tensors at other addresses go the quick way too, if they lie as they must."""
     text = "def product(A: f32[n], W: const[f32[n]], B: f32[n], s: f32, *, n=32):\n    for i in range(n):\n"
     program = parse(text + "        B[i] = s * (A[i] * W[i])\n")
-    kernel = CudaKernel(program, CudaSource("product", "text", PLAN), b"good", cards=lambda ordinal: card)
+
+    class Counting(CudaKernel):
+        slow = 0
+
+        def _slowly(self, arrays, named):
+            self.slow += 1
+            return super()._slowly(arrays, named)
+
+    kernel = Counting(program, CudaSource("product", "text", PLAN), b"good", cards=lambda ordinal: card)
     a, w, b = (Tensor(card, v) for v in (*values, np.zeros(N)))
     kernel(a, w, b, 2.0)
-    with monkeypatch.context() as patched:
-        patched.setattr(kernel, "_slowly", None)
-        for number in range(70):  # more than have their maps' memory at once
-            c, d = Tensor(card, values[0] + number), Tensor(card, np.zeros(N))
-            assert kernel(c, w, d, 2.0) is d
-            assert np.array_equal(floats(d.address), 2 * ((values[0] + number) * values[1]))
-        with pytest.raises(UsageError, match="B overlaps A"):
-            kernel(a, w, a, 2.0)
+    assert kernel.slow == 1
+    for number in range(70):  # more than have their maps' memory at once
+        c, d = Tensor(card, values[0] + number), Tensor(card, np.zeros(N))
+        assert kernel(c, w, d, 2.0) is d
+        assert np.array_equal(floats(d.address), 2 * ((values[0] + number) * values[1]))
+    with pytest.raises(UsageError, match="B overlaps A"):
+        kernel(a, w, a, 2.0)
+    assert kernel.slow == 1
     with pytest.raises(UsageError, match="no multiple of 16 bytes"):
         kernel(Tensor(card, values[0], address=a.address + 4), w, b, 2.0)
     with pytest.raises(UsageError, match="not in the memory of a CUDA device"):

@@ -24,7 +24,6 @@ from autosched.costmodel import (
     quality,
 )
 from autosched.costmodel.accuracy.metrics import best_k_regret, pairwise_accuracy, spearman
-from autosched.costmodel.learned import learned
 from autosched.costmodel.learned.learned import ResidualModel
 from autosched.errors import UnknownNameError
 from autosched.search import SearchSpace
@@ -70,10 +69,15 @@ def test_boosters_without_names_are_as_xgboost_makes_them(monkeypatch: pytest.Mo
     """That columns have no names is said by a method of theirs that is not public."""
     asked = []
     monkeypatch.setattr(xgboost.DMatrix, "feature_names", property(lambda _: asked.append(1)))
-    known, ours, theirs = samples(40), cost_model("xgb", 3), cost_model("xgb", 3)
+
+    class Public(ResidualModel):
+        @staticmethod
+        def _booster() -> type[xgboost.Booster]:
+            return xgboost.Booster
+
+    known, ours, theirs = samples(40), ResidualModel(3), Public(3)
     ours.fit(known)
     assert not asked
-    monkeypatch.setattr(learned, "_booster", lambda: xgboost.Booster)
     theirs.fit(known)
     assert asked
     one, other = (model.predict(known.features, known.analytic_s) for model in (ours, theirs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +22,11 @@ HERE = this_machine()
 
 
 @pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
+def kernels(stream_all: Callable[[str], None]) -> list[tuple[Kernel, Expected]]:
     """Kernels of random rows that read columns, some of whole pages, on one thread and on two."""
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
-    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.columns"), "STREAMED_BYTES", 0)
+    stream_all("columns")
     found: list[tuple[Kernel, Expected]] = []
     for m, n, k in ((1, 150, 128), (5, 75, 131)):
         program = workload("matmul", m=m, n=n, k=k)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ BASE = {"reg_j": 1, "pack_b": "panel", "inner": "rows"}
 
 
 @pytest.fixture
-def everything_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.prefetch"), "STREAMED_BYTES", 0)
+def everything_streams(stream_all: Callable[[str], None]) -> None:
+    stream_all("prefetch")
 
 
 def wide(m: int, n: int, k: int, threads: int = 1, **types: str) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ BASE = {"reg_j": 1, "pack_b": "columns"}
 
 
 @pytest.fixture
-def everything_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.columns"), "STREAMED_BYTES", 0)
+def everything_streams(stream_all: Callable[[str], None]) -> None:
+    stream_all("columns")
 
 
 def wide(m: int, n: int, k: int, **types: str) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +23,11 @@ HERE = this_machine()
 
 
 @pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Kernel, Expected]]:
+def kernels(stream_all: Callable[[str], None]) -> list[tuple[Kernel, Expected]]:
     """Kernels of random rows that ask for the next block, on one thread and on two."""
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
-    monkeypatch.setattr(import_module("autosched.tiling.steps.cpu.prefetch"), "STREAMED_BYTES", 0)
+    stream_all("prefetch")
     program = workload("matmul", m=9, n=75, k=150)
     plan = next(p for p in plans_of(program, HERE, threads=2) if p.tensor_parts)
     ids = plan.space.enumerate(limit=1_000_000).ids
