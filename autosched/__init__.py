@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 
-import_module("autosched.device")  # binds the name to the room, once; then it is the function's
+# First: Python would put the package, imported later, in the place of the function.
+import_module("autosched.device")
 
 
 def device(name: str = "auto", *arguments: Any, **options: Any) -> Device:
