@@ -1,10 +1,10 @@
-"""The GPU benchmark, in one command where a card is, or in three where it is elsewhere.
+"""The GPU benchmark, in one command where a GPU is, or in three where it is elsewhere.
 
     python -m benchmarks.cuda all --only 'squares/*' --out results.json        # rounds of tuning, then libraries
-    python -m benchmarks.cuda prepare --trials 64 -o bundle.bin                # needs no card
-    python -m benchmarks.cuda run bundle.bin -o recorded.bin --limit 300       # on the card: numpy and cuda-bindings
+    python -m benchmarks.cuda prepare --trials 64 -o bundle.bin                # needs no GPU
+    python -m benchmarks.cuda run bundle.bin -o recorded.bin --limit 300       # on the GPU: numpy and cuda-bindings
     python -m benchmarks.cuda merge bundle.bin recorded.bin --out results.json # back here; learn, and prepare the next
-    python -m benchmarks.cuda table results.json                               # as docs/cuda.md has it
+    python -m benchmarks.cuda table results.json                            # as docs/cuda.md has it; or the kept ones
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 STORE = "cuda_benchmark.db"
+KEPT = Path(__file__).parent / "results" / "cuda.json"
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("all", "prepare", "run", "merge", "list", "table"))
-    parser.add_argument("files", nargs="*", type=Path, help="the bundle, then its recordings; results, for a table")
+    parser.add_argument("files", nargs="*", type=Path, help="the bundle, then its recordings; of a table: results or none")
     parser.add_argument("-o", "--output", type=Path, help="what prepare and run write")
     parser.add_argument("--out", type=Path, help="results as JSON")
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, as in squares/bf16/*")
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=64, help="proposals of each study")
     parser.add_argument("--batch", type=int, default=16, help="candidates between two lots of news (all)")
     parser.add_argument("--random", type=int, default=0, help="uniform rows of each case beside them")
-    parser.add_argument("--limit", type=float, default=540.0, help="seconds on the card after which no case begins")
+    parser.add_argument("--limit", type=float, default=540.0, help="seconds on the GPU after which no case begins")
     parser.add_argument("--no-peers", action="store_true", help="measure candidates alone")
     given = parser.parse_args(arguments)
     match given.command:
@@ -64,7 +65,7 @@ def _cases(only: list[str]) -> list[Any]:
 def _table(given: argparse.Namespace) -> None:
     from benchmarks.gpu.table import results, table
 
-    cases = [c for path in given.files for c in results(path)]
+    cases = [c for path in given.files or [KEPT] for c in results(path)]
     print(table(c for c in cases if not given.only or any(fnmatch(c["name"], g) for g in given.only)))
 
 

@@ -1,11 +1,11 @@
 """How long a search takes until its first trial: matching, layout, expected outputs, building, checking.
 
     python -m benchmarks.first_trial                                 # everything on the CPU and the simulator
-    python -m benchmarks.first_trial --only 'swiglu*' --on cpu cuda  # some cases; `cuda` times what precedes the card
+    python -m benchmarks.first_trial --only 'swiglu*' --on cpu cuda  # some cases; `cuda` times what precedes the GPU
 
 Each case runs in a process of its own. Processor seconds count its children too, and are what to compare where others
 use the machine; `wall` is from the call of `tune` (interpreter and imports before it take about a second). `cuda`
-needs no card: spaces of an H100 are laid out and the expected outputs computed as that device does, nothing is run.
+needs no GPU: spaces of an H100 are laid out and the expected outputs computed as that device does, nothing is run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What travels to the card and back: plain values and texts, in one compressed file each."""
+"""What travels to the GPU and back: plain values and texts, in one compressed file each."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Compared:
 @dataclass(frozen=True)
 class Recorded:
     """What was measured of a case: an outcome (and what its kernel takes) for each entry, in order, and the rounds.
-    `seconds` are those that the card was held for. `whole`: every element that ours wrote in the rounds was compared,
+    `seconds` are those that the GPU was held for. `whole`: every element that ours wrote in the rounds was compared,
     not boxes alone."""
 
     name: str

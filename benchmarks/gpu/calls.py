@@ -1,5 +1,5 @@
 """What a call of a built kernel adds to the kernel, and how many candidates a second are tuned of programs without
-products: `python -m benchmarks.gpu.calls -o calls.json`, where a card and PyTorch are."""
+products: `python -m benchmarks.gpu.calls -o calls.json`, where a GPU and PyTorch are."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def issued(torch: Any, call: Callable[[], Any], calls: int = CALLS) -> float:
 
 
 def alone(torch: Any, call: Callable[[], Any]) -> Callable[[], float]:
-    """Seconds that the card takes for one call, by a graph of calls."""
+    """Seconds that the GPU takes for one call, by a graph of calls."""
     call()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -178,7 +178,7 @@ def rate_rows(target: Any, trials: int) -> list[dict[str, Any]]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-t", "--target", help="the card's target; by default the one that fits it")
+    parser.add_argument("-t", "--target", help="the GPU's target; by default the one that fits it")
     parser.add_argument("--trials", type=int, default=64, help="of each program that is tuned for its rate")
     parser.add_argument("--few", type=int, default=16, help="trials of each program whose calls are timed")
     parser.add_argument("-o", "--output", type=Path, help="rows as JSON")

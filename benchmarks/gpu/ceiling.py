@@ -25,7 +25,7 @@ PAD_BYTES, SLICES = 16, 256
 
 
 def loops_of(plan: Plan, target: Target, headers: dict[str, str]) -> tuple[Loop, ...]:
-    """The loops of the instruction that the plan uses, each filling the card; their headers are added to `headers`."""
+    """The loops of the instruction that the plan uses, each filling the GPU; their headers are added to `headers`."""
     intrinsic = plan.tensor_parts[0].nest.intrinsic
     found: list[Loop] = []
     for name, probe, shared_bytes in _probes(intrinsic):

@@ -37,7 +37,7 @@ class Scaled:
 
 @dataclass
 class Finals:
-    """The rounds of one case on one card, in this process: all candidates were seen to work in another.
+    """The rounds of one case on one GPU, in this process: all candidates were seen to work in another.
 
     `plain` is the plain kernel that was right in the boxes there: what it writes is what whole outputs are compared
     with. Without one the boxes alone are compared.

@@ -1,4 +1,4 @@
-"""What a card measured, told to the studies: each outcome is a trial, as if the device had been here."""
+"""What a GPU measured, told to the studies: each outcome is a trial, as if the device had been here."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Draw = Callable[..., Any]
 
 
 class Operation(Protocol):
-    """`inputs` draws one set of data, `draw` making a tensor of a shape on the card; a call computes on it."""
+    """`inputs` draws one set of data, `draw` making a tensor of a shape on the GPU; a call computes on it."""
 
     def inputs(self, draw: Draw) -> tuple[Any, ...]: ...
 

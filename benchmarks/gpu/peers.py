@@ -1,4 +1,4 @@
-"""Libraries on the card, through PyTorch: cuBLAS and cuBLASLt, cuDNN; matmuls in Triton and TileLang, autotuned.
+"""Libraries on the GPU, through PyTorch: cuBLAS and cuBLASLt, cuDNN; matmuls in Triton and TileLang, autotuned.
 
 Each is timed as ours are: calls recorded as a graph, on copies of the data of twice the last cache's size in turn.
 """
@@ -22,7 +22,7 @@ FAR = 0.01
 @dataclass(frozen=True)
 class Asked:
     """What a library is to compute: `sizes` of a `gemm` (A of m by k, B of n by k) or a `conv` (NHWC), `dtype` of the
-    inputs, `bytes` of one set of data, `l2_bytes` of the card."""
+    inputs, `bytes` of one set of data, `l2_bytes` of the GPU."""
 
     peer: str
     dtype: str

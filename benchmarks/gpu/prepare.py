@@ -1,4 +1,4 @@
-"""Candidates of each case, proposed by its study and printed: what the card will build and measure."""
+"""Candidates of each case, proposed by its study and printed: what the GPU will build and measure."""
 
 from __future__ import annotations
 

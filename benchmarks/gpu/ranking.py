@@ -1,4 +1,4 @@
-"""How well the clock and the simulator rank rows that a card measured: `python -m benchmarks.gpu.ranking`.
+"""How well the clock and the simulator rank rows that a GPU measured: `python -m benchmarks.gpu.ranking`.
 
 `benchmarks/recorded/h200_rows.json.gz` holds, for a few spaces, 200 rows drawn uniformly, their decisions and seconds.
 """

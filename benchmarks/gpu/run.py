@@ -1,4 +1,4 @@
-"""On the card: build every candidate of a bundle, measure it in a worker, then the best of each case against the
+"""On the GPU: build every candidate of a bundle, measure it in a worker, then the best of each case against the
 libraries, interleaved. Results are written after each case."""
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def build(builder: CudaBuilder, bundle: Bundle, problem: Problem) -> dict[int, C
 
 
 def comparing(made: Mapping[int, Cubin | CudaCompileError]) -> bytes:
-    """The machine code that compares outputs on the card; nothing where there is none."""
+    """The machine code that compares outputs on the GPU; nothing where there is none."""
     found = made.get(COMPARING)
     return found.code if isinstance(found, Cubin) else b""
 

@@ -1,7 +1,7 @@
-"""Where a card and all of autosched are: every case tuned in rounds, and compared with the libraries at its end.
+"""Where a GPU and all of autosched are: every case tuned in rounds, and compared with the libraries at its end.
 
 A process a case lays out its space, proposes, prints and learns; one thread measures what is compiled, case by case, so
-that the card is never waited for while any case has candidates ready.
+that the GPU is never waited for while any case has candidates ready.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LAYING_OUT = 12
 
 @dataclass
 class Desk:
-    """What all cases share: one card at a time, compilers, and the results so far."""
+    """What all cases share: one GPU at a time, compilers, and the results so far."""
 
     builder: CudaBuilder
     client: Client

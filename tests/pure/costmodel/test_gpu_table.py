@@ -1,5 +1,8 @@
 """The printed table of the GPU benchmark's results."""
 
+import pytest
+
+from benchmarks.cuda import main
 from benchmarks.gpu.table import table
 
 
@@ -30,3 +33,10 @@ def test_a_line_is_a_group_and_type():
         "6 cases of 384 trials; failed: {'wrong': 2}; 5 with whole outputs compared.",
         "Slower than the library: llm/bf16/64x4096x4096 0.50, llm/bf16/1x4096x4096 0.80.",
     ]
+
+
+def test_without_files_the_table_is_of_the_kept_results(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["table"])
+    out = capsys.readouterr().out
+    assert "| squares, bf16 | 1.03 |" in out
+    assert "120 cases" in out
