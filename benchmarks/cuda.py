@@ -22,7 +22,7 @@ KEPT = Path(__file__).parent / "results" / "cuda.json"
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("all", "prepare", "run", "merge", "list", "table"))
-    parser.add_argument("files", nargs="*", type=Path, help="the bundle, then its recordings; of a table: results or none")
+    parser.add_argument("files", nargs="*", type=Path, help="the bundle, then its recordings; for a table: results")
     parser.add_argument("-o", "--output", type=Path, help="what prepare and run write")
     parser.add_argument("--out", type=Path, help="results as JSON")
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cases, as in squares/bf16/*")
