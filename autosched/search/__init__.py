@@ -1,6 +1,7 @@
 """Which schedule next? Strategies over the scored union of spaces, the study that keeps trials, the tuning loop.
 
-Nothing here prints or times; it emits `events`. Read `space`, then `protocol`, then `study` and `loop`.
+Nothing here prints or times; it emits `events`. Read `tuning.tune` (the whole run), `space.space`,
+`protocol`, then `tuning.study` and `tuning.loop`.
 """
 
 from autosched.search.events import Event, Listener

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from cli.conftest import Cli
 from support.paths import ROOT
 
@@ -23,3 +24,13 @@ def test_answers_of_match(cli: Cli) -> None:
     assert untimed(cli.near()(*arguments).out).startswith(untimed(fits))
     floats = [a for n, a in enumerate(arguments) if not {"a=u8", "b=s8"} & set(arguments[n : n + 2])]
     assert cli.near()(*floats, status=1).out == refused
+
+
+def test_the_candidate_is_followed_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+    (listing,) = re.findall(r"^```python\n(from autosched import api\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    exec(compile(listing, "docs/concepts.md", "exec"), {})
+    printed = capsys.readouterr().out
+    (shown,) = re.findall(r"^```\n(prepare .*?)  … the last four rows", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown in printed
+    (source,) = re.findall(r"^```c\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert all(line in printed for line in source.splitlines())

@@ -1,1 +1,3 @@
-"""Rewrites of a loop tree: loops that run once, and what a target lacks (wide vectors, registers, an instruction)."""
+"""Rewrites of a loop tree: loops that run once, and what a target lacks (wide vectors, registers, an instruction).
+Read `simplify`, then `narrow`.
+"""

@@ -3,8 +3,8 @@
 Each is a file that states what it does and proves: `widen` (narrower elements staged in the instruction's type),
 `staged` (functions of one element), `ring` (sums of integers: offset-binary, zero points, negation, scales, truncation,
 splits), `promotion` (partial sums of floats).
-`registry` lists them, `proposal` says what they answer with, and the matcher knows no more of them. Nothing here knows
-an operator or an instruction by name.
+Read `proposal` (what they answer with), then `widen`; `registry` lists them. The matcher knows no more of them, and
+nothing here knows an operator or an instruction by name.
 """
 
 from autosched.tensorize.adapters.adapt import Adapters

@@ -1,1 +1,3 @@
-"""Terms of the clock on a CPU: caches, pages, streams, copies, and stages without an instruction."""
+"""Terms of the clock on a CPU: caches, pages, streams, copies, and scalar stages. Read `traffic`, then
+`caches`; `scalar_cycles` for stages without an instruction.
+"""

@@ -1,1 +1,1 @@
-"""The simulator's model of an accelerator with scratchpads."""
+"""The simulator's model of an accelerator with scratchpads. Read `spatial_model`."""

@@ -1,1 +1,1 @@
-"""Is the kernel right? Run without its hardware, whole or cut down."""
+"""Is the kernel right? Run without its hardware, whole or cut down. Read `verify`."""
