@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
+from autosched.codegen.llvm.machine.jit import load
+from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.tree.kernel import (
     Assign,
     Buffer,
@@ -36,6 +40,31 @@ def needs(*features: str) -> pytest.MarkDecorator:
     have = llvm.get_host_cpu_features() if platform.machine() in ("x86_64", "AMD64") else {}
     missing = [f for f in features if not have.get(f)]
     return pytest.mark.skipif(bool(missing), reason=f"this CPU lacks {' '.join(missing)}")
+
+
+def run(k: Kernel, arrays: dict[str, Any]) -> dict[str, Any]:
+    """The compiled kernel's outputs."""
+    outputs = {n: np.zeros(k.buffers[n].shape, k.buffers[n].dtype.numpy) for n in k.program.outputs}
+    every = arrays | outputs
+    call = load(print_llvm(k)).function("main", len(k.main.buffers))
+    call(*(every[b].ctypes.data for b in k.main.buffers))
+    return outputs
+
+
+def same(got: Any, want: Any, loose_zero: bool = False, ulps: int = 0) -> Any:
+    """Equal bits, or both NaN; a zero's sign may differ where numpy's own is not fixed."""
+    width = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[got.dtype.itemsize]
+    ok = got.view(width) == want.view(width)
+    if got.dtype.kind in "fV" or got.dtype.name.startswith(("bfloat16", "float8")):
+        with np.errstate(all="ignore"):
+            g, w = got.astype(np.float64), want.astype(np.float64)
+        ok |= np.isnan(g) & np.isnan(w)
+        if loose_zero:
+            ok |= (g == 0) & (w == 0)
+        if ulps:
+            with np.errstate(all="ignore"):
+                ok |= np.abs(g - w) <= ulps * np.abs(np.spacing(w))
+    return ok
 
 
 def program(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.compiled.llvm_kernels import run, same
 from support.match.examples import examples
 from support.programs.value_cases import (
     LIBRARY_FUNCTIONS,
@@ -25,39 +26,11 @@ from support.programs.value_cases import (
 )
 
 from autosched.codegen.interpret.interpreter import run_kernel
-from autosched.codegen.llvm.machine.jit import load
-from autosched.codegen.llvm.module import print_llvm
-from autosched.codegen.tree.kernel import Kernel
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Value
 
 FLOATS = [d for d in DTYPES.values() if d.is_float]
-
-
-def run(k: Kernel, arrays: dict[str, Any]) -> dict[str, Any]:
-    """The compiled kernel's outputs."""
-    outputs = {n: np.zeros(k.buffers[n].shape, k.buffers[n].dtype.numpy) for n in k.program.outputs}
-    every = arrays | outputs
-    call = load(print_llvm(k)).function("main", len(k.main.buffers))
-    call(*(every[b].ctypes.data for b in k.main.buffers))
-    return outputs
-
-
-def same(got: Any, want: Any, loose_zero: bool = False, ulps: int = 0) -> Any:
-    """Equal bits, or both NaN; a zero's sign may differ where numpy's own is not fixed."""
-    width = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[got.dtype.itemsize]
-    ok = got.view(width) == want.view(width)
-    if got.dtype.kind in "fV" or got.dtype.name.startswith(("bfloat16", "float8")):
-        with np.errstate(all="ignore"):
-            g, w = got.astype(np.float64), want.astype(np.float64)
-        ok |= np.isnan(g) & np.isnan(w)
-        if loose_zero:
-            ok |= (g == 0) & (w == 0)
-        if ulps:
-            with np.errstate(all="ignore"):
-                ok |= np.abs(g - w) <= ulps * np.abs(np.spacing(w))
-    return ok
 
 
 def check(values: dict[str, Value], inputs: dict[str, Any], dtype: DType, lanes: int = 16, ulps: int = 0) -> None:
@@ -125,7 +98,7 @@ def test_literals_and_indices(dt: DType) -> None:
     check(values, {"x": corners(DTYPES["s32"])}, DTYPES["s32"])
 
 
-@examples(40)
+@examples(25)
 @given(st.lists(small_values(), min_size=1, max_size=4), st.sampled_from([1, 8]), st.integers(0, 2**31))
 def test_random_expressions(values: list[Value], lanes: int, seed: int) -> None:
     outputs = {f"y{n}": value for n, value in enumerate(values)}

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 from support.compiled.c_build import build, needs_compiler
 from support.compiled.c_build import call as call_c
-from support.compiled.llvm_kernels import kernel, needs
+from support.compiled.llvm_kernels import needs, run, same
+from support.programs.value_cases import kernel_of, read
 
 from autosched.codegen.c import print_c
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly
-from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.llvm.module import print_llvm
-from autosched.codegen.tree.kernel import Assign, Buffer, For, Kernel, Lane
+from autosched.codegen.tree.kernel import Kernel
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.value import Call, Literal, Read, Value
-from autosched.logic import Const, Int, Var
+from autosched.ir.value import Call, Literal, Value
 from autosched.tensorize.spec.catalogue import Catalogue
 
 N = 288
@@ -41,20 +40,14 @@ def inputs(dtype: DType) -> Any:
 
 def of_lanes(values: dict[str, Value], dtypes: dict[str, DType], lanes: int) -> Kernel:
     """A kernel that stores each value of its lanes."""
-    index: Int = Var("i") * lanes + Var("e") if lanes > 1 else Var("i")
-    buffers = [Buffer(n, d, (N,), "global") for n, d in dtypes.items()]
-    buffers += [Buffer(n, v.dtype, (N,), "global") for n, v in values.items()]
-    lane = Lane("e", lanes) if lanes > 1 else None
-    body = tuple(Assign(n, (index,), v, lane) for n, v in values.items())
-    made = kernel(buffers, (For("i", Const(0), Const(N // lanes), body),), list(values))
     called = {v.function for v in values.values() if isinstance(v, Call)}
-    return replace(made, isa="x86", formulas={n: f for n, f in FORMULAS.items() if n in called})
+    formulas = {n: f for n, f in FORMULAS.items() if n in called}
+    return replace(kernel_of("k", values, dtypes, N, lanes), isa="x86", formulas=formulas)
 
 
-def cases(lanes: int) -> tuple[dict[str, Value], dict[str, DType]]:
-    index: Int = Var("i") * lanes + Var("e") if lanes > 1 else Var("i")
+def cases() -> tuple[dict[str, Value], dict[str, DType]]:
     dtypes = {n: DTYPES[d] for n, d in (("x", "f32"), ("y", "f32"), ("z", "f64"), ("w", "f64"), ("p", "s32"))}
-    x, y, z, w, p = (Read(n, (index,), d) for n, d in dtypes.items())
+    x, y, z, w, p = (read(n, d) for n, d in dtypes.items())
     many = tuple(Literal(n / 7, DTYPES["f32"]) for n in range(32))
     return {
         "scaled": Call("scalb", (x, y), x.dtype),
@@ -65,31 +58,19 @@ def cases(lanes: int) -> tuple[dict[str, Value], dict[str, DType]]:
 
 
 def differing(got: dict[str, Any], want: dict[str, Any]) -> list[str]:
-    def same(a: Any, b: Any) -> bool:
-        zeros = np.signbit(a) == np.signbit(b)
-        return bool((((a == b) & zeros) | (np.isnan(a) & np.isnan(b))).all())
-
-    return [n for n in want if not same(got[n], want[n])]
-
-
-def run(k: Kernel, arrays: dict[str, Any]) -> dict[str, Any]:
-    outputs = {n: np.zeros(N, k.buffers[n].dtype.numpy) for n in k.program.outputs}
-    every = arrays | outputs
-    load(print_llvm(k)).function("main", len(k.main.buffers))(*(every[b].ctypes.data for b in k.main.buffers))
-    return outputs
+    return [n for n in want if not same(got[n], want[n]).all()]
 
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_on_any_machine(lanes: int) -> None:
-    values, dtypes = cases(lanes)
+    values, dtypes = cases()
     k, arrays = of_lanes(values, dtypes, lanes), {n: inputs(d) for n, d in dtypes.items()}
     arrays["y"], arrays["w"] = arrays["y"][::-1].copy(), arrays["w"][::-1].copy()
     assert differing(run(k, arrays), run_kernel(k, arrays)) == []
 
 
 def functions(lanes: int) -> Kernel:
-    index: Int = Var("i") * lanes + Var("e") if lanes > 1 else Var("i")
-    x = Read("x", (index,), DTYPES["f32"])
+    x = read("x", DTYPES["f32"])
     return of_lanes({f.function: Call(n, (x,), x.dtype) for n, f in FORMULAS.items()}, {"x": x.dtype}, lanes)
 
 
@@ -121,7 +102,7 @@ def test_exported_c(flags: tuple[str, ...], widths: tuple[int, ...], tmp_path: P
     kernels = []
     for lanes in widths:
         kernels.append(replace(functions(lanes), name=f"functions_{lanes}"))
-        kernels.append(replace(of_lanes(*cases(lanes), lanes), name=f"words_{lanes}"))
+        kernels.append(replace(of_lanes(*cases(), lanes), name=f"words_{lanes}"))
     library = build([print_c(k) for k in kernels], tmp_path, *flags)
     for k in kernels:
         arrays = {n: inputs(k.buffers[n].dtype) for n in k.main.buffers if n not in k.program.outputs}
@@ -132,5 +113,5 @@ def test_exported_c(flags: tuple[str, ...], widths: tuple[int, ...], tmp_path: P
 @pytest.mark.compiler
 def test_what_stands_in_for_an_instruction_may_be_unused(tmp_path: Path) -> None:
     """Clang warns of functions in a file that it does not use; so does GCC of those that are not `inline`."""
-    made = replace(of_lanes(*cases(16), 16), name="unused")
+    made = replace(of_lanes(*cases(), 16), name="unused")
     build([print_c(made)], tmp_path, "-O1", "-Dinline=", "-Wno-attributes")
