@@ -209,7 +209,7 @@ def tune(
     `conditions` says what becomes of instructions that are right for some values only: `guard` (a check in the kernel,
     and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
     `objective` is `latency`; on the simulator also `energy` or `edp` (joules times seconds), for a target that has
-    figures for them. `emulate`: the simulator checks kernels of a CUDA target as printed, on the emulated card,
+    figures for them. `emulate`: the simulator checks kernels of a CUDA target as printed, on the emulated GPU,
     and its samples deviate by the share `noise` (0 is none; 1 % unless the target is an accelerator with scratchpads).
     `schedule` is a file that `autosched export -o FILE.json` wrote: it is measured first, and refused with the rules
     that it breaks. `timeout` in seconds. The search ends sooner where a call takes `until` seconds or less, or where

@@ -20,7 +20,7 @@ SLOWEST_RATE = 2e8
 MOST_SECONDS = 1.0
 """A program whose naive loops could take longer than this, at SLOWEST_RATE operations a second, is not measured."""
 CARD_RATE, CARD_SECONDS = 2e7, 0.2
-"""The same on a card, of which they are one thread: most of a call it waits for memory, and a dozen calls are timed."""
+"""The same on a GPU, of which they are one thread: most of a call it waits for memory, and a dozen calls are timed."""
 BUILD_S = 2.0
 """What building them may take, where no candidate took longer."""
 
