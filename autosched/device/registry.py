@@ -20,7 +20,7 @@ from autosched.machine.target import Target
 GROUP = "autosched.devices"
 BUILTIN = {
     "cpu": ("autosched.device.cpu.device", "CpuDevice"),
-    "simulator": ("autosched.device.simulator", "SimulatorDevice"),
+    "simulator": ("autosched.device.emulated", "simulator"),
     "cuda": ("autosched.device.cuda.device", "CudaDevice"),
     "replay": ("autosched.device.replay", "ReplayDevice"),
 }

@@ -20,7 +20,7 @@ from autosched.device.simulator.engine import TooManyEventsError
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.models import estimate
-from autosched.device.simulator.verify.runner import INTERPRETER, emulator
+from autosched.device.simulator.verify.runner import INTERPRETER, Runner
 from autosched.device.simulator.verify.verify import MOST_ELEMENTS, KernelVerdict, Verifier, elements
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
@@ -44,9 +44,8 @@ class SimulatorDevice:
 
     The same candidate, seed and version always give the same samples: `noise` is their relative standard deviation,
     drawn from a hash of the kernel (None: NOISE, and 0 on accelerators with scratchpads). `threads` bounds what a CPU
-    candidate may use. `cache` `cold` adds the time to read all data from memory once. `emulate`: kernels are checked as
-    CUDA text on the emulated card, and not as loop trees. UsageError on options that cannot be right, MissingError
-    where the emulator has no compiler.
+    candidate may use. `cache` `cold` adds the time to read all data from memory once. `runner` runs the kernels that
+    are checked. UsageError on options that cannot be right.
     """
 
     name = "simulator"
@@ -62,7 +61,7 @@ class SimulatorDevice:
         noise: float | None = None,
         oracle: Oracle | None = None,
         objective: str = "latency",
-        emulate: bool = False,
+        runner: Runner = INTERPRETER,
     ) -> None:
         if threads < 1:
             raise UsageError(f"{threads} threads", hint="use 1 or more")
@@ -77,7 +76,7 @@ class SimulatorDevice:
             raise UsageError(f"{target.name} has no figures of energy", hint=hint)
         self.program, self.target, self.threads, self.seed = program, target, threads, seed
         self.cache, self.noise, self.objective = cache, noise, objective
-        self._runner = emulator(target) if emulate else INTERPRETER
+        self._runner = runner
         self._verifier = Verifier(seed, oracle, self._runner)
         self._verdicts: dict[tuple[str, str], KernelVerdict] = {}
 
