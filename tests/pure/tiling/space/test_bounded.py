@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -11,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.match.examples import examples
+from support.timed_spaces import timed_spaces, total_of
 
 import autosched
 from autosched.costmodel.analytic.clock import clock, floors, leasts, parts, run_length
-from autosched.logic import Var
 from autosched.search.request import TuneRequest
 from autosched.search.space.space import SearchSpace
 from autosched.search.space.top_k import TopK
@@ -24,7 +23,6 @@ from autosched.tiling.space.bounded import Bounded, Timed, timed
 from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.space import Space
 from autosched.tiling.space.values import rows_of
-from autosched.tiling.step import Decision, Rule, Step
 from benchmarks.space_speed import TWO
 
 SIZES = {"m": 64, "k": 48, "h": 96, "n": 64}
@@ -137,47 +135,12 @@ def test_without_parts_a_sample_stands_for_a_plan() -> None:
     assert len(space.best(50)[0]) == 50
 
 
-@st.composite
-def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
-    """Two parts with decisions of their own, one that they share, one that only a rule reads; some parts have a bound
-    between floor and time."""
-    names = ("a", "b", "c", "d", "shared", "silent")
-    values = st.lists(st.integers(1, 9), min_size=1, max_size=4, unique=True)
-    decisions = tuple(Decision(n, tuple(draw(values))) for n in names)
-    limit = draw(st.integers(2, 300))
-    rules = (
-        Rule("both", Var("a") * Var("c") + Var("shared") <= limit, "too much"),
-        Rule("one", (Var("b") + Var("silent")) % draw(st.integers(1, 3)) <= 1, "odd"),
-    )
-    weights = draw(st.lists(st.integers(0, 5), min_size=6, max_size=6))
-
-    def part(own: tuple[str, str], w: list[int]) -> Timed:
-        def floor(v: Mapping[str, Any]) -> Any:
-            return w[0] * v[own[0]] + 0.5 * v["shared"]
-
-        def exact(v: Mapping[str, Any]) -> Any:
-            some = w[2] * (v[own[0]] > 5)
-            more = some / v["silent"] if some.any() else some
-            return floor(v) + w[1] * np.abs(v[own[1]] - 4.0) + more
-
-        def least(v: Mapping[str, Any], known: Any) -> Any:
-            return known + share * w[1] * np.abs(v[own[1]] - 4.0)
-
-        share = draw(st.sampled_from([0.3, 1.0]))
-        return Timed(exact, floor, draw(st.sampled_from([None, least])))
-
-    return Space("two", [Step("s", decisions, rules)]), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]
-
-
 @pytest.mark.slow
 @examples(80)
-@given(timed_spaces(), st.integers(1, 40), st.sampled_from([1, 16, 1 << 12]))
+@given(timed_spaces(tied=True), st.integers(1, 40), st.sampled_from([1, 16, 1 << 12]))
 def test_nothing_better_is_dropped(case: tuple[Space, list[Timed]], k: int, block: int) -> None:
     space, some = case
-
-    def total(ids: Any) -> Any:
-        values = space.values(ids)
-        return np.asarray(sum(p.exact(values) for p in some), np.float32)
+    total = total_of(space, some)
 
     wanted = np.sort(total(space.enumerate().ids))[:k]
     assert np.allclose(Bounded(space, some, total, block).best(k).seconds, wanted)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.match.examples import examples
+from support.timed_spaces import NAMES, timed_spaces, total_of
 
 from autosched.logic import Var
 from autosched.tiling.space import independent_groups as apart
@@ -20,33 +21,6 @@ from autosched.tiling.space.groups import groups_of
 from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
-
-NAMES = ("a", "b", "silent", "c", "d", "free", "one")
-
-
-@st.composite
-def timed_spaces(draw: st.DrawFn) -> tuple[Space, list[Timed]]:
-    """Two parts with decisions of their own in any order; one that some rows of both read, one that nothing reads."""
-    sizes = {"one": 1}
-    values = {n: st.lists(st.integers(1, 9), min_size=1, max_size=sizes.get(n, 4), unique=True) for n in NAMES}
-    decisions = tuple(Decision(n, tuple(draw(values[n]))) for n in draw(st.permutations(NAMES)))
-    rules = (
-        Rule("first", Var("a") * Var("b") <= draw(st.integers(2, 80)) * Var("one"), "too much"),
-        Rule("second", (Var("c") + Var("d")) % draw(st.integers(1, 3)) <= 1, "odd"),
-    )
-    weights = draw(st.lists(st.integers(0, 5), min_size=6, max_size=6))
-
-    def part(own: tuple[str, str], w: list[int]) -> Timed:
-        def floor(v: Mapping[str, Any]) -> Any:
-            return 1.0 * w[0] * v[own[0]]
-
-        def exact(v: Mapping[str, Any]) -> Any:
-            some = w[2] * (v[own[0]] > 5)
-            return floor(v) + w[1] * np.abs(v[own[1]] - 4.0) * v["one"] + (some / v["silent"] if some.any() else some)
-
-        return Timed(exact, floor)
-
-    return Space("two", [Step("s", decisions, rules)]), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]
 
 
 @pytest.mark.slow
@@ -63,10 +37,7 @@ def test_the_best_rows_are_those_of_a_full_sort(
 ) -> None:
     """Also where what few rows read is not known beforehand, and where the first rows of each group are not enough."""
     space, timed = case
-
-    def total(ids: Any) -> Any:
-        values = space.values(ids)
-        return np.asarray(sum(p.exact(values) for p in timed), np.float32)
+    total = total_of(space, timed)
 
     every = np.sort(total(space.enumerate().ids))
     rows = space.thinned(seen, np.random.default_rng(0))
@@ -132,10 +103,7 @@ def test_a_group_that_another_space_has_too_is_searched_once(
 
     alike = Alike(some)
     for where, parts in ((space, timed), (other, [timed[0], Timed(differs, lambda v: 0.0 * v["c"])])):
-
-        def total(ids: Any, where: Space = where, parts: list[Timed] = parts) -> Any:
-            values = where.values(ids)
-            return np.asarray(sum(p.exact(values) for p in parts), np.float32)
+        total = total_of(where, parts)
 
         ids = where.enumerate().ids
         found = IndependentGroups(where, parts, total, alike=alike).best(k)
@@ -162,10 +130,7 @@ def test_the_best_sums_are_made_of_few_rows_of_each_group() -> None:
 @given(timed_spaces(), st.integers(0, 9))
 def test_samples_are_of_legal_rows_with_their_times(case: tuple[Space, list[Timed]], seed: int) -> None:
     space, timed = case
-
-    def total(ids: Any) -> Any:
-        values = space.values(ids)
-        return np.asarray(sum(p.exact(values) for p in timed), np.float32)
+    total = total_of(space, timed)
 
     legal, alike = space.enumerate().ids, Alike()
     for where in (space, Space("again", space.steps)):
@@ -187,9 +152,7 @@ def test_what_is_the_same_is_not_looked_at_again() -> None:
     alike, looked = Alike(), []
     for name in ("one", "two"):
         space = Space(name, [Step("s", decisions)])
-
-        def total(ids: Any, space: Space = space) -> Any:
-            return np.asarray(sum(t.exact(space.values(ids)) for t in timed), np.float32)
+        total = total_of(space, timed)
 
         search = IndependentGroups(space, timed, total, alike=alike)
         assert search.best(5).seconds[0] == 3.0
@@ -205,8 +168,7 @@ def test_groups_that_differ_by_a_number_and_by_what_no_time_reads_are_searched_o
     timed = [Timed(lambda v: v["a"] * v["b"] * 1.0, lambda v: v["a"] * 1.0),
              Timed(lambda v: v["c"] * v["d"] + 7.0, lambda v: v["c"] * 1.0)]  # fmt: skip
 
-    def total(ids: Any) -> Any:
-        return np.asarray(sum(t.exact(space.values(ids)) for t in timed), np.float32)
+    total = total_of(space, timed)
 
     search = IndependentGroups(space, timed, total, alike=Alike())
     found = search.best(300)
