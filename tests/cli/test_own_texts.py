@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import Cli, Done, make_cli
+from support.own_instruction import OWN, RIGHT
 
 from autosched.cli.stored import kernel_of, picked
 from autosched.codegen.c.export.shared_library import compiler
@@ -27,27 +28,6 @@ def product(A: s32[n, k], B: s32[k, m], C: s32[n, m], *, n=6, k=5, m=8):
         for q in range(k):
             C[i, j] += A[i, q] * B[q, j]
 """
-OWN = """\
-isa: {isa}
-{more}
-intrinsics:
-  - name: axpy
-    semantics: |
-      def axpy(a: s32[4], b: s32[4], c: s32[4]):
-          for i in range(4):
-              c[i] += a[i] * b[i]
-    numerics: {{accumulate: exact}}
-    operands:
-      a: {{register: {{c: unsigned __attribute__((vector_size(16)))}}, broadcast: {{over: i}}}}
-      b: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
-      c: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
-    emit:
-      llvm: |
-        %{{t}} = mul <4 x i32> {{a}}, {{b}}
-        add <4 x i32> %{{t}}, {{c}}
-      c: "{text}"
-"""
-RIGHT = "{c} + {a} * {b}"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.compiler,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.own_instruction import OWN, RIGHT
 
 from autosched.codegen.c.export.flags import flags
 from autosched.codegen.c.export.shared_library import compiler
@@ -19,27 +20,6 @@ from autosched.tensorize.spec.load import load_text
 
 FEATURES = host_features()
 pytestmark = pytest.mark.compiler
-SPEC = """\
-isa: {isa}
-{header}
-intrinsics:
-  - name: axpy
-    semantics: |
-      def axpy(a: s32[4], b: s32[4], c: s32[4]):
-          for i in range(4):
-              c[i] += a[i] * b[i]
-    numerics: {{accumulate: exact}}
-    operands:
-      a: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
-      b: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
-      c: {{register: {{c: unsigned __attribute__((vector_size(16)))}}}}
-    emit:
-      llvm: |
-        %{{t}} = mul <4 x i32> {{a}}, {{b}}
-        add <4 x i32> %{{t}}, {{c}}
-      c: "{text}"
-"""
-RIGHT = "{c} + {a} * {b}"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +31,7 @@ def tools() -> CTools:
 
 
 def _report(tools: CTools, text: str, isa: str = "portable", header: str = "") -> CheckReport:
-    (made,) = load_text(SPEC.format(isa=isa, header=f"header: {header}" if header else "", text=text))
+    (made,) = load_text(OWN.format(isa=isa, more=f"header: {header}" if header else "", text=text))
     return check(made, FEATURES, tools=tools)
 
 
@@ -103,7 +83,7 @@ def test_a_temporary_folder_that_cannot_be_written_is_said(
 
 
 def test_a_misspelt_llvm_intrinsic_is_named(tools: CTools) -> None:
-    text = SPEC.format(isa="portable", header="", text=RIGHT)
+    text = OWN.format(isa="portable", more="", text=RIGHT)
     call = "call <4 x i32> @llvm.x86.avx512.vpdpbusdd.512(<4 x i32> %{t}, <4 x i32> {c})"
     wrong = text.replace("add <4 x i32> %{t}, {c}", call)
     (made,) = load_text(wrong)

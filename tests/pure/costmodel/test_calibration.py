@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conformance.synthetic import clock, hidden_s, make_plan
+from conformance.synthetic import clock, make_plan, measured
 
-from autosched.costmodel import Samples, cost_model
+from autosched.costmodel import cost_model
 from autosched.costmodel.accuracy.metrics import coverage
 from autosched.costmodel.learned.calibration import Doubt, folds
 from autosched.search import SearchSpace
-from autosched.search.space.rows import Rows
-
-
-def measured(space: SearchSpace, rows: Rows) -> Samples:
-    times = np.empty(len(rows))
-    for n, entry in enumerate(space.plans):
-        mine = rows.plan == n
-        times[mine] = hidden_s(entry.plan, entry.plan.space.values(rows.ids[mine]))
-    return Samples(space.features(rows), space.analytic(rows), times, ("ok",) * len(rows))
 
 
 @pytest.mark.sampled(1)

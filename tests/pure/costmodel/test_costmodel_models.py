@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xgboost
 from conformance.costmodel import CostModelConformance, features, samples
-from conformance.synthetic import clock, hidden_s, make_plan, tiny_plan
+from conformance.synthetic import clock, make_plan, measured, tiny_plan
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -107,14 +107,6 @@ def test_threads_do_not_change_a_prediction() -> None:
         model.fit(samples(40, 4))
         guesses.append(model.predict(rows, np.ones(len(rows))).log_s)
     assert np.array_equal(*guesses)
-
-
-def measured(space: SearchSpace, rows: Rows) -> Samples:
-    times = np.empty(len(rows))
-    for n, entry in enumerate(space.plans):
-        mine = rows.plan == n
-        times[mine] = hidden_s(entry.plan, entry.plan.space.values(rows.ids[mine]))
-    return Samples(space.features(rows), space.analytic(rows), times, ("ok",) * len(rows))
 
 
 def test_learning_corrects_the_clock() -> None:
