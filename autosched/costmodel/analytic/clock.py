@@ -326,7 +326,8 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency / ahead, 0.0))
         load += count * steps * loads / slots
         left = scatter if turned is None else store_cycles(units[turned.name], scatter)
-        # Between blocks sums wait in the output, or, where its lanes lie apart, in registers' order (`lower.sums`).
+        # Between blocks sums wait in the output, or, where its lanes lie apart, in registers' order
+        # (`codegen.lower.common.sums`).
         apart = intrinsic.matrices is None and not vectorises(nest, intrinsic.accumulator.name)
         again = SUM_CYCLES if apart else left + scatter
         stores = acc * (left + again * (visits - 1.0))

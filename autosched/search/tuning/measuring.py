@@ -1,8 +1,8 @@
 """`Measuring`: the trials of a search, one after the other, in the calling thread or aside.
 
-A device that has cores to spare measures one batch aside while the next one is proposed and built (`device.Aside`).
-What is proposed then knows all batches but the one under way, however long that takes: the same measurements lead to
-the same study.
+A device that has cores to spare measures one batch aside while the next one is proposed and built
+(`device.protocol.Aside`). What is proposed then knows all batches but the one under way, however long that takes: the
+same measurements lead to the same study.
 """
 
 from __future__ import annotations

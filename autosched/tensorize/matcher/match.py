@@ -1,7 +1,7 @@
 """Matching: which intrinsics can compute which stages, decided by proof.
 
 Nothing here, or below, knows an operator or an instruction by name: it compares two small programs. The parts are
-`axes` and `addresses` (proof 1), `body` (proof 2) and `reduction` (proof 3); `explain` puts the answer in words.
+`addresses` (proof 1), `body` (proof 2) and `reduction` (proof 3); `explanation` puts the answer in words.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def match(
 ) -> list[Match]:
     """One answer for each stage and intrinsic, stages in textual order.
 
-    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `tensorize.amos`). `dump_smt`
+    `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `explanation.amos`). `dump_smt`
     is a folder into which every question to the solver is written. Without `adapt` the stage is taken as it stands.
     `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
     stage that the program lacks.

@@ -2,8 +2,9 @@
 
 A plan's parts run in order. A *tensor part* puts a stage on an intrinsic, with the elementwise stages that follow it
 fused behind its register tile; a *scalar part* computes one stage element by element or vector by vector; a *rows part*
-runs several of those one after the other inside loops that they share; a *literal part* keeps loops that dependences
-hold together exactly as written.
+(`FusedLoopsPart`) runs several of those one after the other inside loops that they share; a *team part*
+(`WarpCooperativePart`) shares stages among the warps of a GPU; a *literal part* keeps loops that dependences hold
+together exactly as written.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The first pass of row tiles over a block waits: the more a core computes on a line, the fewer lines it waits for at a
 time, unless they are asked for ahead, and each tile starts with an empty pipeline. The passes after it read the block
-from the second cache. Where all passes ask for the next block, each of them lets a share of it in (`steps.prefetch`).
+from the second cache. Where all passes ask for the next block, each of them lets a share of it in
+(`steps.cpu.prefetch`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Operations that follow on each finished element cost what the target states of them (`tiling.plans.units`), one by one;
 stages that the array has no part in also load and store each element on the host, unless the accelerator's own unit
-computes them. `distinct_seconds` is what no code goes below: what is computed twice is counted once, and what does not
-change from element to element, which code computes before, not at all.
+computes them. The functions called `least_…` are what no code goes below: what is computed twice counts once, and what
+does not change from element to element, which code computes before, not at all.
 """
 
 from __future__ import annotations

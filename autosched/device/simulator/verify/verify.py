@@ -1,5 +1,5 @@
 """Is the kernel right? Run in the interpreter against the oracle: as it is where it is small, else cut down
-(`simulator.smaller`), and the text says so."""
+(`smaller`), and the text says so."""
 
 from __future__ import annotations
 
