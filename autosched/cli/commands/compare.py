@@ -54,9 +54,9 @@ def compare(
     quiet: options.QuietOpt = False,
     verbose: options.VerboseOpt = False,
 ) -> None:
-    """Tune with several strategies and many seeds, and compare what they found by when.
+    """Compare strategies: tune with each and with many seeds.
 
-    Every candidate is measured once, so runs differ in what they chose alone. Nothing is kept in a store.
+    Every candidate is measured once, so runs differ only in what they chose. Nothing is kept in a store.
     """
     inputs.choice("numerics level", numerics, inputs.NUMERICS)
     if output is not None:

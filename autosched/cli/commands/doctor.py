@@ -15,7 +15,7 @@ from autosched.store.explain import path_of
 
 
 def doctor(store: options.StoreOpt = None, json: options.JsonOpt = False) -> None:
-    """Look at what tuning needs on this machine. Exit status 3 when something needed is missing."""
+    """Check what tuning needs on this machine. Exit status 3 when something needed is missing."""
     findings = [*diagnose(), _store(store)]
     if json:
         answer_json(

@@ -58,10 +58,11 @@ def export(
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """Write the best kernel as C (CUDA) with its header, its schedule as JSON, or all trials as JSON lines.
+    """Write the best kernel, its schedule, or all trials.
 
-    The kernel's function has the file's name. The self-test is a program of its own; it ends with 0 where all is well.
-    With --format, STUDY may also be the FILE of a recorded space, whose rows are written.
+    The kernel is C, or CUDA C++ for a GPU, with its header; its function has the file's name. The self-test is a
+    program of its own; it ends with 0 where all is well. With --format, STUDY may also be the FILE of a recorded space,
+    whose rows are written.
     """
     if kind is not None:
         inputs.choice("format", kind, tuple(FORMATS))

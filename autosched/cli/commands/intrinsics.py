@@ -36,7 +36,7 @@ def list_(
     intrinsics: options.IntrinsicsOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """The catalogue: what there is, what it needs and what it computes. A family is one line unless --all is given."""
+    """List intrinsics: what they need and compute. A family is one line unless --all is given."""
     known = inputs.catalogue(intrinsics)
     features = host_features()
     wanted = {d.strip() for d in takes.split(",")} if takes else set()
@@ -102,7 +102,7 @@ def show(
     intrinsics: options.IntrinsicsOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """One intrinsic in full."""
+    """Show one intrinsic in full."""
     i = inputs.catalogue(intrinsics).find(name)
     if json:
         answer_json(_data(i))
@@ -161,7 +161,10 @@ def check(
     ] = False,
     json: options.JsonOpt = False,
 ) -> None:
-    """Prove fragment maps to be bijections, type-check the semantics, and run what this machine has against it.
+    """Prove, type-check and run descriptions of intrinsics.
+
+    Element orders and fragment maps are proved to be bijections. What this machine has is run and compared with its
+    semantics.
 
     A C text is compiled and run too, where there is a C compiler. What this machine lacks runs under an emulator where
     one is installed (QEMU's user mode, and a compiler for that machine). Exit status 1 when a description is wrong.

@@ -66,7 +66,7 @@ def evaluate(
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
 ) -> None:
-    """Judge how well cost models order all recorded rows after they saw a few.
+    """Judge how well cost models order recorded rows. They see a few of the rows first.
 
     Medians over the seeds with 95 % bootstrap intervals (of the clock alone, which has no seeds: over rows). best@8 is
     the speed of the best of the eight rows predicted fastest, as a share of the optimum; recall@16 the share of the 16
@@ -149,7 +149,7 @@ def show_importance(
     ] = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """Which features a model relies on: how much its error grows where one of them is shuffled among the rows.
+    """Rank the features that a cost model relies on. The measure is how much its error grows when one is shuffled.
 
     It is fitted to half of the rows and asked about the others.
     """

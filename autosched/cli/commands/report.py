@@ -24,7 +24,10 @@ def report(
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """Write a study's report as one HTML file: the search, predictions, the fastest trials, failures, the loop tree."""
+    """Write a study's report as one HTML file.
+
+    It holds the course of the search, predictions, the fastest trials, failures and the best kernel's loop tree.
+    """
     record, trials = opened(study, store)
     path = output or Path(f"{record.name}.html")
     if path.suffix not in (".html", ".htm"):

@@ -56,7 +56,10 @@ def show(
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
 ) -> None:
-    """Show a study's best schedule, its loop tree and its code: C, or CUDA C++ for a GPU."""
+    """Show a study's best schedule, its loop tree and its code.
+
+    The code is C, and for a GPU CUDA C++.
+    """
     inputs.choice("view", view or "all", VIEWS)
     record, trials = opened(study, store)
     if trace is not None:

@@ -48,7 +48,7 @@ def simulate(
     quiet: options.QuietOpt = False,
     verbose: options.VerboseOpt = False,
 ) -> None:
-    """Compare strategies on recorded measurements: no device, no compiler, the same answers every time.
+    """Compare strategies on recorded measurements, without a device. The answers are the same every time.
 
     Performance is 0 where random search is expected to be, and 1 at the optimum.
     """

@@ -19,7 +19,7 @@ app = typer.Typer(help="List, show and detect targets.", no_args_is_help=True)
 
 @app.command("list")
 def list_(json: options.JsonOpt = False) -> None:
-    """All targets by name; a YAML file of your own works wherever a name does."""
+    """List all targets. A YAML file of your own works wherever a name does."""
     found = [load_target(n) for n in target_names() if n != "native"]
     if json:
         answer_json([{"name": t.name, "isa": t.isa, "summary": t.summary} for t in found])
@@ -33,7 +33,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A target's name, a YAML file, or native.")],
     json: options.JsonOpt = False,
 ) -> None:
-    """One target in full: a name, a YAML file, or native."""
+    """Show one target in full."""
     target = inputs.target(name)
     if json:
         answer_json(target_data(target))
@@ -52,7 +52,9 @@ def detect(
     yaml: Annotated[bool, typer.Option("--yaml", help="Print a target file.")] = False,
     json: options.JsonOpt = False,
 ) -> None:
-    """Describe this machine, or its GPU: features, cores, memories, and measured instruction rates and bandwidths.
+    """Describe and measure this machine or its GPU.
+
+    Prints features, cores, memories, and measured instruction rates and bandwidths.
 
     Exit status 3 where there is no such device.
     """

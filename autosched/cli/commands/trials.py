@@ -25,7 +25,7 @@ def trials(
     json: options.JsonOpt = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Messages in full.")] = False,
 ) -> None:
-    """List all trials of a study, in order; -v shows failures' messages in full."""
+    """List all trials of a study, in order."""
     record, found = opened(study, store)
     if json:
         answer_json([codec.trial_to_dict(t) for t in found])

@@ -97,7 +97,7 @@ def tune(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="One line for every trial.")] = False,
 ) -> None:
-    """Search, measure, keep the best kernel; continue a study that was started before.
+    """Search, measure and keep the best kernel. Continue a study that was started before.
 
     Several programs share the trials: the next go where they are expected to save most time, as often as each occurs.
     Exit status 1 when no candidate survived, 4 when one computed wrong numbers, 130 when interrupted.
