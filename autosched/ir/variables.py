@@ -31,9 +31,9 @@ def value_vars(value: Value, of: Of = free_vars) -> frozenset[str]:
     return frozenset(names)
 
 
-def condition_vars(condition: Condition | Value, of: Of = free_vars) -> frozenset[str]:
+def condition_vars(condition: Condition | Value) -> frozenset[str]:
     """Those of a condition on axes or on data, or of a value."""
-    return free_vars(condition) if isinstance(condition, Bool) else value_vars(condition, of)
+    return free_vars(condition) if isinstance(condition, Bool) else value_vars(condition)
 
 
 def index_vars(index: tuple[Index, ...], of: Of = free_vars) -> frozenset[str]:

@@ -46,11 +46,11 @@ def median_curve(curves: npt.ArrayLike, rng: np.random.Generator, resamples: int
     return np.median(table, axis=0), low, high
 
 
-def mean_curve(curves: npt.ArrayLike, rng: np.random.Generator, resamples: int = RESAMPLES) -> tuple[Floats, ...]:
+def mean_curve(curves: npt.ArrayLike, rng: np.random.Generator) -> tuple[Floats, ...]:
     """As `median_curve`, of the mean: value, low, high."""
     table = np.asarray(curves, np.float64)
     # A resample is how often each seed was drawn, so its mean is a product of matrices.
-    drawn = rng.multinomial(len(table), np.full(len(table), 1 / len(table)), size=resamples) / len(table)
+    drawn = rng.multinomial(len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES) / len(table)
     low, high = _interval(drawn @ table)
     return table.mean(axis=0), low, high
 

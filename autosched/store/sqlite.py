@@ -249,11 +249,11 @@ class SqliteStore:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM study WHERE id = ?", (self._id_of(study),))
 
-    def near_misses(self, key: dict[str, str], limit: int = 3) -> list[NearStudy]:
-        """Stored studies whose key differs from `key`, fewest differing fields first, at most half of the fields."""
+    def near_misses(self, key: dict[str, str]) -> list[NearStudy]:
+        """Stored studies whose key differs from `key` in at most half of its fields: the three with the fewest such."""
         found = [NearStudy(record.name, differing_fields(record.key, key)) for record in self.studies()]
         close = [miss for miss in found if 0 < len(miss.fields) <= len(key) / 2]
-        return sorted(close, key=lambda miss: len(miss.fields))[:limit]
+        return sorted(close, key=lambda miss: len(miss.fields))[:3]
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it; the store cannot be used afterwards."""

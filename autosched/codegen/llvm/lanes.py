@@ -31,11 +31,11 @@ class Lanes:
 class LaneIndexing(Indexing):
     """Adds the lane: what `Indexing` says of one number, for every lane of a vector."""
 
-    def at_lane(self, node: Int, lane: Lane | None, element: int = 0) -> Linear:
-        """`node` with the lane variable set to a number."""
+    def at_lane(self, node: Int, lane: Lane | None) -> Linear:
+        """`node` in the first lane."""
         if lane is None:
             return self.linear(node)
-        self.env[lane.var] = fixed(element)
+        self.env[lane.var] = fixed(0)
         result = self.linear(node)
         del self.env[lane.var]
         return result

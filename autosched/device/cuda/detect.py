@@ -124,7 +124,7 @@ def _measure(
             continue
         per_core = max(1, target.limits["warps_per_core"] * 32 // probe.threads // 2)
         call = LaunchCall("probe", (cores * per_core, 1, 1), (probe.threads, 1, 1), 0, (Pointer("to"),))
-        took = _probe(client, CudaJob(cubin.code, (call,), held={"to": KernelMemory(256)}), 1)
+        took = _probe(client, CudaJob(cubin.code, (call,), held={"to": KernelMemory(256)}))
         if isinstance(took, str):
             skipped[name] = took
         else:
@@ -138,21 +138,20 @@ def _bandwidths(client: Client, cubin: Cubin, cores: int, facts: CardFacts) -> d
     for name, size, turns in (("L2", inside, 64), ("DRAM", DRAM_BYTES, 1)):
         words = tuple(Value(n.to_bytes(4, "little")) for n in (size // 16, turns))
         call = LaunchCall("read", (4 * cores, 1, 1), (512, 1, 1), 0, (Pointer("from"), Pointer("to"), *words))
-        took = _probe(
-            client, CudaJob(cubin.code, (call,), held={"from": KernelMemory(size), "to": KernelMemory(256)}), 1
-        )
+        held = {"from": KernelMemory(size), "to": KernelMemory(256)}
+        took = _probe(client, CudaJob(cubin.code, (call,), held=held))
         if not isinstance(took, str):
             found[name] = size * turns / took
     arguments = Pointer("from"), Pointer("to"), Value((DRAM_BYTES // 16).to_bytes(4, "little"))
     call = LaunchCall("copied", (4 * cores, 1, 1), (512, 1, 1), 0, arguments)
     memory = KernelMemory(DRAM_BYTES)
-    took = _probe(client, CudaJob(cubin.code, (call,), held={"from": memory, "to": memory}), 1)
+    took = _probe(client, CudaJob(cubin.code, (call,), held={"from": memory, "to": memory}))
     if not isinstance(took, str):
         found["copy"] = 2 * DRAM_BYTES / took
     return found
 
 
-def _probe(client: Client, job: CudaJob, times: int) -> float | str:
+def _probe(client: Client, job: CudaJob) -> float | str:
     """Seconds of the fastest of several runs, or what went wrong."""
-    answer = client.probe(DEADLINE_S, job, times, RUNS)
+    answer = client.probe(DEADLINE_S, job, 1, RUNS)
     return answer.message if isinstance(answer, Outcome) else float(answer)

@@ -92,7 +92,7 @@ def study_name(program: Program, target: Target, device: str, key: dict[str, str
     return "-".join(p for p in parts if p) + f"@{target.name}-{device}-{digest}"
 
 
-def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None) -> TuneRequest:
+def reopen(record: StudyRecord, catalogue: Catalogue) -> TuneRequest:
     """The request that a stored study came from, as far as plans depend on it: enough to lower any of its trials.
 
     `catalogue` must hold the study's own intrinsics (`record.settings["intrinsics"]` are their files).
@@ -109,7 +109,7 @@ def reopen(record: StudyRecord, catalogue: Catalogue, *, seed: int | None = None
         only=tuple(settings["only"]),
         numerics=settings["numerics"],
         catalogue=catalogue,
-        seed=record.seed if seed is None else seed,
+        seed=record.seed,
         conditions=settings.get("conditions", "refuse"),
     )
 

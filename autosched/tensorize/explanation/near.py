@@ -10,6 +10,7 @@ from autosched.tensorize.match_types import REASON_CODES, Match
 
 _VERDICTS = ("match", "conditional", "unknown", "no")
 _NAMES = 3
+_REASONS = 12
 
 
 def far(m: Match) -> tuple[int, int, int]:
@@ -65,7 +66,7 @@ def near_json(found: Sequence[Match]) -> list[dict[str, Any]]:
     ]
 
 
-def refusals(found: Iterable[Match], most: int = 12) -> list[str]:
+def refusals(found: Iterable[Match]) -> list[str]:
     """Refusals with one reason in one line, those that got furthest first."""
     groups: dict[tuple[str, str, str], list[Match]] = {}
     for m in ranked(m for m in found if m.reason is not None):
@@ -75,12 +76,12 @@ def refusals(found: Iterable[Match], most: int = 12) -> list[str]:
             told = next((t for s, c, t in groups if (s, c) == (m.stage, "DTYPE")), told)
         groups.setdefault((m.stage, m.reason.code, told), []).append(m)
     lines = []
-    for (stage, code, message), members in list(groups.items())[:most]:
+    for (stage, code, message), members in list(groups.items())[:_REASONS]:
         names = ", ".join(m.intrinsic.name for m in members[:_NAMES])
         more = f" and {len(members) - _NAMES} more" if len(members) > _NAMES else ""
         others = "" if code != "DTYPE" or len(members) == 1 else " (the first; the others' types differ too)"
         lines.append(f"stage {stage} on {names}{more}: no\n  FAIL {code}: {message}{others}")
-    left = list(groups.values())[most:]
+    left = list(groups.values())[_REASONS:]
     if left:
         lines.append(f"… and {sum(map(len, left))} more, refused for {len(left)} other reasons; -i GLOB asks for some")
     return lines

@@ -33,7 +33,7 @@ class FirstStep:
         return f"the first step may overwrite ({self.form}): {self.reason}" if self.proof else self.reason
 
 
-def first_step(mapping: Mapping, timeout_ms: int = 2000) -> FirstStep | None:
+def first_step(mapping: Mapping) -> FirstStep | None:
     """How the accumulator starts; None for an instruction without an overwriting form, or a stage that is no sum."""
     form = mapping.intrinsic.overwrite
     assign = mapping.stage.assign
@@ -61,7 +61,7 @@ def first_step(mapping: Mapping, timeout_ms: int = 2000) -> FirstStep | None:
     dtype = mapping.stage.target.dtype
     total = Scalar("x", dtype)
     if dtype.is_integer:
-        found = prove_equal(Arith("+", Literal(0, dtype), total, dtype), total, timeout_ms)
+        found = prove_equal(Arith("+", Literal(0, dtype), total, dtype), total, 2000)
         if found.status != "proved":
             return FirstStep("load", form, f"not proved within the limit: 0 + x is x in {dtype}")
         proof = Obligation("reduction", f"0 + x is x for every {dtype} x", found.method)
