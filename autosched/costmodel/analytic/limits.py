@@ -14,7 +14,7 @@ import numpy.typing as npt
 from autosched.costmodel.analytic.clock import stages_of, timed_parts
 from autosched.costmodel.analytic.cpu.guard_work import work_left
 from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
-from autosched.costmodel.analytic.gpu.gpu_clock import issue_rate
+from autosched.costmodel.analytic.gpu.rates import issue_rate
 from autosched.costmodel.analytic.spatial.spatial_clock import stored_seconds
 from autosched.costmodel.analytic.spatial.spatial_units import (
     array_seconds,

@@ -1,9 +1,9 @@
 """Constants of a code generator for GPUs: what its code costs beyond the units of a device that it keeps busy.
 
-A device's own figures stand in its target and in `gpu_clock`, from documents and from what others measured. These
-belong to the code that runs on it. `GENERATED` were learnt from our kernels, or are round figures. `HANDWRITTEN` stands
-for kernels that people wrote by hand: it leaves out what nothing but our kernels taught about waiting and clusters, and
-is what published tables are asked with.
+A device's own figures stand in its target, in `rates` and in `block_cycles`, from documents and from what others
+measured. These belong to the code that runs on it. `GENERATED` were learnt from our kernels, or are round figures.
+`HANDWRITTEN` stands for kernels that people wrote by hand: it leaves out what nothing but our kernels taught about
+waiting and clusters, and is what published tables are asked with.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic.cpu.scalar_cycles import SLOW
-from autosched.costmodel.analytic.gpu.gpu_clock import DRAM_SHARE, LAUNCH_SECONDS
+from autosched.costmodel.analytic.gpu.gpu_clock import LAUNCH_SECONDS
 from autosched.costmodel.analytic.gpu.gpu_traffic import L2_SHARE
+from autosched.costmodel.analytic.gpu.rates import DRAM_SHARE
 from autosched.ir.formula import Formula, Formulas
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
