@@ -9,7 +9,7 @@ import pytest
 from support.plans import plans_of
 
 from autosched.costmodel.analytic.clock import clock
-from autosched.costmodel.analytic.gpu import gpu_elementwise as clock_team
+from autosched.costmodel.analytic.gpu import team_bytes
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.tiling.plans.plan import Plan, WarpCooperativePart
@@ -25,13 +25,13 @@ def test_subscripts_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = team_plan()
     ids = plan.space.enumerate(limit=200).ids
     asked: list[Any] = []
-    extents = clock_team._extents
+    extents = team_bytes._extents
 
     def counted(*each: Any) -> list[int]:
         asked.append(each)
         return extents(*each)
 
-    monkeypatch.setattr(clock_team, "_extents", counted)
+    monkeypatch.setattr(team_bytes, "_extents", counted)
     one = clock(plan, plan.space.values(ids[:1]))["total"]
     once = len(asked)
     every = clock(plan, plan.space.values(ids))["total"]
