@@ -33,20 +33,20 @@ Column = npt.NDArray[np.float64]
 
 
 def lanes_share(
-    intrinsic: Intrinsic, pair: Sequence[NestAxis], own: Sequence[NestAxis], along: Sequence[Column]
+    intrinsic: Intrinsic, pair: Sequence[NestAxis], own: Sequence[NestAxis], along: Sequence[Column], warp: int
 ) -> Column:
     """The part of the bytes that the threads of a warp load of an operand, each its own fragment, which shared memory
     delivers: threads that lie side by side along an axis that the operand does not have read the same. `along`: threads
-    of a block along each axis of the pair, the last fastest."""
+    of a block along each axis of the pair, the last fastest. `warp`: threads of a warp."""
     one = np.ones_like(along[0]) if along else np.ones(1)
     if intrinsic.scope != "thread" or not own:
         return one
-    left, different = np.full_like(one, 32.0), one
+    left, different = np.full_like(one, float(warp)), one
     for axis, count in zip(reversed(pair), reversed(along), strict=True):
         here = np.minimum(count, left)
         different = different * np.where(axis in own, here, 1.0)
         left = np.maximum(left / here, 1.0)
-    return np.maximum(different / 32.0, WIDE_SHARE)
+    return np.maximum(different / warp, WIDE_SHARE)
 
 
 def calls_share(intrinsic: Intrinsic, fragments: Column, swizzle: Column) -> Column:

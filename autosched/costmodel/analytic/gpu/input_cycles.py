@@ -84,7 +84,7 @@ def _of_input(
     ways = np.maximum(column_or(nest, names, v, f"ways_{operand.name}", one), 1.0)
 
     width = np.maximum(schedule.vector, operand.dtype.bits / 8)
-    warp_bytes = width * target.limits.get("warp_threads", 32)
+    warp_bytes = width * target.limits["warp_threads"]
     warp_copies = staged_bytes / warp_bytes
     copied = warp_copies * _copy_turns(schedule, code, described, row_bytes, width, warp_bytes)
 
@@ -95,7 +95,7 @@ def _of_input(
     parts = FURTHER_LINE_CYCLES * further_lines(nest, operand.name, box_row) / sharers
     tma = staged_bytes * (tma_cycles(box_row) * asked + parts / box_row)
 
-    loaded = fragment_bytes(nest, tile, schedule.accumulators, schedule.workers_along)
+    loaded = fragment_bytes(nest, tile, target, schedule.accumulators, schedule.workers_along)
     touched = sectors(nest, operand.name)
     straight = tile.worker_bytes * max(touched, lines(nest, operand.name))
     fetched = np.where(shared, tile.block_bytes * asked, tile.block_bytes * min(touched, code.most_fetched))
@@ -110,10 +110,13 @@ def _of_input(
     )
 
 
-def fragment_bytes(nest: Nest, tile: InputTile, accumulators: Column, workers_along: Sequence[Column]) -> Column:
+def fragment_bytes(
+    nest: Nest, tile: InputTile, target: Target, accumulators: Column, workers_along: Sequence[Column]
+) -> Column:
     """Bytes that shared memory delivers to one worker for one depth unit: fragments of each call where the instruction
     reads shared memory itself, else those of the register tile, less what lanes of a warp share."""
-    own = tile.worker_bytes * lanes_share(nest.intrinsic, gpu_pair(nest), tile.axes, workers_along)
+    warp = target.limits["warp_threads"]
+    own = tile.worker_bytes * lanes_share(nest.intrinsic, gpu_pair(nest), tile.axes, workers_along, warp)
     return np.where(tile.source == DESCRIPTOR, accumulators * tile.fragment_bytes, own)
 
 

@@ -123,7 +123,7 @@ def _least_block(
     reached = issue_rate(intrinsic, target) * (max(FLOAT_SHARE.values()) if floats else 1.0)
     mma = workers * accumulators * steps / reached
     tiles = [InputTile.of(nest, names, v, o) for o in intrinsic.inputs]
-    fragments = (fragment_bytes(nest, tile, accumulators, along) for tile in tiles)
+    fragments = (fragment_bytes(nest, tile, target, accumulators, along) for tile in tiles)
     of_inputs = (
         _least_input(nest, names, v, target, code, steps, tile, workers, loaded)
         for tile, loaded in zip(tiles, fragments, strict=True)
