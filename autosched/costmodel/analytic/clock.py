@@ -136,9 +136,15 @@ def parts(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...
 def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]:
     """For each of the same parts what a row takes at least whose floor is a given number of seconds or more: between
     floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
+    between = {"cpu": _least, "gpu": _gpu_least}
     return tuple(
-        partial(_least, p, plan) if isinstance(p, TensorPart) and p.scheme == "cpu" else None for p in timed_parts(plan)
+        partial(between[p.scheme], p, plan) if isinstance(p, TensorPart) and p.scheme in between else None
+        for p in timed_parts(plan)
     )
+
+
+def _gpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+    return gpu_tensor(part.nest, part.names, values, plan.target, least=True)["total"]
 
 
 def _least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:

@@ -62,7 +62,7 @@ class Group:
 
     def some(self, n: int) -> Ids:
         """Some `n` of its combinations."""
-        return masked(self.space, self.space.sample(n, np.random.default_rng(1)), self.positions)
+        return masked(self.space, self.space.thinned(n, np.random.default_rng(1)), self.positions)
 
     def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Column]:
         """Some `n` of its combinations at random, from then on the same, and their seconds."""

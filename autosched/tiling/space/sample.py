@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -11,7 +12,7 @@ from autosched.logic import evaluate
 from autosched.tiling.space.base import Ids, SpaceBase, once_per_space
 from autosched.tiling.space.counting import HUGE, distinct_ranks, row_count
 from autosched.tiling.space.enumerate import ROOT, Joiner, Prefixes
-from autosched.tiling.space.subspace import subspaces
+from autosched.tiling.space.subspace import Subspace, subspaces
 
 _MOST_PREFIXES = 1 << 21  # 16 MiB of ids; spaces of 10^7 rows with a usual share of legal ones are held whole
 _MOST_DRAWS = 1 << 25  # about 10 s of legality checks: then what was found is returned
@@ -20,10 +21,10 @@ _TRIES = 16
 _THIN = 8  # prefixes kept of each stage, for each row wanted, where a sample need not be uniform
 
 
-def thinned(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
-    """See `Space.thinned`."""
-    if space.size > HUGE and len(subspaces(space)) > 1 and row_count(space) is not None:
-        return sample(space, n, rng)  # parts are counted once for many plans
+def thinned(space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE) -> Ids:
+    """See `Space.thinned`. Spaces of more than `huge` rows are thinned in each of their subspaces."""
+    if space.size > huge and len(subspaces(space)) > 1:
+        return _thinned_apart(space, n, rng)
     most = _THIN * n
     while most <= _MOST_PREFIXES:
         joiner, current, whole = Joiner(space), ROOT, True
@@ -38,6 +39,29 @@ def thinned(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
             return np.asarray(current.ids[chosen], np.int64)
         most *= 8
     return sample(space, n, rng)
+
+
+def _thinned_apart(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
+    """`thinned` of each subspace, combined at random, or all with all where that is no more than `n` rows."""
+    parts = [_in_space(space, sub, thinned(sub.space, n, rng)) for sub in subspaces(space)]
+    inside = {p for sub in subspaces(space) for p in sub.positions}
+    free = [d for d in range(len(space.decisions)) if d not in inside]
+    parts += [np.arange(space.radices[d], dtype=np.int64) * space.strides[d] for d in free]
+    if prod(len(part) for part in parts) <= n:
+        return reduce(lambda ids, part: np.add.outer(ids, part).reshape(-1), parts)
+    found = np.zeros(0, np.int64)
+    while len(found) < n:
+        ids = np.sum([part[rng.integers(0, len(part), 2 * n)] for part in parts], axis=0)
+        found = np.unique(np.concatenate([found, ids]))
+    return np.asarray(rng.choice(found, n, replace=False), np.int64)
+
+
+def _in_space(space: SpaceBase, sub: Subspace, ids: Ids) -> Ids:
+    """Rows of a subspace as sums of the strides of `space`."""
+    total = np.zeros(len(ids), np.int64)
+    for n, p in enumerate(sub.positions):
+        total += ids // sub.space.strides[n] % sub.space.radices[n] * space.strides[p]
+    return total
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import autosched
-from autosched.costmodel.analytic.clock import floors, least_terms, part_terms
+from autosched.costmodel.analytic.clock import floors, least_terms, leasts, part_terms, timed_parts
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.bounded import Least
 from autosched.tiling.space.partial_columns import read_by
 from autosched.tiling.space.table import MOST, tabulate
 
@@ -45,6 +46,24 @@ def test_no_term_is_above_the_clocks(name: str) -> None:
             assert said.keys() == least.keys()
             for term, seconds in said.items():
                 assert np.all(least[term] <= seconds * (1 + 1e-9)), (plan.name, term)
+
+
+def read_between(plan: Plan, least: Least) -> set[str]:
+    """Names of the decisions that a bound reads beside the floor that it is given."""
+    return {plan.space.decisions[p].name for p in read_by(plan.space, lambda v: least(v, np.zeros(1)))}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_reads_more_stands_between_floor_and_clock(name: str) -> None:
+    for plan in planned(name)[:3]:
+        values = plan.space.values(np.sort(plan.space.sample(2000, np.random.default_rng(2))))
+        for part, floor, least in zip(timed_parts(plan), floors(plan), leasts(plan), strict=True):
+            if part in plan.tensor_parts:
+                assert least is not None
+                assert not read_between(plan, least) & {"raster", "group"}
+                seconds = part_terms(part, plan, values)["total"]
+                assert np.all(np.maximum(floor(values), least(values, floor(values))) <= seconds * (1 + 1e-9))
 
 
 def test_it_reads_few_decisions_and_says_something() -> None:

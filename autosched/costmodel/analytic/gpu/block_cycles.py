@@ -20,6 +20,7 @@ from autosched.costmodel.analytic.gpu.gpu_traffic import (
     Column,
     Columns,
     column_of,
+    least_memory_bytes,
     memory_bytes,
     sectors_written,
     share_traffic,
@@ -58,15 +59,21 @@ class BlockCycles:
     fixup: Column  # of adding up shares of sums in a second grid
 
 
-def block_cycles(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode) -> BlockCycles:
-    """Of each row, for code with these constants."""
-    s = BlockSchedule.of(nest, names, v)
+def block_cycles(
+    nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode, *, least: bool = False
+) -> BlockCycles:
+    """Of each row, for code with these constants. With `least`, what memory moves and how results leave are taken at
+    their best, and no decision is read that says only that."""
+    s = BlockSchedule.of(nest, names, v, least=least)
     inputs = input_cycles(nest, names, v, target, code, s)
     units = _unit_cycles(nest.intrinsic, target, code, s, inputs)
     slices = np.where(inputs.staged, np.maximum(s.steps / s.slice_units, 1.0), s.steps / s.unroll)
     busy = _busy_cycles(nest.intrinsic, code, s, inputs, units, slices)
-    memory = memory_bytes(nest, names, v, target, s.blocks, s.at_once, s.shares) / memory_speed(target, "DRAM")
-    memory = memory / DRAM_SHARE
+    if least:
+        moved = np.full_like(s.blocks, least_memory_bytes(nest))
+    else:
+        moved = memory_bytes(nest, names, v, target, s.blocks, s.at_once, s.shares)
+    memory = moved / memory_speed(target, "DRAM") / DRAM_SHARE
     path = _memory_path(nest.intrinsic, target, s, inputs, units, slices, busy, memory)
     shared_latency = latency_cycles(target).get("shared", 0.0)
     arrival = path + np.where(inputs.staged, shared_latency + 2 * code.barrier_cycles, 0.0)
@@ -76,7 +83,8 @@ def block_cycles(nest: Nest, names: StepNames, v: Columns, target: Target, code:
     staged_chain = np.maximum(np.where(s.stages > 1, busy, units.mma + units.l2), busy) + waits
     call_cycles = nest.intrinsic.timing.get("latency", 32.0)
     direct_chain = busy + slices * trip + s.steps / s.unroll * call_cycles
-    store, fixup = _output_cycles(nest, names, v, target, code, s)
+    store, fixup = _output_cycles(nest, names, v, target, code, s, least=least)
+    exposed = np.full_like(store, min(code.exposed_store.values()))
     return BlockCycles(
         schedule=s,
         mma=units.mma,
@@ -86,7 +94,7 @@ def block_cycles(nest: Nest, names: StepNames, v: Columns, target: Target, code:
         fill=fill,
         chain=np.where(inputs.staged, staged_chain, direct_chain) + fill,
         store=store,
-        exposed=_by_value(s.epilogue, code.exposed_store, 1.0),
+        exposed=exposed if least else _by_value(s.epilogue, code.exposed_store, 1.0),
         memory=memory,
         fixup=fixup,
     )
@@ -183,16 +191,18 @@ def _slice_waits(
 
 
 def _output_cycles(
-    nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode, s: BlockSchedule
+    nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode, s: BlockSchedule, *, least: bool
 ) -> tuple[Column, Column]:
-    """Cycles of a block's store, and those of a second grid that adds up the shares of all blocks: it has a block for
-    each tile, whose threads take share after share."""
+    """Cycles of a block's store (with `least` as if it filled its sectors), and those of a second grid that adds up the
+    shares of all blocks: it has a block for each tile, whose threads take share after share."""
     out = nest.intrinsic.accumulator
     tile: Column = prod((column_of(v, names(f"tile_{a.name}")) for a in gpu_pair(nest)), start=np.ones_like(s.blocks))
     elements = tile * out.elements
     bits = np.where(s.second_grid, out.dtype.bits, stored_bits(nest))
-    store = elements * bits / 8 / code.store_bytes * np.where(s.epilogue == 0, code.scattered_store, 1.0)
-    store = store * sectors_written(nest, s.epilogue, bits)
+    store = elements * bits / 8 / code.store_bytes
+    if not least:
+        store = store * np.where(s.epilogue == 0, code.scattered_store, 1.0)
+        store = store * sectors_written(nest, s.epilogue, bits)
     sum_bytes = elements * out.dtype.bits / 8
     finishing = np.where(s.cluster_reduction, np.minimum(s.shares, s.workers), 1.0)  # blocks that finish one tile
     gathered = np.where(s.cluster_reduction, sum_bytes * (s.shares - 1.0) / code.peer_bytes, 0.0)

@@ -50,8 +50,8 @@ class BlockSchedule:
     second_grid: npt.NDArray[np.bool_]  # whether a second grid adds them up
 
     @staticmethod
-    def of(nest: Nest, names: StepNames, v: Columns) -> BlockSchedule:
-        """Read from columns of the plan's space."""
+    def of(nest: Nest, names: StepNames, v: Columns, *, least: bool = False) -> BlockSchedule:
+        """Read from columns of the plan's space; with `least`, without `epilogue` and `persistent`, which are 0."""
         output_blocks = column_of(v, names("blocks"))
         one, zero = np.ones_like(output_blocks), np.zeros_like(output_blocks)
 
@@ -87,10 +87,10 @@ class BlockSchedule:
             swizzle=column("swizzle", zero),
             fragments=column("fragments", zero),
             promote=column("promote", zero),
-            epilogue=column_of(v, names("epilogue")) if names("epilogue") in v else zero,
+            epilogue=column_of(v, names("epilogue")) if names("epilogue") in v and not least else zero,
             warps=np.maximum(column_of(v, names("warps")), 1.0) if names("warps") in v else workers,
             warp_specialized=column("roles", zero) > 0,
-            persistent=(column("persistent", zero) > 0) & ~stream,
+            persistent=((zero if least else column("persistent", zero)) > 0) & ~stream,
             cluster_reduction=cluster_reduction,
             second_grid=(shares > 1) & ~cluster_reduction,
         )

@@ -41,13 +41,18 @@ THROTTLE_FROM = 0.6  # use of the tensor pipe from which on it does
 Terms = dict[str, npt.NDArray[np.float64]]
 
 
-def gpu_tensor(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = GENERATED) -> Terms:
-    """Seconds per row of a tensor part laid out by the GPU steps, printed by a code generator with these constants."""
-    b = block_cycles(nest, names, v, target, code)
+def gpu_tensor(
+    nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = GENERATED, *, least: bool = False
+) -> Terms:
+    """Seconds per row of a tensor part laid out by the GPU steps, printed by a code generator with these constants.
+    With `least`, lower bounds: how tiles are numbered and grouped, how results leave and whether blocks persist are
+    taken at their best, each by itself."""
+    b = block_cycles(nest, names, v, target, code, least=least)
     s, cycle = b.schedule, 1.0 / target.clock_hz
     clustered = np.maximum(s.cluster_blocks, np.where(s.second_grid, 1.0, s.shares))
     cores = np.where(clustered > 2, float(grouped_cores(target.cores)), float(target.cores))
-    on_core = np.where(s.persistent, _persistent_cycles(b), _wave_cycles(b, cores))
+    persistent, once = _persistent_cycles(b), _wave_cycles(b, cores)
+    on_core = np.minimum(persistent, once) if least else np.where(s.persistent, persistent, once)
     used_cores = np.minimum(s.blocks, cores)
     use = np.clip(b.mma * s.blocks / used_cores / np.maximum(on_core, 1.0) - THROTTLE_FROM, 0.0, None)
     on_core = on_core / (1.0 - (1.0 - THROTTLED) * use / (1.0 - THROTTLE_FROM)) * cycle

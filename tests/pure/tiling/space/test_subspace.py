@@ -10,6 +10,7 @@ import numpy as np
 from autosched.logic import Var
 from autosched.tiling.space import subspace
 from autosched.tiling.space.counting import counted
+from autosched.tiling.space.sample import thinned
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
@@ -53,6 +54,17 @@ def test_rows_and_rejections_are_those_of_the_whole() -> None:
     assert np.array_equal(np.sort(apart.rows(np.arange(apart.legal))), listed.ids)
     few = counted(space, most=3, huge=0)
     assert few is None
+
+
+def test_thinned_rows_are_different_legal_ones_and_all_where_they_are_few() -> None:
+    for values, most in (((1, 5, 7), 12), ((13,), 12)):
+        space = two(product("A", values=values), product("B"), most)
+        listed = space.enumerate().ids
+        for n in (1, len(listed) // 2, len(listed), len(listed) + 5):
+            rows = np.sort(thinned(space, n, np.random.default_rng(n), huge=0))
+            assert len(rows) == min(n, len(listed))
+            assert np.all(np.diff(rows) > 0)
+            assert np.isin(rows, listed).all()
 
 
 def test_what_nothing_is_left_to_decide_of_forbids_all_or_nothing() -> None:
