@@ -25,8 +25,7 @@ os.environ |= ONE_THREAD | os.environ
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
 
-from support.plug_ins import plug_in  # noqa: E402, F401  # fixtures for all tests
-from support.process_state import no_own_intrinsics, stream_all  # noqa: E402, F401
+pytest_plugins = ("support.plug_ins", "support.process_state")  # fixtures for all tests
 
 gc.set_threshold(50_000)
 

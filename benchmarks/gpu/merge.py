@@ -1,4 +1,4 @@
-"""What a GPU measured, told to the studies: each outcome is a trial, as if the device had been here."""
+"""Adds what a GPU measured elsewhere to the studies here: each outcome becomes a trial."""
 
 from __future__ import annotations
 

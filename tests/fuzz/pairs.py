@@ -13,7 +13,8 @@ INTEGER_TERMS = (
     ("({t}({a}) if {a} > 0 else 0) * {t}({b})", 1), ("{t}({a}) * {t}({b}) + {t}({a})", 1),
     ("{t}(sat_s8(s16({a}) + s16({b})))", 1), ("max({t}({a}), {t}({b})) - min({t}({a}), {t}({b}))", 1),
     ("{t}(s16({a}) * s16({b}))", 1), ("{t}(popcount(u8({a}) ^ u8({b})))", 1), ("({t}({a}) - 3) * {t}({b})", 1),
-    ("max({t}({a}), 0)", 1), ("max({t}({a}) * {t}({b}), 0)", 1),
+    ("max({t}({a}), 0)", 1), ("max({t}({a}) * {t}({b}), 0)", 1), ("{t}(s8(s16({a}) * s16({b})))", 1),
+    ("{t}(u8({a}) & u8({b}))", 1),
 )  # fmt: skip
 FLOAT_TERMS = (
     ("{t}({a}) * {t}({b})", 6), ("exp({t}({a})) * {t}({b})", 3), ("{t}({a}) * rsqrt({t}({b}))", 2),
@@ -240,8 +241,8 @@ class _Program:
             rng.shuffle(dims)
             if not self.fits and name != "c" and dims and rng.random() < 0.2:
                 self._padded(name, dims)
-            if not dims:
-                dims = [("0", 1)]
+            if not dims or rng.random() < 0.1:
+                dims.insert(0, ("0", 1))
             self.tensors[name.upper()] = f"{self.made.dtype[name]}[{', '.join(str(n) for _, n in dims)}]"
             self.element[name] = f"{name.upper()}[{', '.join(s for s, _ in dims)}]"
 
@@ -396,11 +397,13 @@ def respelled(rng: Random, made: Instruction) -> str:
     """The term, or another spelling of the same value."""
     choices = [made.term, made.term]
     if made.term == "{t}({a}) * {t}({b})":
-        choices.append("{t}({b}) * {t}({a})")
+        choices += ["{t}({b}) * {t}({a})", "-(-{t}({a}) * {t}({b}))"]
         if made.accumulator == "s32":
             choices.append("s32(s64({a}) * s64({b}))")
     if made.term == "{t}({a}) + {t}({b})":
         choices += ["{t}({b}) + {t}({a})", "{t}({b}) - (-{t}({a}))"]
+    if made.term == "max({t}({a}), {t}({b}))" and made.accumulator != "f32":
+        choices.append("({t}({a}) if {t}({a}) > {t}({b}) else {t}({b}))")
     return rng.choice(choices)
 
 
@@ -416,6 +419,7 @@ def changed(rng: Random, made: Instruction) -> Instruction:
         ("abs(", "("),
         ("max(", "min("),
         (" ^ ", " & "),
+        (" & ", " | "),
         ("sat_s8", "s8"),
         (" else 0", " else 1"),
     ):

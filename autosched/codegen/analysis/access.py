@@ -28,8 +28,8 @@ from autosched.logic import Binary, Const, Int, Var, affine, evaluate, free_vars
 
 @dataclass(frozen=True, slots=True)
 class LaneAccess:
-    """`kind` is `uniform`, `contiguous`, `group`, `strided` or `elements`; `size` is the group's
-    elements or the stride.
+    """`kind` is `uniform`, `contiguous`, `group`, `strided` or `elements`; `size` is the group's elements
+    or the stride.
 
     `offsets` holds each lane's offset from lane 0, in elements, where it does not depend on outer variables; only an
     `elements` access may lack it (None)."""

@@ -136,7 +136,7 @@ def parts(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...
 def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]:
     """For each of the same parts what a row takes at least whose floor is a given number of seconds or more: between
     floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
-    between = {"cpu": _least, "gpu": _gpu_least}
+    between = {"cpu": _cpu_least, "gpu": _gpu_least}
     return tuple(
         partial(between[p.scheme], p, plan) if isinstance(p, TensorPart) and p.scheme in between else None
         for p in timed_parts(plan)
@@ -147,7 +147,7 @@ def _gpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> 
     return gpu_tensor(part.nest, part.names, values, plan.target, least=True)["total"]
 
 
-def _least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+def _cpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
     nest, names = part.nest, part.names
     share = _share(nest, names, values, values[names("threads")].astype(np.float64))
     return least_seconds(nest, names, values, plan.target, share, _unhidden(nest), floor)

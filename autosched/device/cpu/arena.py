@@ -53,8 +53,8 @@ class _Pages:
 
 
 class FreePages:
-    """Pages that nobody uses, `most_bytes` at most: candidates want the same sizes again, and to touch new pages takes
-    longer than to fill them (10 us each in some virtual machines)."""
+    """Keeps freed pages for the next buffer of the same size, `most_bytes` at most. Candidates ask for the same sizes
+    again, and the first touch of a new page costs more than filling it (10 us in some virtual machines)."""
 
     def __init__(self, most_bytes: int = FREE_BYTES) -> None:
         self.most_bytes = most_bytes
@@ -62,7 +62,7 @@ class FreePages:
 
     @property
     def bytes(self) -> int:
-        """Of all of them."""
+        """Bytes of the pages that are kept."""
         return sum(span * len(free) for span, free in self._by_span.items())
 
     def take(self, span: int) -> _Pages:
@@ -71,7 +71,8 @@ class FreePages:
         return free.pop() if free else _Pages(span)
 
     def give_back(self, pages: _Pages) -> None:
-        """Nobody uses them any more."""
+        """Keep these pages for the next `take`, unless they alone exceed `most_bytes`. Drops the others where all
+        together would."""
         if pages.span > self.most_bytes:
             return
         if self.bytes + pages.span > self.most_bytes:

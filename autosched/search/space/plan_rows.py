@@ -21,7 +21,8 @@ Ids: TypeAlias = npt.NDArray[np.int64]
 LIMIT = 10_000_000
 """Legal rows of one plan above which a uniform sample stands for the plan."""
 _SAMPLE = 1 << 15
-_FEW = 3_000_000  # that takes a moment
+_FEW = 3_000_000
+"""Legal rows that are listed without being counted first: that takes a moment."""
 
 
 @dataclass(frozen=True)

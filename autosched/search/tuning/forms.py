@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from autosched.errors import AutoschedError, NoScheduleError
 from autosched.search.request import TuneRequest
 from autosched.search.space.scored_space import space_of
 from autosched.search.strategy.memory import has_clock
-from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.tune import FORMS_S, Tuning, plans_of
 from autosched.tensorize.explanation.forms import Form
 
@@ -48,9 +46,12 @@ def gain_of(form: Form, request: TuneRequest, written_s: float | None) -> Gain |
 def gains(tuning: Tuning) -> list[Gain | None]:
     """Of each of a run's forms; None where the run's time is over, or where it would take longer than `FORMS_S`."""
     found: list[Gain | None] = []
-    left_s, space = tuning.deadline.left_s, tuning.study.space
-    if tuning.forms and left_s != 0.0 and tuning.request.objective == "latency" and has_clock(space):
-        with suppress(NoScheduleError), Deadline(FORMS_S if left_s is None else min(left_s, FORMS_S)):
-            written_s = float(space.best(1)[1][0])
-            found.extend(gain_of(form, tuning.request, written_s) for form in tuning.forms)
+    space = tuning.study.space
+
+    def work() -> None:
+        written_s = float(space.best(1)[1][0])
+        found.extend(gain_of(form, tuning.request, written_s) for form in tuning.forms)
+
+    if tuning.forms and tuning.request.objective == "latency" and has_clock(space):
+        tuning.deadline.within(FORMS_S, work)
     return found + [None] * (len(tuning.forms) - len(found))

@@ -18,6 +18,9 @@ from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import prove_equal
 from autosched.tensorize.match_types import Mapping, Obligation
 
+PROOF_MS = 2000
+"""What the proof that adding to zero changes nothing may take."""
+
 
 @dataclass(frozen=True)
 class FirstStep:
@@ -61,7 +64,7 @@ def first_step(mapping: Mapping) -> FirstStep | None:
     dtype = mapping.stage.target.dtype
     total = Scalar("x", dtype)
     if dtype.is_integer:
-        found = prove_equal(Arith("+", Literal(0, dtype), total, dtype), total, 2000)
+        found = prove_equal(Arith("+", Literal(0, dtype), total, dtype), total, PROOF_MS)
         if found.status != "proved":
             return FirstStep("load", form, f"not proved within the limit: 0 + x is x in {dtype}")
         proof = Obligation("reduction", f"0 + x is x for every {dtype} x", found.method)

@@ -17,6 +17,7 @@ from autosched.tiling.space.bounded import BestRows, Bounded, Column, Ids
 from autosched.tiling.space.known import KnownBest
 from autosched.tiling.space.partial_columns import WantedError, masked
 from autosched.tiling.space.space import Space
+from autosched.tiling.space.values import moved_digits
 
 SOME = 128
 """Rows on which two groups must agree to be taken for alike, at least; what is found is looked at again."""
@@ -73,11 +74,7 @@ class Group:
 
     def here(self, other: Group, ids: Ids) -> Ids:
         """The same combinations as those of another group, digit by digit."""
-        total = np.zeros(len(ids), np.int64)
-        for mine, theirs in zip(self.positions, other.positions, strict=True):
-            digit = ids // other.space.strides[theirs] % other.space.radices[theirs]
-            total += digit * self.space.strides[mine]
-        return total
+        return moved_digits(ids, other.space, other.positions, self.space, self.positions)
 
     def times(self, other: Group, ids: Ids) -> Column | None:
         """Seconds that this group takes for combinations of another one with the same rules; None where they read

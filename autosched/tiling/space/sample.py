@@ -12,7 +12,8 @@ from autosched.logic import evaluate
 from autosched.tiling.space.base import Ids, SpaceBase, once_per_space
 from autosched.tiling.space.counting import HUGE, distinct_ranks, row_count
 from autosched.tiling.space.enumerate import ROOT, Joiner, Prefixes
-from autosched.tiling.space.subspace import Subspace, subspaces
+from autosched.tiling.space.subspace import subspaces
+from autosched.tiling.space.values import moved_digits
 
 _MOST_PREFIXES = 1 << 21  # 16 MiB of ids; spaces of 10^7 rows with a usual share of legal ones are held whole
 _MOST_DRAWS = 1 << 25  # about 10 s of legality checks: then what was found is returned
@@ -43,7 +44,10 @@ def thinned(space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE
 
 def _thinned_apart(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
     """`thinned` of each subspace, combined at random, or all with all where that is no more than `n` rows."""
-    parts = [_in_space(space, sub, thinned(sub.space, n, rng)) for sub in subspaces(space)]
+    parts = [
+        moved_digits(thinned(sub.space, n, rng), sub.space, range(len(sub.positions)), space, sub.positions)
+        for sub in subspaces(space)
+    ]
     inside = {p for sub in subspaces(space) for p in sub.positions}
     free = [d for d in range(len(space.decisions)) if d not in inside]
     parts += [np.arange(space.radices[d], dtype=np.int64) * space.strides[d] for d in free]
@@ -54,14 +58,6 @@ def _thinned_apart(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:
         ids = np.sum([part[rng.integers(0, len(part), 2 * n)] for part in parts], axis=0)
         found = np.unique(np.concatenate([found, ids]))
     return np.asarray(rng.choice(found, n, replace=False), np.int64)
-
-
-def _in_space(space: SpaceBase, sub: Subspace, ids: Ids) -> Ids:
-    """Rows of a subspace as sums of the strides of `space`."""
-    total = np.zeros(len(ids), np.int64)
-    for n, p in enumerate(sub.positions):
-        total += ids // sub.space.strides[n] % sub.space.radices[n] * space.strides[p]
-    return total
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,24 @@ class Lazy(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len({*self._decisions, *self._known, *self._derived})
+
+
+class Numbered(Protocol):
+    """A space whose rows are numbered by digits: of each decision its weight and how many values it has."""
+
+    strides: tuple[int, ...]
+    radices: tuple[int, ...]
+
+
+def moved_digits(
+    ids: npt.NDArray[np.int64], source: Numbered, positions: Sequence[int], target: Numbered, places: Sequence[int]
+) -> npt.NDArray[np.int64]:
+    """The rows of `target` that have at `places` the digits which rows `ids` of `source` have at `positions`, and 0
+    elsewhere."""
+    total = np.zeros(len(ids), np.int64)
+    for position, place in zip(positions, places, strict=True):
+        total += digit(ids, source.strides[position], source.radices[position]) * target.strides[place]
+    return total
 
 
 def rows_of(columns: Mapping[str, npt.NDArray[np.int64]]) -> int:

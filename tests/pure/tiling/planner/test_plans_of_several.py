@@ -80,7 +80,7 @@ def test_two_products_on_a_gpu_have_plans_whose_rows_are_numbered() -> None:
 
 
 class Unlisted(Space):
-    """A space that nobody may list."""
+    """A space that fails the test when its rows are listed."""
 
     def enumerate(self, *_: object, **__: object) -> Legal:
         raise AssertionError("the space is being listed")
