@@ -91,7 +91,7 @@ def test_sums_of_which_some_are_dropped_are_not_held_in_opaque_fragments() -> No
 
 
 TURNED = """
-def f(A: f16[m, k], B: f16[k, n], R: f32[n], D: bf16[n, m], *, m=48, n=16, k=24):
+def f(A: f16[m, k], B: f16[k, n], R: f32[n], D: bf16[n, m], *, m=112, n=16, k=24):
     T: f32[m, n]
     for i, j in grid(m, n):
         T[i, j] = 0
@@ -102,12 +102,12 @@ def f(A: f16[m, k], B: f16[k, n], R: f32[n], D: bf16[n, m], *, m=48, n=16, k=24)
 """
 
 
-@pytest.mark.parametrize("epilogue", ["direct", "shared", "TMA"])
+@pytest.mark.parametrize("epilogue", ["direct", "shared", "TMA", "TMA by span"])
 def test_what_leaves_a_block_lies_as_the_last_stage_says(epilogue: str) -> None:
     """Boxes were once those of the product."""
     program = parse(TURNED)
     plan, *_ = tensor_plans(program, H200, only=("cuda/wgmma.m64n16k16.f16.f32",))
-    row = request(plan.space, {"epilogue": epilogue}).row
+    row = request(plan.space, {"epilogue": epilogue}).row  # for spans, two tiles of 64 rows
     assert row is not None
     kernel, expected = lower(plan, plan.space.schedule(row)), expect(program)
     assert expected.difference(run_printed(kernel, H200, expected.arrays, expected.scalars)) is None

@@ -49,6 +49,25 @@ def test_warps_store_boxes(name: str) -> None:
     made.check_all()
 
 
+SPANS = {"epilogue": "TMA by span", "stages": 2, "split": 1}
+SPANS_STORE = {
+    "mma": (Case("matmul", "cuda/mma.m16n8k16.f16.f16.f32", {"m": 50, "n": 140, "k": 32, **F16}), {"reg_j": 8}),
+    "wmma": (Case("matmul", "cuda/wmma.m16n16k16.f16.f32", {"m": 40, "n": 72, "k": 32, **F16}), {"reg_j": 4}),
+    "wgmma": (Case("matmul", "cuda/wgmma.m64n128k16.f16.f32", {"m": 70, "n": 200, "k": 40, "out": "f16", **F16}), {}),
+    "wgmma, a bias": (Case("matmul_bias_relu", "cuda/wgmma.m64n64k16.f16.f32", {"m": 70, "n": 68, "k": 40, **F16}), {}),
+}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", SPANS_STORE)
+def test_workers_store_their_rows_span_by_span(name: str) -> None:
+    """A span is some registers of a warp or some elements of a fragment; the last may lie beyond the tensor."""
+    case, wish = SPANS_STORE[name]
+    ways: list[dict[str, int | str]] = [{"persistent": "no"}, {"persistent": "yes", "copy": "TMA", "roles": "producer"}]
+    made = wished(case, [SPANS | wish | way for way in ways])
+    made.check_all()
+
+
 PADDED = {"padding": "16 B", "vector": "16 B"}
 
 

@@ -1,7 +1,8 @@
 """How a block's results leave it: from registers, as rows through shared memory, or as shares for a second grid.
 
-Rows are stored by all workers together, from one tile. The copy engine stores a tile for each worker, which waits for
-nobody: while one worker's results leave, the others compute.
+Rows are stored by all workers together, from one tile. TMA stores a tile for each worker, which waits for nobody: while
+one worker's results leave, the others compute. A worker's tile holds all of its results, or one span of their rows at a
+time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.outputs import output_accesses
 from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps.gpu.block_results import BULK_STORE, DIRECT, row_axis
+from autosched.tiling.steps.gpu.block_results import BOX_STORES, DIRECT, SPAN_BYTES, SPAN_STORE, row_axis
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, output_offset, stored_bytes
 from autosched.tiling.steps.gpu.shared_layout import SWIZZLES, SharedLayout, chunk_elements
@@ -44,6 +45,9 @@ from autosched.tiling.steps.gpu.split_k import share_columns
 
 MOST_WHOLE = 96
 """Registers of a thread for a share beside as many sums, of some 255 (a thread of `wgmma` n=256 has 128 sums)."""
+
+SPAN = "out_s"
+"""The loop over spans of a worker's rows."""
 
 
 class TileResults:
@@ -55,6 +59,7 @@ class TileResults:
         self.output = output_accesses(part)[-1]
         self.tensor = self.output.tensor
         self.tile: Buffer | None = None
+        self.turns = 1  # how often a worker fills its tile, each time with the next span of its rows
         if self.kind != DIRECT:
             last = row_axis(self.nest, self.output, grid.pair)
             self.axes = (*(a for a in grid.pair if a is not last), last)
@@ -63,6 +68,9 @@ class TileResults:
             outer: tuple[int, ...] = (grid.cluster,) if grid.cluster > 1 else ()
             outer += (worker_of(grid, self.nest)[1],) if self.apart else ()
             dtype = ctx.tensor(self.tensor).dtype
+            if self.kind == SPAN_STORE:
+                self.turns = extents[-1] * dtype.bytes // SPAN_BYTES
+                extents = (*extents[:-1], extents[-1] // self.turns)
             self.layout = SharedLayout(self.axes, extents, chunk_elements(dtype.bits), tile_swizzle(extents[-1], dtype))
             shape = (*outer, *self.layout.shape)
             self.tile = ctx.declare(f"{self.tensor}_tile", dtype, shape, "shared", self.tensor)
@@ -70,7 +78,7 @@ class TileResults:
     @property
     def apart(self) -> bool:
         """Whether each worker has a tile of its own."""
-        return self.kind == BULK_STORE
+        return self.kind in BOX_STORES
 
     # -- of a whole sum -----------------------------------------------------------------------------------------------
 
@@ -83,10 +91,13 @@ class TileResults:
         dropped = micro.drop(zero, counts, TRUE)
         if self.tile is None:
             return ((*dropped, *micro.finish(zero, counts, TRUE)),)
-        filled = (*dropped, *self._into_tile(micro, zero, local))
+        filled = self._into_tile(micro, zero, local)
         if not self.apart:
-            return filled, self._rows_of_tile(work)
-        return ((*self.stored(), WorkerBarrier(), *filled, AsyncProxyFence(), WorkerBarrier(), self._box(work, local)),)
+            return (*dropped, *filled), self._rows_of_tile(work)
+        stored = (*self.stored(), WorkerBarrier(), *filled, AsyncProxyFence(), WorkerBarrier(), self._box(work, local))
+        if self.turns > 1:
+            stored = (For(SPAN, Const(0), Const(self.turns), stored, "unrolled", note=f"spans of {self.tensor}"),)
+        return ((*dropped, *stored),)
 
     def stored(self) -> tuple[Stmt, ...]:
         """A worker goes on once the copy engine has read its tile."""
@@ -111,14 +122,18 @@ class TileResults:
         tiles = self._own() if self.apart else local
         place = [tiles[a.name] * a.unit + lanes.get(a.intrinsic_axis or "", Const(0)) for a in self.axes]
         row = self.layout.row(dict(zip([a.name for a in self.axes], place, strict=True)))
-        index = (*self._whose(), *self.layout.index(row, place[-1]))
+        wide, inside = self.layout.extents[-1], place[-1]
+        here: Bool = TRUE
+        if self.turns > 1:
+            here, inside = (inside // wide).eq(Var(SPAN)), inside % wide
+        index = (*self._whose(), *self.layout.index(row, inside))
 
         def visit(stmt: Stmt) -> Stmt:
             match stmt:
                 case For() | If():
                     return replace(stmt, body=tuple(map(visit, stmt.body)))
                 case Assign(buffer) if buffer == self.tensor:
-                    valid = TRUE if self._registers_only(stmt.value) else stmt.valid
+                    valid = here if self._registers_only(stmt.value) else all_of(stmt.valid, here)
                     return replace(stmt, buffer=self.tile.name if self.tile else "", index=index, valid=valid)
                 case _:
                     return stmt
@@ -152,8 +167,11 @@ class TileResults:
         first = {a.name: self.grid.first(a, work) for a in self.grid.pair}
         return (self._rows(work, first, wide if whole else 1, worker, workers),)
 
-    def _rows(self, work: BlockWork, first: dict[str, Int], wide: int, start: Int, step: int) -> For:
-        """Stores of pieces of `wide` elements of the tile, whose first intrinsic tile is `first` along each axis."""
+    def _rows(
+        self, work: BlockWork, first: dict[str, Int], wide: int, start: Int, step: int, beyond: Int = Const(0)
+    ) -> For:
+        """Stores of pieces of `wide` elements of the tile, whose first intrinsic tile is `first` along each axis, and
+        whose rows begin `beyond` elements behind it."""
         assert self.tile is not None
         extents = self.layout.extents
         pieces = extents[-1] // wide
@@ -168,6 +186,8 @@ class TileResults:
         valid: list[Bool] = []
         for axis in self.grid.pair:
             positions[axis.name] = first[axis.name] * axis.unit + place[axis.name]
+            if axis is self.axes[-1]:
+                positions[axis.name] = positions[axis.name] + beyond
             if axis.extent % (self.grid.tile[axis.name] * axis.unit):
                 valid.append(positions[axis.name] < axis.extent)
         axes = self.nest.at(positions)
@@ -180,17 +200,18 @@ class TileResults:
         return For(piece.name, start, count, (store,), "serial", step, f"rows of {self.tensor}")
 
     def _box(self, work: BlockWork, local: dict[str, Int]) -> AsyncCopies:
-        """A worker has the copy engine store its tile, a box for each span of its rows."""
+        """A worker has TMA store its tile, a box for each span of its rows."""
         assert self.tile is not None
         none: dict[str, Int] = {f"{identifier(a.name)}r": Const(0) for a in self.grid.pair}
         first = {a.name: self.grid.first(a, work) + substitute_int(local[a.name], none) for a in self.grid.pair}
-        whole = self._rows(work, first, CHUNK_BYTES // self.tile.dtype.bytes, Const(0), 1)
         spans, rows, chunks, chunk = self.layout.shape
+        turn: Int = Var(SPAN) * (chunks * chunk) if self.turns > 1 else Const(0)
+        whole = self._rows(work, first, CHUNK_BYTES // self.tile.dtype.bytes, Const(0), 1, turn)
         offset, last = output_offset(self.nest, self.output), self.axes[-1]
         at = self.grid.outside_places(work)
-        span: Int = Var("out_s") if spans > 1 else Const(0)
+        span: Int = Var(SPAN) if spans > 1 else Const(0)
         extents, strides = [last.extent], []
-        coordinates: list[Int] = [first[last.name] * last.unit + span * (chunks * chunk)]
+        coordinates: list[Int] = [first[last.name] * last.unit + turn + span * (chunks * chunk)]
         box = [chunks * chunk]
         for axis in (*reversed(self.axes[:-1]), *(a for a in self.grid.outside if a.extent > 1)):
             steps = along(offset, axis)
@@ -206,7 +227,7 @@ class TileResults:
         index = (*self._whose(), span, Const(0), Const(0), Const(0))
         boxes: tuple[Stmt, ...] = (TileCopy(seen, tuple(coordinates), self.tile.name, index, store=True),)
         if spans > 1:
-            boxes = (For("out_s", Const(0), Const(spans), boxes, "unrolled", note=f"spans of {self.tensor}"),)
+            boxes = (For(SPAN, Const(0), Const(spans), boxes, "unrolled", note=f"spans of {self.tensor}"),)
         return AsyncCopies((whole,), "", Const(0), boxes)
 
     # -- of shares that a cluster's blocks add up --------------------------------------------------------------------

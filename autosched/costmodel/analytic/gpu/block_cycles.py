@@ -178,8 +178,11 @@ def _slice_waits(
     path: Column,
     trip: Column,
 ) -> Column:
-    """Cycles in which a block with its core to itself waits for its slices."""
-    late = slices * np.maximum(trip / _slices_ahead(intrinsic, s) - busy / slices, 0.0)
+    """Cycles in which a block with its core to itself waits for its slices. Copies take now more, now less: slices that
+    arrive just in time on average are late now and then."""
+    between = trip / _slices_ahead(intrinsic, s)
+    behind = between - busy / slices
+    late = slices * (behind + np.hypot(behind, code.arrival_spread * between)) / 2
     waits = np.where(s.stages > 1, late, slices * trip)
     # Loads by threads, with nothing computed beside them.
     rounds = np.maximum(inputs.warp_copies / slices / s.warps / code.loads_in_flight, 1.0)

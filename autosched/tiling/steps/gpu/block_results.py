@@ -1,4 +1,9 @@
-"""How results leave a block: lane by lane from registers, or through shared memory as whole rows."""
+"""How results leave a block: lane by lane from registers, or through shared memory as whole rows.
+
+TMA stores the tile of a worker (a warp or warpgroup) while others go on. Where rows are longer than a span of 128
+bytes, a worker may hold one span at a time: it waits until TMA has read a span before it writes the next, and leaves
+shared memory for a further stage.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +21,10 @@ from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, CHUNK_BYTES, h
 from autosched.tiling.steps.gpu.slice_copies import BOX
 from autosched.tiling.steps.gpu.split_k import CLUSTER, may_gather, may_split
 
-DIRECT, ROWS, BULK_STORE = 0, 1, 2
-LABELS = ("direct", "shared", "TMA")
+DIRECT, ROWS, BULK_STORE, SPAN_STORE = 0, 1, 2, 3
+LABELS = ("direct", "shared", "TMA", "TMA by span")
+BOX_STORES = (BULK_STORE, SPAN_STORE)
+SPAN_BYTES = 128
 
 
 def row_axis(nest: Nest, output: OutputAccess, pair: tuple[NestAxis, ...]) -> NestAxis:
@@ -37,8 +44,8 @@ def gpu_epilogue(
     nest: Nest, target: Target, pair: tuple[NestAxis, ...], outputs: Sequence[OutputAccess], names: StepNames
 ) -> Step:
     """`epilogue`: registers go to memory lane by lane, or first to a tile in shared memory, from which all threads
-    store whole rows, or each warp or warpgroup has the copy engine store its part while others go on. `outputs`: what
-    the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
+    store whole rows, or each warp or warpgroup has TMA store its part, whole or span by span, while others go on.
+    `outputs`: what the part writes. Derived: `out_bytes` of the tile in shared memory; `shared_bytes` of a block in
     all (at most, where fragments are opaque); `worker_barriers`, at which the threads of one worker meet."""
     before = _bytes_before(nest, target, names)
     limit = target.limits.get("shared_bytes", 0)
@@ -56,15 +63,20 @@ def gpu_epilogue(
         apart = Var(names("gather")).eq(CLUSTER)
         sentence = "workers of a cluster that shares a reduction finish apart, and rows are stored by all together"
         rules.append(Rule(names("gather_rows"), epilogue.ne(ROWS) | ~apart, sentence))
+    by_boxes: Bool = FALSE
     if BULK_STORE in kinds:
+        by_boxes = epilogue >= BULK_STORE
         rules += _box_rules(output, pair, row_along, names)
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
     own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
     out = Var(names("out_bytes"))
     shares: Int = Var(names("share_bytes")) if nest.depth is not None else Const(0)
+    tile = _tile_bytes(output, pair, row_along, names)
+    one_span = tile // maximum(_row_bytes(output, row_along, names) // SPAN_BYTES, 1)
+    held = where(epilogue.eq(SPAN_STORE), one_span, tile) if SPAN_STORE in kinds else tile
     derived = {
-        names("out_bytes"): where(epilogue.eq(DIRECT), 0, _tile_bytes(output, pair, row_along, names)),
-        names("worker_barriers"): _worker_barriers(nest, pair, epilogue.eq(BULK_STORE) | apart, names),
+        names("out_bytes"): where(epilogue.eq(DIRECT), 0, held),
+        names("worker_barriers"): _worker_barriers(nest, pair, by_boxes | apart, names),
         total: where(own.eq(1) | apart, before + out + shares, maximum(before, out)),
     }
     return Step(
@@ -84,11 +96,16 @@ def _bytes_before(nest: Nest, target: Target, names: StepNames) -> Int:
 
 
 def _kinds(nest: Nest, target: Target, output: OutputAccess, row_along: NestAxis) -> list[int]:
-    """The ways that results may take: boxes of the copy engine where rows are aligned, whole and evenly apart."""
+    """The ways that results may take: boxes of TMA where rows are aligned, whole and evenly apart."""
     aligned = stored_bytes(nest, output, row_along, output.dtype.bytes)
     whole = aligned == CHUNK_BYTES and nest.written == TRUE and nest.intrinsic.scope in SCOPE_WARPS
     boxes = has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest, output)
-    return [DIRECT, ROWS, BULK_STORE] if boxes else [DIRECT, ROWS]
+    return [DIRECT, ROWS, *BOX_STORES] if boxes else [DIRECT, ROWS]
+
+
+def _row_bytes(output: OutputAccess, row_along: NestAxis, names: StepNames) -> Int:
+    """Bytes of a row of a worker's tile of results."""
+    return Var(names.register(row_along)) * (row_along.unit * output.dtype.bytes)
 
 
 def _tile_bytes(output: OutputAccess, pair: tuple[NestAxis, ...], row_along: NestAxis, names: StepNames) -> Int:
@@ -103,18 +120,22 @@ def _tile_bytes(output: OutputAccess, pair: tuple[NestAxis, ...], row_along: Nes
 
 def _box_rules(
     output: OutputAccess, pair: tuple[NestAxis, ...], row_along: NestAxis, names: StepNames
-) -> tuple[Rule, Rule]:
-    """What the copy engine asks of the box that it stores."""
+) -> tuple[Rule, ...]:
+    """What TMA asks of the box that it stores."""
     epilogue = Var(names("epilogue"))
+    by_threads = epilogue < BULK_STORE
     sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_along]
     small = all_of(*(side <= BOX for side in sides))
     long = f"a side of the box of {output.tensor} is longer than {BOX} elements"
     # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
-    row = Var(names.register(row_along)) * (row_along.unit * output.dtype.bytes)
+    row = _row_bytes(output, row_along, names)
     uneven = f"a row of a tile of {output.tensor} is no whole number of {CHUNK_BYTES} bytes"
+    several = (row > SPAN_BYTES) & (row % SPAN_BYTES).eq(0)
+    single = f"a row of a tile of {output.tensor} is not several spans of {SPAN_BYTES} bytes"
     return (
-        Rule(epilogue.name, epilogue.ne(BULK_STORE) | small, long),
-        Rule(names("box_row"), epilogue.ne(BULK_STORE) | (row % CHUNK_BYTES).eq(0), uneven),
+        Rule(epilogue.name, by_threads | small, long),
+        Rule(names("box_row"), by_threads | (row % CHUNK_BYTES).eq(0), uneven),
+        Rule(names("box_spans"), epilogue.ne(SPAN_STORE) | several, single),
     )
 
 

@@ -74,6 +74,7 @@ def without_boxes(kernel: Kernel) -> Kernel:
         {"swizzle": "none", "cluster": "none", "reg_j": 1, "groups_j": 1, "block_p": 2},
         {"swizzle": "64 B", "cluster": "2 x 2", "reg_j": 1, "groups_j": 1, "block_p": 2},  # a in rows, b in columns
         {"swizzle": "none", "cluster": "2 x 2", "reg_j": 1, "groups_j": 1, "block_p": 1, "stages": 3},
+        {"swizzle": "none", "cluster": "none", "reg_j": 4, "groups_j": 1, "block_p": 2, "epilogue": "TMA by span"},
     ],
 )
 def test_boxes_move_what_single_copies_would(wish: dict[str, int | str]) -> None:
@@ -133,7 +134,10 @@ def test_descriptors_find_their_operands(name: str) -> None:
     assert len(swizzles) > 1
 
 
-@pytest.mark.parametrize(("images", "kinds"), [(1, ("direct", "shared", "TMA")), (2, ("direct", "shared"))])
+BOXES = ("direct", "shared", "TMA", "TMA by span")
+
+
+@pytest.mark.parametrize(("images", "kinds"), [(1, BOXES), (2, BOXES[:2])])
 def test_boxes_are_stored_where_pixels_are_evenly_apart(images: int, kinds: tuple[str, ...]) -> None:
     """With channels first, an axis of images and pixels jumps from one image to the next."""
     sizes = {"n": images, "h": 4, "w": 6, "ci": 8, "co": 16, "t": "s8", "acc": "s32"}
