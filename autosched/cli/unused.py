@@ -21,7 +21,7 @@ def tell_unused(known: Catalogue, paths: Sequence[str] | None, machine: Target) 
         file = Path(os.path.realpath(own.path))
         if not any(file == path or path in file.parents for path in given):
             continue
-        if own.isa not in (machine.isa, "portable"):
+        if own.isa != machine.isa and not own.portable:
             talk().print(f"{name} is not used: {machine.name} is {machine.isa}", markup=False)
         elif not machine.has(own.requires):
             missing = ", ".join(sorted(own.requires - machine.features))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import llvmlite
 import llvmlite.binding as llvm
 
+from autosched.backends import PORTABLE, host_backend
 from autosched.codegen.cuda.emulation.build import compiler
 from autosched.device.cuda.client import Client
 from autosched.device.cuda.compile.sass import disassembler
@@ -22,7 +23,7 @@ from autosched.device.cuda.compile.toolkit import toolkits
 from autosched.device.processes.process import WorkerProcess
 from autosched.errors import AutoschedError
 from autosched.machine import native
-from autosched.machine.detect import ISAS, caches, cpu_model, usable_cpus
+from autosched.machine.detect import caches, cpu_model, usable_cpus
 from autosched.machine.host import host_features
 from autosched.machine.object_loader import Loaded
 
@@ -82,7 +83,7 @@ def _worker() -> Looks:
 
 
 def _cpu() -> Looks:
-    known = platform.machine().lower() in ISAS
+    known = host_backend() is not PORTABLE
     cores = f"{len(usable_cpus())} usable CPUs of {os.cpu_count()}"
     levels = ", ".join(f"L{c.level} {c.bytes // 1024:,} KiB" for c in caches())
     detail = f"{cpu_model()}, {cores}" + (f", {levels}" if levels else "")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import platform
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module, metadata
 from inspect import signature
 from typing import Any
 
+from autosched.backends import PORTABLE, host_backend
 from autosched.device.protocol import Device
 from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError, check_name
 from autosched.ir.program import Program
-from autosched.machine.detect import ISAS
 from autosched.machine.host import host_features
 from autosched.machine.target import Target
 
@@ -31,8 +30,7 @@ FROM_A_FILE = ("replay",)
 
 def runs_here(target: Target) -> bool:
     """Whether this machine's CPU has everything that the target lists."""
-    here = ISAS.get(platform.machine().lower(), "portable")
-    return target.isa in (here, "portable") and target.features <= host_features()
+    return target.backend in (host_backend(), PORTABLE) and target.features <= host_features()
 
 
 def device_names() -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from autosched.backends import host_backend
 from autosched.machine.host import host_features, llvm_features
 from autosched.machine.spec import version_of
 from autosched.machine.target import Memory, Target
 
-ISAS = {"x86_64": "x86", "amd64": "x86", "aarch64": "arm", "arm64": "arm"}
 ASSUMED_CACHES = {"L1": 32 << 10, "L2": 1 << 20, "L3": 16 << 20}
 ASSUMED_BYTES_PER_CYCLE = {"L1": 64.0, "L2": 32.0, "L3": 16.0, "DRAM": 8.0}
 ASSUMED_LATENCY_CYCLES = {"L1": 4, "L2": 14, "L3": 50, "DRAM": 300}
@@ -66,14 +66,14 @@ def caches(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> tuple[Cac
 
 def detect(sysfs: Path = Path("/sys/devices/system/cpu"), cpuinfo: Path = Path("/proc/cpuinfo")) -> Target:
     """This machine. What the system does not tell is assumed, and `sources` says which figures those are."""
-    machine = platform.machine().lower()
-    isa = ISAS.get(machine, "portable")
-    features = host_features()
+    backend, features = host_backend(), host_features()
+    isa = backend.isa
     sources: dict[str, str] = {}
     clock_hz = _clock_hz(sysfs, cpuinfo)
     sources["clock"] = "reported by the system; not measured" if clock_hz else ASSUMED
     clock_hz = clock_hz or ASSUMED_CLOCK_HZ
-    vector_bytes, vector_registers = _vectors(isa, features)
+    widest = next(v for v in backend.vectors if v[0] in features or not v[0])
+    _, vector_bytes, vector_registers = widest
     memories = [Memory("registers", vector_bytes * vector_registers, None, None, "core")]
     found = {f"L{c.level}": c for c in caches(sysfs / "cpu0" / "cache")}
     for name, size in ASSUMED_CACHES.items():
@@ -117,13 +117,6 @@ def identity(isa: str, features: frozenset[str], cores: int, memories: tuple[Mem
     """A version that holds what this machine is, and nothing measured: results of two runs on it belong together."""
     sizes = {m.name: m.bytes for m in memories if m.name != "DRAM"}
     return version_of([model, isa, sorted(features), cores, sizes])
-
-
-def _vectors(isa: str, features: frozenset[str]) -> tuple[int, int]:
-    """Bytes of the widest vector register and how many there are."""
-    if isa == "x86":
-        return (64, 32) if "avx512f" in features else (32, 16) if "avx2" in features else (16, 16)
-    return (16, 32) if isa == "arm" else (16, 16)
 
 
 def _level(name: str, size: int, shared_by: str, clock_hz: float, line: int = 64) -> Memory:

@@ -11,7 +11,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 def offered(intrinsics: Sequence[Intrinsic], target: Target) -> list[Intrinsic]:
     """Those of the target's isa, or portable, whose features it lists; with the contracts that they have on it."""
-    own = [i for i in intrinsics if i.isa in (target.isa, "portable") and target.has(i.requires)]
+    own = [i for i in intrinsics if (i.portable or i.isa == target.isa) and target.has(i.requires)]
     return [i.on(target.features) for i in own]
 
 
@@ -21,7 +21,7 @@ def refuse_absent(asked: Sequence[Intrinsic], target: Target) -> UsageError:
     first = asked[0].name
     one = len(asked) == 1
     which = first if one else f"{first} and {len(asked) - 1} more"
-    same = [i for i in asked if i.isa in (target.isa, "portable")]
+    same = [i for i in asked if i.portable or i.isa == target.isa]
     if not same:
         isas = ", ".join(sorted({i.isa for i in asked}))
         said = f"{target.name} is {target.isa}, and {which} {'is' if one else 'are'} for {isas}"

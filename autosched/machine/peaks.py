@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.backends import BACKENDS
 from autosched.machine import native
 from autosched.machine.detect import usable_cpus
 from autosched.machine.object_loader import Loaded
@@ -123,9 +124,11 @@ def with_peaks(target: Target, peaks: Peaks) -> Target:
 
 
 def _unmeasurable(intrinsic: Intrinsic, target: Target) -> str | None:
-    if target.isa != "x86":
-        return f"issue rates are measured on x86 only, not on {target.isa}"
-    if intrinsic.isa not in ("x86", "portable") or intrinsic.kind != "compute" or intrinsic.scope != "thread":
+    if not target.backend.measured_rates:
+        measured = " and ".join(isa for isa, backend in BACKENDS.items() if backend.measured_rates)
+        return f"issue rates are measured on {measured} only, not on {target.isa}"
+    own = intrinsic.portable or intrinsic.isa == target.isa
+    if not own or intrinsic.kind != "compute" or intrinsic.scope != "thread":
         return f"not an instruction of a CPU thread ({intrinsic.isa}, {intrinsic.kind}, {intrinsic.scope})"
     if missing := sorted(intrinsic.requires - target.features):
         return f"this machine lacks {', '.join(missing)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from autosched.machine.backend import Backend, backend_of
+from autosched.backends import Backend, backend_of
 
 if TYPE_CHECKING:
     from autosched.tensorize.intrinsic import Intrinsic
@@ -64,6 +64,16 @@ class Target:
     def backend(self) -> Backend:
         """What makes and runs code for it."""
         return backend_of(self.isa)
+
+    @property
+    def async_copies(self) -> bool:
+        """Whether threads start copies to shared memory that run on by themselves (`cp.async`)."""
+        return bool(self.features & self.backend.async_copies)
+
+    @property
+    def bulk_copies(self) -> bool:
+        """Whether an engine copies and stores whole boxes (TMA)."""
+        return bool(self.features & self.backend.bulk_copies)
 
     def memory(self, name: str) -> Memory:
         """The level called `name` (KeyError where there is none)."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
+from autosched.backends import PORTABLE, backend_of
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import Formula
 from autosched.ir.map import Map
@@ -52,11 +53,6 @@ class Operand:
     @property
     def elements(self) -> int:
         return prod(self.shape)
-
-
-GPU_ISAS = frozenset(["cuda", "hip", "maca"])
-CPU_ISAS = ("x86", "arm", "portable")
-"""Compilers of CPUs have their headers; an accelerator's comes with its own tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +164,15 @@ class Intrinsic:
         return self.name, *(o.shape for o in self.operands.values())
 
     @property
+    def portable(self) -> bool:
+        """Whether any machine has it: written as plain code, without an instruction of its own."""
+        return self.isa == PORTABLE.isa
+
+    @property
     def by_lane(self) -> bool:
         """Whether its sums lie lane by lane in the vectors of a CPU, so that a step can be left out of single lanes."""
-        return self.scope == "thread" and self.matrices is None and not self.state and self.isa not in GPU_ISAS
+        plain = self.scope == "thread" and self.matrices is None and not self.state
+        return plain and not backend_of(self.isa).is_gpu
 
     @property
     def stage(self) -> Stage:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from autosched.backends import backend_of
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
 from autosched.codegen.c.export.own_texts import c_tools
@@ -16,7 +17,7 @@ from autosched.ir.dtypes import dtype
 from autosched.machine.host import host_features
 from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
-from autosched.tensorize.intrinsic import CPU_ISAS, Intrinsic, Outline
+from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.spec.function import formulas_of
 
@@ -93,7 +94,7 @@ def _summary(texts: list[list[str]]) -> str:
 
 
 def _runs(outline: Outline, features: frozenset[str]) -> bool:
-    return "llvm" in outline.printers and outline.requires <= features and outline.isa in CPU_ISAS
+    return "llvm" in outline.printers and outline.requires <= features and backend_of(outline.isa).is_cpu
 
 
 @app.command("show")

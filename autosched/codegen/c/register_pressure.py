@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from autosched.backends import backend_of
 from autosched.codegen.analysis.access import classify, flat_offset
-from autosched.codegen.c.export.flags import isa_flags
 from autosched.codegen.tree.kernel import Assign, For, IntrinsicCall, Kernel, Stmt, bodies, statements
 from autosched.ir.value import Read, is_plain, walk
 from autosched.logic import Affine, Const, affine
@@ -22,7 +22,7 @@ def high_pressure_sums(kernel: Kernel) -> frozenset[str]:
         if isinstance(call, IntrinsicCall):
             features.setdefault(sums_of(call), set()).update(call.intrinsic.requires)
             taken.setdefault(sums_of(call), set()).update(ref.buffer for ref in call.operands.values())
-    isa = isa_flags(kernel.isa)
+    isa = backend_of(kernel.isa).c
 
     def registers(names: set[str]) -> int:
         buffers = (kernel.buffers[name] for name in names)

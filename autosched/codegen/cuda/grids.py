@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from autosched.backends import CUDA
 from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -21,7 +22,7 @@ from autosched.codegen.tree.kernel import (
 from autosched.errors import UsageError
 from autosched.logic import Const
 
-WARP, WARPGROUP = 32, 128
+WARP, WARPGROUP = CUDA.warp, CUDA.warpgroup
 THREADS_OF = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
 """Threads of one worker of each kind."""
 ROW_THREADS = 128

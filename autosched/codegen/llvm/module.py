@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autosched.backends import backend_of
 from autosched.codegen.llvm.accesses.memory import ONE
 from autosched.codegen.llvm.fallback_function import FallbackFunction, fallback_of
 from autosched.codegen.llvm.prepared import Prepared
@@ -63,7 +64,7 @@ def _module(title: str, shared: Shared, exported: list[str]) -> str:
     wide = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
     # LLVM keeps wide vectors on a stack that is aligned to 16 bytes, across lines and pages: with a page's end among
     # them a kernel took 2.4 times as long, in one process of fifty.
-    stack = ' "stackrealign"' if shared.kernel.isa == "x86" else ""
+    stack = ' "stackrealign"' if backend_of(shared.kernel.isa).stack_bytes else ""
     parts = [
         f"; {title}",
         *shared.functions,

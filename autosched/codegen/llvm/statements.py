@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from autosched.backends import backend_of
 from autosched.codegen.analysis.matrices import move_of
 from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.indexing import Linear, Range, fixed
@@ -107,7 +108,7 @@ class Printer:
             case Prefetch(buffer, index, write):
                 self.memory.prefetch(self.buffers[buffer], index, write)
             case StoreFence():
-                self.memory.drain(self.shared.kernel.isa)
+                self.memory.drain(backend_of(self.shared.kernel.isa).store_fence)
             case Configure(matrices, on):
                 self.matrices.configure(matrices, on)
             case Comment(text):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from autosched.backends import backend_of
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir.formula import Formula, children
 from autosched.ir.value import Arith, Call, Comparison, Literal, Value
@@ -16,7 +17,7 @@ from autosched.ir.value import Arith, Call, Comparison, Literal, Value
 
 def scarce(kernel: Kernel) -> bool:
     """Whether vectors have sixteen registers and no broadcasting operands: x86 before AVX-512."""
-    return kernel.isa == "x86" and kernel.vector_bytes <= 32
+    return backend_of(kernel.isa).memory_operands and kernel.vector_bytes <= 32
 
 
 def memory_constants(formula: Formula) -> tuple[Literal, ...]:

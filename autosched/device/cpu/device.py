@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import llvmlite
 import llvmlite.binding as llvm
 
+from autosched.backends import PORTABLE, host_backend
 from autosched.device.correctness import oracle as oracles
 from autosched.device.correctness.dataset import Widening
 from autosched.device.correctness.sampled import Sampled, is_large, sampled, write_boxes, write_sampled
@@ -33,7 +34,7 @@ from autosched.device.processes.worker_request import ask_worker
 from autosched.device.protocol import Build, Draft
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
-from autosched.machine.detect import ISAS, cpu_model, detect, usable_cpus
+from autosched.machine.detect import cpu_model, detect, usable_cpus
 from autosched.machine.host import host_features
 from autosched.machine.target import Target
 from autosched.scratch import Scratch, scratch_errors
@@ -405,8 +406,8 @@ def _stray(answer: Any) -> tuple[str, tuple[int, ...]] | None:
 
 def _require(target: Target) -> None:
     """MissingError where this machine is not of the target's kind."""
-    here = ISAS.get(platform.machine().lower(), "portable")
-    if target.isa not in (here, "portable"):
+    here = host_backend().isa
+    if target.backend not in (host_backend(), PORTABLE):
         raise MissingError(f"{target.name} is {target.isa}, and this machine is {here}", hint="use -d simulator")
     if lacking := sorted(target.features - host_features()):
         raise MissingError(

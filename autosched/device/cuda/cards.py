@@ -21,7 +21,7 @@ def matching_target(facts: CardFacts) -> str:
 
 def check_target(target: Target, facts: CardFacts) -> None:
     """MissingError where the card cannot run the target's code; UsageError where the target is no NVIDIA GPU."""
-    if target.isa != "cuda" or "arch" not in target.compiler:
+    if target.backend.device != "cuda" or "arch" not in target.compiler:
         raise UsageError(f"{target.name} is {target.isa}, and the device cuda runs cuda", hint="as in -t nvidia-h200")
     arch = target.compiler["arch"]
     own, wanted = arch_number(facts.arch), arch_number(arch)

@@ -45,7 +45,8 @@ def measure_baseline(
 ) -> Baseline | None:
     """Time the naive loops on the device; None where they would take too long, to run or, on the main thread, to build:
     longer than any candidate (`candidate_s` at most) and than `build_s`."""
-    rate, most_s = (CARD_RATE, CARD_SECONDS) if getattr(device, "name", "") == "cuda" else (SLOWEST_RATE, MOST_SECONDS)
+    on_gpu = target.backend.is_gpu and getattr(device, "name", "") == target.backend.device
+    rate, most_s = (CARD_RATE, CARD_SECONDS) if on_gpu else (SLOWEST_RATE, MOST_SECONDS)
     if operations(program) / rate > most_s:
         return None
     built = None

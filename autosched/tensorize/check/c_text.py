@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
+from autosched.backends import backend_of
 from autosched.scratch import Scratch, scratch_errors
 from autosched.tensorize.check.emulator import (
     HERE_S,
@@ -19,7 +20,7 @@ from autosched.tensorize.check.emulator import (
     RunError,
 )
 from autosched.tensorize.check.native import Arrays, Values, from_register_bytes, register_bytes
-from autosched.tensorize.intrinsic import CPU_ISAS, Intrinsic
+from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import render_c
 
 _STRICT = ("-ffp-contract=off", "-Wno-psabi", "-Werror=implicit-function-declaration")
@@ -33,11 +34,9 @@ class NoToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CTools:
-    """The compiler of this machine and, by isa and features, the flags that switch these on. What it makes runs for
-    `here_s` seconds at most."""
+    """The compiler of this machine. What it makes runs for `here_s` seconds at most."""
 
     command: tuple[str, ...]
-    flags: Callable[[str, Iterable[str]], str]
     here_s: float = HERE_S
 
     def native(self, features: frozenset[str]) -> Emulator:
@@ -95,7 +94,8 @@ def _calls(intrinsic: Intrinsic) -> EmulatedCalls:
 
 
 def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: EmulatedCalls, data: bytes) -> bytes:
-    switched: Sequence[str] = tools.flags(intrinsic.isa, intrinsic.requires).split() if not machine.command else ()
+    flags = backend_of(intrinsic.isa).c_flags(intrinsic.requires)
+    switched: Sequence[str] = flags.split() if not machine.command else ()
     with Scratch("c") as scratch:
         path = scratch.path / "text.c"
         with scratch_errors():
@@ -107,7 +107,8 @@ def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: Emulated
         except EmulatorError as error:
             said = str(error).replace(f"{scratch.path}/", "")
             missing = _MISSING_HEADER.search(said)
-            if missing and intrinsic.isa not in CPU_ISAS:
+            # Compilers of CPUs have their headers; an accelerator's comes with its own tools.
+            if missing and not backend_of(intrinsic.isa).is_cpu:
                 raise NoToolError(f"{missing[1]} is not on this machine") from None
             if flag := _UNKNOWN_FLAG.search(said):
                 raise NoToolError(f"this compiler does not know {flag[1]}") from None

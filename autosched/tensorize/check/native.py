@@ -15,6 +15,7 @@ from typing import IO, cast
 import numpy as np
 import numpy.typing as npt
 
+from autosched.backends import backend_of
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 from autosched.permission import asked_of
@@ -28,8 +29,6 @@ from autosched.tensorize.spec.matrix_ir import Uses
 Values = npt.NDArray[np.generic]
 Arrays = dict[str, Values]
 DEADLINE_S = 60.0
-CORES = {"x86": ("x86_64-unknown-linux-gnu", "diamondrapids"), "arm": ("aarch64-unknown-linux-gnu", "neoverse-v3")}
-"""Of each isa a triple and a core with nearly every extension: what a text is compiled for where it cannot be run."""
 
 
 class NativeError(Exception):
@@ -124,13 +123,13 @@ class NativeRunner:
     def parse(self, intrinsic: Intrinsic) -> str | None:
         """The core that the emission text was compiled for, None where LLVM only read it; NativeError where it does not
         accept the text. Runs nothing, so any machine can do it."""
-        core = CORES.get(intrinsic.isa)
+        core = backend_of(intrinsic.isa).core
         return core[1] if self._compiled(intrinsic) and core else None
 
     def _compiled(self, intrinsic: Intrinsic) -> bytes:
         """The object for its isa's core; nothing where LLVM only read the text."""
         head: dict[str, object] = {"ir": issue_ir(intrinsic), "operands": [], "cases": 0, "written": 0}
-        head["core"] = CORES.get(intrinsic.isa)
+        head["core"] = backend_of(intrinsic.isa).core
         return self._ask(json.dumps(head).encode() + b"\n")
 
     def _ask(self, request: bytes) -> bytes:

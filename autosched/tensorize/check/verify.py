@@ -6,7 +6,6 @@ Loading has already type-checked the semantics, the registers and the templates;
 
 from __future__ import annotations
 
-import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from autosched.backends import backend_of, host_backend
 from autosched.errors import nearest
 from autosched.ir.formula import NO_FORMULAS, Formula, Formulas, closed
 from autosched.ir.map import Map
@@ -32,8 +32,6 @@ from autosched.tensorize.spec.catalogue import Catalogue
 _OPEN = "its contract leaves the bits open, so there is nothing exact to compare with"
 _UNKNOWN = re.compile(r"LLVM has no (llvm\.[\w.]+)")
 _LLVM_NAME = re.compile(r"@(llvm\.[\w.]+)")
-FOREIGN = {"x86_64": ("arm",), "AMD64": ("arm",), "aarch64": ("x86",), "arm64": ("x86",)}
-"""The isas that a machine's compiler makes no code for."""
 STATUSES = ("proved", "passed", "failed", "skipped")
 
 
@@ -223,7 +221,7 @@ def check_c(
         return CheckPart(what, "skipped", "its operands are numbered registers: no function of its own")
     missing = sorted(intrinsic.requires - features)
     emulator = emulators.get(intrinsic.isa) if missing else None
-    if intrinsic.isa in FOREIGN.get(platform.machine(), ()) and emulator is None:
+    if backend_of(intrinsic.isa).machines not in ((), host_backend().machines) and emulator is None:
         return CheckPart(what, "skipped", f"no compiler for {intrinsic.isa} on this machine")
     machine = emulator or tools.native(features)
     lacks = missing and not (emulator is not None and intrinsic.requires <= emulator.features)

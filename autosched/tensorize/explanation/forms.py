@@ -52,7 +52,7 @@ def better_forms(
     `found` are the answers for the program as it is; `intrinsics` those to ask.
     """
     asked = list(intrinsics)
-    own = [i for i in asked if i.isa != "portable"] or asked
+    own = [i for i in asked if not i.portable] or asked
     names = {i.name for i in own}
     forms = []
     for stage in dict.fromkeys(m.stage for m in found):

@@ -30,7 +30,7 @@ def near(asked: Match, others: Iterable[Match], most: int = 4) -> list[Match]:
     kept: list[Match] = []
     seen = set()
     nearer = ranked(o for o in others if o.stage == asked.stage and far(o) < far(asked))
-    for m in sorted(nearer, key=lambda o: (o.verdict == "no", o.intrinsic.isa == "portable")):
+    for m in sorted(nearer, key=lambda o: (o.verdict == "no", o.intrinsic.portable)):
         if len(kept) == most:
             break
         kind = tuple(o.dtype.name for o in m.intrinsic.operands.values()), m.verdict, m.intrinsic.isa

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from math import prod
 
+from autosched.backends import backend_of
 from autosched.errors import SpecError, nearest
 from autosched.ir.map import Map
 from autosched.ir.nodes import Stage
@@ -18,14 +19,12 @@ from autosched.tensorize.spec.models import IntrinsicKeys, OperandKeys
 from autosched.yaml_lines import Document, Path
 
 MAX_ELEMENTS = 1 << 20
-GPU_PRINTERS = {"cuda": "cuda", "hip": "hip"}
 _TYPE = re.compile(r"[A-Za-z0-9_<>(),.* ]*\w[A-Za-z0-9_<>(),.* ]*")  # no text that ends the declaration
 _C_TYPE = re.compile(
     r"(?!.*\b(?:static|extern|register|typedef|return|inline|void|typeof|const|volatile)\b)"
     r"[A-Za-z_]\w*(?: [A-Za-z_]\w*)*(?: __attribute__\(\(vector_size\(\d+(?: ?\* ?\d+)?\)\)\))?"
 )
-_LANES = {"warp": 32, "warpgroup": 128}
-_WAVE64 = ("hip",)
+_TOGETHER = ("warp", "warpgroup")
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,14 @@ class DocumentSource:
 
 def printer_of(isa: str) -> str:
     """The printer that a bare `emit:` text or `registers:` is for."""
-    return GPU_PRINTERS.get(isa, "c")
+    return backend_of(isa).emits
 
 
 def lanes_of(isa: str, keys: IntrinsicKeys) -> int | None:
     """Threads that hold a fragment together, as the entry says or as is usual; None for a thread or a core."""
-    if keys.scope not in _LANES:
+    if keys.scope not in _TOGETHER:
         return None
-    return keys.lanes or (64 if keys.scope == "warp" and isa in _WAVE64 else _LANES[keys.scope])
+    return keys.lanes or backend_of(isa).threads_of(keys.scope)
 
 
 def make_operands(

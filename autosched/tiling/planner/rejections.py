@@ -59,7 +59,7 @@ def _key(mapping: Mapping) -> tuple[object, ...]:
 def _fits_as_it_is(matches: Sequence[Match], stage: str, mode: str) -> bool:
     """Whether an instruction of the machine's own fits the stage without an adapter and without a check."""
     mappings = [m for found in matches if found.stage == stage for m in found.mappings if not m.adapters]
-    usable = (usable_as(m, mode) for m in mappings if m.intrinsic.isa != "portable")
+    usable = (usable_as(m, mode) for m in mappings if not m.intrinsic.portable)
     return any(m is not None and not m.conditions for m in usable)
 
 
@@ -67,7 +67,7 @@ def _reason(mapping: Mapping, held: bool, own: bool, nests: Sequence[Nest], targ
     """The first thing that stands in the way, in the order in which plans are made."""
     if mapping.conditions and (said := _of_conditions(mapping, target, mode)):
         return said
-    if own and mapping.intrinsic.isa == "portable":
+    if own and mapping.intrinsic.portable:
         return "portable instructions stand in only where none of the machine's own fits"
     if own and mapping.adapters:
         return "a stage is adapted only where no instruction fits it as it is"

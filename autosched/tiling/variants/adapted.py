@@ -111,7 +111,7 @@ def _next(here: Variant, mode: str) -> Iterator[Variant]:
         known = [usable_as(m, mode) for found in found_of_stage for m in found.mappings]
         mappings = [m for m in known if m is not None]
         plain = [m for m in mappings if not m.adapters and not m.conditions]
-        native = [m for m in mappings if m.adapters and m.intrinsic.isa != "portable"]
+        native = [m for m in mappings if m.adapters and not m.intrinsic.portable]
         moved = next((m for m in plain if _by_data(m)), None)
         in_order = moved and gathered(StageFacts(here.program, here.program.stage(found_of_stage[0].stage)))
         if moved and in_order:  # plans hold no address that data says: the elements are copied in order first
@@ -119,7 +119,7 @@ def _next(here: Variant, mode: str) -> Iterator[Variant]:
             how = replace(moved, program=in_order.rewrite.after).adapted(in_order.names, in_order.obligations)
             yield Variant(in_order.rewrite.after, (), names, {**here.stages, in_order.stage.name: how})
             return
-        if any(m.intrinsic.isa != "portable" for m in plain):
+        if any(not m.intrinsic.portable for m in plain):
             continue
         chosen = native or ([] if plain else [m for m in mappings if m.adapters])
         for mapping in {id(m.program): m for m in chosen}.values():

@@ -48,8 +48,8 @@ def candidates_of(matches: Sequence[Match], mode: str = "refuse") -> dict[str, l
                 by_stage.setdefault(found.stage, []).append(usable)
     for stage, mappings in by_stage.items():
         free = [m for m in mappings if not m.conditions]
-        native = [m for m in free if m.intrinsic.isa != "portable"]
-        by_stage[stage] = [*(native or free), *(m for m in mappings if m.conditions and m.intrinsic.isa != "portable")]
+        native = [m for m in free if not m.intrinsic.portable]
+        by_stage[stage] = [*(native or free), *(m for m in mappings if m.conditions and not m.intrinsic.portable)]
     return by_stage
 
 

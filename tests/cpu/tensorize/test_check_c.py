@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.own_instruction import OWN, RIGHT
 
-from autosched.codegen.c.export.flags import flags
+from autosched.backends import X86
 from autosched.codegen.c.export.shared_library import compiler
 from autosched.errors import MissingError, ScratchError
 from autosched.machine.host import host_features
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.compiler
 @pytest.fixture(scope="module")
 def tools() -> CTools:
     try:
-        return CTools(tuple(compiler()), flags)
+        return CTools(tuple(compiler()))
     except MissingError as error:
         pytest.skip(str(error))
 
@@ -101,4 +101,4 @@ def test_built_in_texts_pass(tools: CTools) -> None:
 
 
 def test_switches_are_spelt_as_compilers_do() -> None:
-    assert flags("x86", {"avx_vnni_int8", "avx512_vnni", "amx_int8"}) == "-mamx-int8 -mavx512vnni -mavxvnniint8"
+    assert X86.c_flags({"avx_vnni_int8", "avx512_vnni", "amx_int8"}) == "-mamx-int8 -mavx512vnni -mavxvnniint8"

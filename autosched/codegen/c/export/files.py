@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from autosched.backends import backend_of
 from autosched.codegen.c.ctypes import storage_type
-from autosched.codegen.c.export.flags import flags, isa_flags
 from autosched.codegen.c.formulas import Formulas
 from autosched.codegen.c.helpers import ordered
 from autosched.codegen.c.names import Names
@@ -68,7 +68,7 @@ def print_c(kernel: Kernel) -> CSource:
 class _Printer:
     def __init__(self, kernel: Kernel) -> None:
         kernel = narrow(scalarize_intrinsics(kernel))
-        self.kernel = kernel
+        self.kernel, self.backend = kernel, backend_of(kernel.isa)
         self.names = Names()
         self.name = self.names.function(kernel.name)
         for buffer in kernel.buffers:
@@ -226,7 +226,7 @@ class _Printer:
     def _flags(self) -> str:
         kernel = self.kernel
         features = {f for i in kernel.intrinsics for f in i.requires}
-        switches = flags(kernel.isa, features | self._vector_features() | self._fused_features())
+        switches = self.backend.c_flags(features | self._vector_features() | self._fused_features())
         openmp = "-fopenmp" if kernel.threads > 1 else ""
         if openmp and self._spills_wide():
             openmp += " -mstackrealign"  # Clang's threads run functions of its own making
@@ -238,13 +238,13 @@ class _Printer:
 
     def _spills_wide(self) -> bool:
         """Whether what does not fit into registers is wider than the stack's alignment."""
-        return self.kernel.isa == "x86" and self._widest() > 16
+        return 0 < self.backend.stack_bytes < self._widest()
 
     def _by_priority(self) -> bool:
         """Whether sums of floats that leave few registers to spare take an operand in turn. (Of integers priorities
         cost more copies than they save.)"""
         floats = any(self.kernel.buffers[name].dtype.is_float for name in high_pressure_sums(self.kernel))
-        return self.kernel.isa == "x86" and floats and "held" in self.used
+        return self.backend.memory_operands and floats and "held" in self.used
 
     def _widest(self) -> int:
         """The bytes of the widest vector that is named."""
@@ -254,11 +254,10 @@ class _Printer:
 
     def _vector_features(self) -> set[str]:
         """What the widest vectors need, of what the target has: compilers cut those that are wider still."""
-        needed = isa_flags(self.kernel.isa).vector_feature(min(self._widest(), self.kernel.vector_bytes))
-        if self.kernel.isa == "x86" and self.kernel.vector_bytes > 32:
-            # Not needed, but without them the ends of rows go through memcpy.
+        needed = self.backend.c.vector_feature(min(self._widest(), self.kernel.vector_bytes))
+        if self.kernel.vector_bytes > 32:
             asked = " ".join(self.vectors.functions.values())
-            needed |= {f for f in ("avx512vl", "avx512bw") if f"__{f.upper()}__" in asked}
+            needed |= {f for f in self.backend.c.tails if f"__{f.upper()}__" in asked}
         return needed
 
     def _fused_features(self) -> set[str]:
@@ -269,7 +268,7 @@ class _Printer:
             isinstance(v, Call) and v.function == "fma" for s in kernel.program.stages for v in walk(s.assign.value)
         )
         called = kernel.formulas or "fma" in called_functions(kernel.main.body)
-        fused = isa_flags(kernel.isa).fused
+        fused = self.backend.c.fused
         return {fused} if fused and called and not asked else set()
 
     def _comment(self, function: Function) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from autosched.codegen.c.export.flags import flags
 from autosched.codegen.c.export.shared_library import compiler
 from autosched.errors import MissingError
 from autosched.machine.host import host_features
@@ -19,7 +18,7 @@ from autosched.tensorize.spec.catalogue import is_own
 def c_tools() -> CTools | None:
     """This machine's C compiler; None for none."""
     try:
-        return CTools(tuple(compiler()), flags)
+        return CTools(tuple(compiler()))
     except MissingError:
         return None
 

@@ -11,11 +11,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from autosched.backends import backend_of, host_backend
 from autosched.codegen.c.export.files import CSource
 from autosched.errors import MissingError
-
-MACHINES = {"x86": ("x86_64", "AMD64"), "arm": ("aarch64", "arm64")}
-"""What `platform.machine` calls the isas."""
 
 
 def compiler(environment: dict[str, str] | None = None) -> list[str]:
@@ -39,7 +37,8 @@ def build_arguments(code: CSource, source: str, library: str, *more: str) -> lis
 def build_shared(code: CSource, source: Path, isa: str, command: list[str]) -> Path:
     """`source` with its header beside it as `NAME.so`. MissingError where the compiler cannot: its own words."""
     library = source.with_suffix(".so")
-    if isa in MACHINES and platform.machine() not in MACHINES[isa] and "CC" not in os.environ:
+    foreign = backend_of(isa).machines not in ((), host_backend().machines)
+    if foreign and "CC" not in os.environ:
         said = f"the kernel is for {isa}; this machine is {platform.machine()}"
         raise MissingError(said, hint="name a cross compiler in CC")
     # Else a library is made without OpenMP's functions by compilers that have none (zig), and nobody can load it.

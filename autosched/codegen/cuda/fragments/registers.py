@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from autosched.backends import CUDA
 from autosched.codegen.cuda.types import element_type
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 
 _KINDS = {"b32": ("uint32_t", "r"), "f32": ("float", "f"), "f64": ("double", "d"), "b64": ("uint64_t", "l")}
 _KINDS |= {"b16": ("uint16_t", "h")}
-LANES = {"warp": 32, "warpgroup": 128}
 ALONG, ACROSS, HELD = "k", "mn", "registers"
 """How an operand that an instruction takes from shared memory lies: its rows along the reduction, or along its own
 axis; or it is in registers after all."""
@@ -32,7 +32,7 @@ class Registers:
 
 def lanes_of(intrinsic: Intrinsic) -> int:
     """Threads that issue it together."""
-    return LANES.get(intrinsic.scope, 1)
+    return CUDA.threads_of(intrinsic.scope)
 
 
 def registers_of(operand: Operand, lanes: int) -> Registers:

@@ -112,10 +112,10 @@ class MemoryPrinter:
         out.branch(after)
         out.start(after)
 
-    def drain(self, isa: str) -> None:
-        """Order what went past the caches before later stores. x86 orders all other stores by itself."""
-        if isa == "x86":
-            self.out.line(f"  call void {self.out.declarations.need('void', 'llvm.x86.sse.sfence')}()")
+    def drain(self, fence: str | None) -> None:
+        """Order what went past the caches before later stores: by LLVM's function `fence`, if the machine has one."""
+        if fence is not None:
+            self.out.line(f"  call void {self.out.declarations.need('void', fence)}()")
         else:
             self.out.line("  fence seq_cst")
 

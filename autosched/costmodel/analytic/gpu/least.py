@@ -44,7 +44,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu.block_tile import workers_name
-from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, CHUNK_BYTES, has_any
+from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES
 from autosched.tiling.steps.gpu.slice_copies import STAGES
 from autosched.tiling.steps.gpu.split_k import GATHERED, STREAM
 
@@ -131,7 +131,7 @@ def _least_block(
     inputs = reduce(add, of_inputs)
     read = inputs.read_bytes / memory_speed(target, "shared")
     smem, l2 = inputs.copied + read, inputs.l2_bytes / l2_port(target)
-    if has_any(target, BULK_COPIES):
+    if target.bulk_copies:
         smem, l2 = np.minimum(smem, np.maximum(inputs.filled, read)), np.minimum(l2, inputs.tma)
     slice_units = column_of(v, names.block(nest.depth)) if nest.depth is not None else one
     slices = np.maximum(steps / slice_units, 1.0)

@@ -34,7 +34,7 @@ def issue_rate(intrinsic: Intrinsic, target: Target) -> float:
         kind = exact if exact in target.rates else kind
     else:
         # A portable instruction is arithmetic in its accumulator's type; a dot product has a unit of its own.
-        kind, share = f"ops.{intrinsic.accumulator.dtype.name if intrinsic.isa == 'portable' else inputs}", 1.0
+        kind, share = f"ops.{intrinsic.accumulator.dtype.name if intrinsic.portable else inputs}", 1.0
     if kind in target.rates:
         return share * target.rates[kind] / intrinsic.operations
     return 1.0 / intrinsic.timing.get("interval", 1.0)

@@ -201,7 +201,7 @@ def rate(intrinsic: Intrinsic, target: Target) -> float:
     operand, accumulator = intrinsic.inputs[0].dtype.name, intrinsic.accumulator.dtype.name
     if intrinsic.scope in ("warp", "warpgroup") and (peak := target.rates.get(f"ops.tensor.{operand}")):
         return (WARP_MMA if intrinsic.scope == "warp" else GROUP_MMA) * peak / intrinsic.operations
-    plain = target.rates.get(f"ops.{accumulator if intrinsic.isa == 'portable' else operand}")
+    plain = target.rates.get(f"ops.{accumulator if intrinsic.portable else operand}")
     return plain / intrinsic.operations if plain else 1.0 / intrinsic.timing.get("interval", 1.0)
 
 

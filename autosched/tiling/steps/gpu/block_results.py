@@ -17,7 +17,7 @@ from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, workers_name
-from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, CHUNK_BYTES, has_any, stored_bytes, stored_in_boxes
+from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, stored_bytes, stored_in_boxes
 from autosched.tiling.steps.gpu.slice_copies import BOX
 from autosched.tiling.steps.gpu.split_k import CLUSTER, may_gather, may_split
 
@@ -99,7 +99,7 @@ def _kinds(nest: Nest, target: Target, output: OutputAccess, row_along: NestAxis
     """The ways that results may take: boxes of TMA where rows are aligned, whole and evenly apart."""
     aligned = stored_bytes(nest, output, row_along, output.dtype.bytes)
     whole = aligned == CHUNK_BYTES and nest.written == TRUE and nest.intrinsic.scope in SCOPE_WARPS
-    boxes = has_any(target, BULK_COPIES) and whole and stored_in_boxes(nest, output)
+    boxes = target.bulk_copies and whole and stored_in_boxes(nest, output)
     return [DIRECT, ROWS, *BOX_STORES] if boxes else [DIRECT, ROWS]
 
 

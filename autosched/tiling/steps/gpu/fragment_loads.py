@@ -15,7 +15,6 @@ from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.common.register_tile import held_tiles
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
-from autosched.tiling.steps.gpu.operand_paths import ASYNC_COPIES, has_any
 from autosched.tiling.steps.gpu.operand_sources import BODY_LIMIT
 from autosched.tiling.steps.gpu.slice_copies import SYNC
 from autosched.tiling.steps.gpu.thread_registers import thread_registers
@@ -26,7 +25,7 @@ LABELS = ("in turn", "ahead")
 
 def may_load_ahead(nest: Nest, target: Target) -> bool:
     """Whether registers are loaded between calls, and copies run on beside them."""
-    return nest.depth is not None and not nest.intrinsic.asynchronous and has_any(target, ASYNC_COPIES)
+    return nest.depth is not None and not nest.intrinsic.asynchronous and target.async_copies
 
 
 def gpu_fragments(nest: Nest, target: Target, names: StepNames) -> Step:

@@ -18,7 +18,6 @@ from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import outside_blocks
-from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, has_any
 from autosched.tiling.steps.gpu.slice_copies import BULK, SYNC
 
 GROUPS = (1, 8, 16)
@@ -53,7 +52,7 @@ def cluster_shape(pair: tuple[NestAxis, ...], cluster: int) -> dict[str, int]:
 def offers_clusters(nest: Nest, target: Target) -> bool:
     """Whether blocks may share slices: of instructions that are so fast that fetching each slice twice keeps them
     waiting, which are those that read shared memory themselves."""
-    return has_any(target, BULK_COPIES) and bool(nest.intrinsic.shared_memory)
+    return target.bulk_copies and bool(nest.intrinsic.shared_memory)
 
 
 def clusters_at_once(cores: int, blocks: Int) -> Int:

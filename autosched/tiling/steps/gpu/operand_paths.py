@@ -6,25 +6,16 @@ import numpy as np
 
 from autosched.logic import TRUE, Int, Var, evaluate, free_vars, merge_dimensions, row_major
 from autosched.logic.walk import substitute_int
-from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
 
-ASYNC_COPIES = frozenset({"sm_80", "async_copy"})
-BULK_COPIES = frozenset({"sm_90", "bulk_copy"})
-"""Features of a target whose threads can start copies that run on (`cp.async`), and of one with an engine for copies of
-whole tiles (TMA)."""
 CHUNK_BYTES = 16  # of shared memory that a swizzle moves together, and the widest access of one thread
 MOST_DIMENSIONS = 5  # of what the engine copies (CUDA driver API, cuTensorMapEncodeTiled)
 WORD_BYTES = 4  # the narrowest copy that is offered beside one element
 SLICE_ELEMENTS = (16, 32, 64, 128, 256)
-
-
-def has_any(target: Target, features: frozenset[str]) -> bool:
-    return bool(target.features & features)
 
 
 def element_offset(nest: Nest, operand: str) -> Int:

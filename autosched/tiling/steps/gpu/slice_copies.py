@@ -10,7 +10,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.gpu.operand_paths import ASYNC_COPIES, BULK_COPIES, CHUNK_BYTES, aligned_bytes, has_any
+from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, aligned_bytes
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
 from autosched.tiling.steps.gpu.shared_layout import slice_axes, slice_bytes, slice_extent
 from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
@@ -35,8 +35,8 @@ def gpu_copy(
     """
     copy, stages, vector = Var(names("copy")), Var(names("stages")), Var(names("vector"))
     kinds = [SYNC]
-    kinds += [ASYNC] if has_any(target, ASYNC_COPIES) else []
-    kinds += [BULK] if has_any(target, BULK_COPIES) else []
+    kinds += [ASYNC] if target.async_copies else []
+    kinds += [BULK] if target.bulk_copies else []
     depths = STAGES if len(kinds) > 1 else tuple(s for s in STAGES if s <= SYNC_STAGES)
     rules = []
     found = {0}

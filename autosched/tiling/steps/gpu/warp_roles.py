@@ -7,7 +7,6 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.gpu.operand_paths import BULK_COPIES, has_any
 from autosched.tiling.steps.gpu.slice_copies import BULK
 
 TOGETHER, PRODUCER = 0, 1
@@ -20,7 +19,7 @@ BARRIER_BYTES = 8
 def offers_roles(nest: Nest, target: Target) -> bool:
     """Whether slices can be fetched without the workers: by a copy engine, for instructions of warps and warpgroups.
     Single threads would all have to say that they are done with a slice."""
-    return has_any(target, BULK_COPIES) and nest.intrinsic.scope in ("warp", "warpgroup")
+    return target.bulk_copies and nest.intrinsic.scope in ("warp", "warpgroup")
 
 
 def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:

@@ -7,12 +7,13 @@ import platform
 import pytest
 
 from autosched import api
+from autosched.backends import BACKENDS
 from autosched.errors import SpecError
 from autosched.machine.catalogue import load_target, target_names
 from autosched.machine.features import our_name
 from autosched.machine.host import llvm_features
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tensorize.spec.features import KNOWN, misspelt
+from autosched.tensorize.spec.features import misspelt
 from autosched.tensorize.spec.load import load_text
 
 TEXT = """\
@@ -63,7 +64,7 @@ def test_what_exists_is_known() -> None:
     for name in target_names():
         target = load_target(name)
         assert not [f for f in target.features if misspelt(f, target.isa)], name
-    for isa, features in KNOWN.items():
+    for isa, features in ((b.isa, b.features) for b in BACKENDS.values()):
         assert not [f for f in features if misspelt(f, isa)]
 
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.paths import ROOT
 
+from autosched.backends import backend_of
 from autosched.errors import SpecError, UnknownNameError
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
-from autosched.tensorize.intrinsic import CPU_ISAS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import deferred_text, load_text
 from autosched.tensorize.spec.schema import schema_text
@@ -158,7 +158,7 @@ def test_builtin_catalogue():
         assert made.accumulator.written, name
         assert made.accumulator.name == ("c" if made.kind == "compute" or made.isa == "gemmini" else "y"), name
         fixed = not any(f.startswith("sve") for f in made.requires)  # vectors of a length that LLVM knows
-        assert ("llvm" in made.emit) == (made.isa in CPU_ISAS and made.scope == "thread" and fixed), name
+        assert ("llvm" in made.emit) == (backend_of(made.isa).is_cpu and made.scope == "thread" and fixed), name
         assert made.timing_source, name
         assert made.source or made.isa == "portable", name
     assert Catalogue.builtin() is catalogue

@@ -1,0 +1,75 @@
+"""`Backend`: what the code knows of a kind of machine, by the name that targets and instructions give as their `isa`.
+
+What differs from machine to machine of a kind (threads of a warp, features, sizes) is the target's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from autosched.backends.c_flags import CFlags
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Every field but `isa` may be left out: then only the simulator runs the machine's kernels.
+
+    `printer` makes its kernels (`llvm`, `cuda`; None: none), `device` builds and runs them; `emits` is the printer that
+    an instruction's bare `emit:` text is for.
+
+    Features: `features` exist, and so does what matches the pattern `numbered`; any of `async_copies` means that
+    threads start copies to shared memory which others need not wait for, any of `bulk_copies` that an engine (NVIDIA's
+    TMA) copies and stores whole boxes. `fuses`: every machine of the kind multiplies and adds in one instruction.
+
+    Threads of a `warp` and of a `warpgroup`, where neither instruction nor target says otherwise.
+
+    Of CPUs: `machines` are Python's names (`platform.machine()`, in small letters); `vectors` the bytes and number of
+    vector registers with a feature, widest first; `core` an LLVM triple and a core with nearly every extension, for
+    which texts are compiled where they cannot be run; `c` the C compilers' flags; `memory_operands`: instructions take
+    an operand from memory; `stack_bytes` what
+    stacks are aligned to, where vectors are wider and functions can align theirs (0: no); `store_fence` the
+    LLVM function that orders stores past the caches (None: a full fence); `measured_rates`: probes measure issue rates.
+    """
+
+    isa: str
+    kind: Literal["cpu", "gpu", "accelerator"] = "accelerator"
+    printer: str | None = None
+    device: str | None = None
+    emits: str = "c"
+    features: frozenset[str] = frozenset()
+    numbered: str = ""
+    async_copies: frozenset[str] = frozenset({"async_copy"})
+    bulk_copies: frozenset[str] = frozenset({"bulk_copy"})
+    fuses: bool = False
+    warp: int = 32
+    warpgroup: int = 128
+    machines: tuple[str, ...] = ()
+    vectors: tuple[tuple[str, int, int], ...] = (("", 16, 16),)
+    core: tuple[str, str] | None = None
+    c: CFlags = field(default_factory=CFlags)
+    memory_operands: bool = False
+    stack_bytes: int = 0
+    store_fence: str | None = None
+    measured_rates: bool = False
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.kind == "cpu"
+
+    @property
+    def is_gpu(self) -> bool:
+        return self.kind == "gpu"
+
+    def threads_of(self, scope: str) -> int:
+        """Threads that issue an instruction of this scope together."""
+        return {"warp": self.warp, "warpgroup": self.warpgroup}.get(scope, 1)
+
+    def c_flags(self, features: frozenset[str] | set[str]) -> str:
+        """GCC's and Clang's flags for a set of features.
+
+        >>> from autosched.backends import ARM, X86
+        >>> ARM.c_flags({"asimddp", "i8mm"}), X86.c_flags({"avx512_vnni", "fma"}), ARM.c_flags({"asimd"})
+        ('-march=armv8.2-a+dotprod+i8mm', '-mavx512vnni -mfma', '')
+        """
+        return self.c.spell(sorted(features))
