@@ -28,14 +28,16 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A decision as lowering reads it: its name within a part or nest, and the value of rows whose space lacks it."""
+    """A decision as lowering reads it: its name within a part or nest, and the value of rows whose space lacks it; None
+    where every space has it."""
 
     name: str
-    neutral: int
+    neutral: int | None = None
 
     def of(self, names: Callable[[str], str], values: Mapping[str, int]) -> int:
-        """The value in a row; `names` adds the part's prefix."""
-        return values.get(names(self.name), self.neutral)
+        """The value in a row; `names` adds the part's prefix. KeyError where a space must have it and does not."""
+        name = names(self.name)
+        return values[name] if self.neutral is None else values.get(name, self.neutral)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from autosched.tiling.plans.plan import (
     WarpCooperativePart,
 )
 from autosched.tiling.space.schedule import Schedule
+from autosched.tiling.steps.gpu.occupancy import REGISTER_LIMIT
 from autosched.tiling.steps.scalar import handles
 
 
@@ -97,7 +98,7 @@ def _standing_by(otherwise: Otherwise, ctx: Context) -> tuple[Stmt, ...]:
 
 def _limits(plan: Plan, schedule: Schedule) -> dict[str, int]:
     """Registers that threads of each GPU nest may take."""
-    names = [n for p in plan.tensor_parts if (n := p.names("register_limit")) in plan.space.derived]
+    names = [n for p in plan.tensor_parts if (n := p.names(REGISTER_LIMIT.name)) in plan.space.derived]
     values = plan.space.values(schedule.row) if names else {}
     return {n: int(values[n][0]) for n in names}
 

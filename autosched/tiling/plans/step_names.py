@@ -33,9 +33,6 @@ class StepNames:
     def pack(self, operand: str) -> str:
         return f"{self.prefix}pack_{operand}"
 
-    def copy(self, operand: str) -> str:
-        return f"{self.prefix}copy_{operand}"
-
 
 def tiled_axes(nest: Nest) -> tuple[NestAxis, ...]:
     """Axes of the register tile in the order in which they are unrolled: up to two rows, then the lanes."""

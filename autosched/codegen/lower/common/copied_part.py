@@ -10,6 +10,7 @@ from autosched.codegen.lower.common.positions import Position
 from autosched.logic import Int, Var
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import EACH_PART, StepNames, part_axes, tiled_axes
+from autosched.tiling.steps.cpu.copy_granularity import copy_of
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ ALL = CopiedPart()
 
 def part_of(nest: Nest, operand: str, names: StepNames, values: Mapping[str, int], threads: int) -> CopiedPart:
     """What a copy of the operand's tensor holds at a time under the schedule."""
-    if values.get(names.copy(operand)) != EACH_PART:
+    if copy_of(operand).of(names, values) != EACH_PART:
         return ALL
     tiled = tiled_axes(nest)
     sizes = {a.name: values[names.register(a)] if a in tiled else 1 for a in nest.spatial}

@@ -11,6 +11,7 @@ from autosched.logic import Const, Int, Var, minimum
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import StepNames, block_loops, blocked_axes, outer_axes, tiled_axes
+from autosched.tiling.steps.cpu.loop_order import ORDER
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Around:
         """The axis of the innermost loop around the tiles on which the operand depends: the panel is filled where an
         iteration of that loop begins."""
         mine, outer = self.nest.operand_axes(operand), outer_axes(self.nest)
-        loops = block_loops(self.nest, self.values[self.names("order")])
+        loops = block_loops(self.nest, ORDER.of(self.names, self.values))
         looped = [a for a in loops if a in mine and (self.count(a) > 1 if a in outer else self.block(a))]
         return looped[-1]
 

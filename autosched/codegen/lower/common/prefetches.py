@@ -16,7 +16,9 @@ from autosched.tiling.analysis.nontemporal import LINE_BYTES
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps import ORDERS, StepNames, blocked_axes
-from autosched.tiling.steps.cpu.prefetch import NEXT, passed_over
+from autosched.tiling.steps.cpu.loop_order import ORDER
+from autosched.tiling.steps.cpu.prefetch import NEXT, PREFETCH, passed_over
+from autosched.tiling.steps.cpu.unroll import UNROLL
 
 Places = dict[str, Position]
 
@@ -65,7 +67,7 @@ class NextBlock:
 
 def next_block(nest: Nest, names: StepNames, values: Mapping[str, int]) -> NextBlock | None:
     """What asks for the next block, where the schedule says so."""
-    if values.get(names("prefetch")) != NEXT:
+    if PREFETCH.of(names, values) != NEXT:
         return None
     operand, (lanes, rows, depth) = passed_over(nest), blocked_axes(nest)
     assert operand is not None
@@ -74,10 +76,10 @@ def next_block(nest: Nest, names: StepNames, values: Mapping[str, int]) -> NextB
     assert depth is not None
     tiles = -(-lanes.units // values[names.register(lanes)])
     block = values[names.block(depth)] or depth.units
-    order = ORDERS[values[names("order")]]
+    order = ORDERS[ORDER.of(names, values)]
     along_depth = tiles == 1 or (values[names.block(lanes)] == 1 and order.index(2) > order.index(0))
     passes = -(-rows.units // values[names.register(rows)])
-    unroll = values.get(names("unroll"), 1)
+    unroll = UNROLL.of(names, values)
     return NextBlock(nest, operand, lanes, rows, min(block, depth.units), unroll, passes, along_depth)
 
 

@@ -29,8 +29,11 @@ from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import APART, COLUMNS, DIRECT, EACH, PANEL, Window, tiled_axes, window
-from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO
-from autosched.tiling.steps.cpu.skip_guarded import settled, skipping_row, unrolled, visited
+from autosched.tiling.steps.cpu.edges import EDGES
+from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH, PREFETCH_OUT
+from autosched.tiling.steps.cpu.shared_loads import LOADS
+from autosched.tiling.steps.cpu.skip_guarded import SKIP, settled, skipping_row, unrolled, visited
+from autosched.tiling.steps.cpu.unroll import UNROLL
 
 Places = dict[str, Position]
 Rows = Mapping[str, tuple[Int, Int]]
@@ -83,7 +86,7 @@ class RegisterTile:
         owners = () if owner is None else (owner[1],)
         self.acc = self.declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope)
         self.registers: dict[str, str] = {}
-        loads = ctx.values.get(self.names("loads"), EACH)
+        loads = LOADS.of(self.names, ctx.values)
         self.window = window(self.nest, loads) if loads != EACH else None
         for o in self.intrinsic.inputs:
             shape = [f for a, f in zip(self.tiled, factors, strict=True) if a in self.held(o.name)]
@@ -92,8 +95,8 @@ class RegisterTile:
             self.registers[o.name] = self.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
         self.left: Parts = () if self.owner else self.nest.stepped_sums
         self.kept_sums = self.declare("kept", acc.dtype, (1, acc.elements), "register") if self.left else ""
-        self.unroll = ctx.values.get(self.names("unroll"), 1)
-        self.skips = skipping_row(self.nest) if ctx.values.get(self.names("skip")) else None
+        self.unroll = UNROLL.of(self.names, ctx.values)
+        self.skips = skipping_row(self.nest) if SKIP.of(self.names, ctx.values) else None
         self.alike: Places = {}
         self.transposer = None if self.owner else store_transposer(self.nest, ctx)
         self.cut = self.nest.blocked_reduction if part.scheme == "cpu" else self.nest.depth
@@ -167,7 +170,7 @@ class RegisterTile:
     # -- start ------------------------------------------------------------------------------------------------------
 
     def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
-        if not self.ctx.values.get(self.names("prefetch_out")):
+        if not PREFETCH_OUT.of(self.names, self.ctx.values):
             return ()
         axes, _ = self.output(at)
         target = self.nest.stage.assign
@@ -217,7 +220,7 @@ class RegisterTile:
     def reduce(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         """The reduction loops; where tiles at the edges are apart, once more for those that need no guard."""
         checked = self.reduction_loops(at, counts, depth)
-        if self.ctx.values.get(self.names("edges")) != APART:
+        if EDGES.of(self.names, self.ctx.values) != APART:
             return checked
         free, needed = without_guards(self.nest, self.sources, at, counts)
         if needed == TRUE:
@@ -432,7 +435,7 @@ class RegisterTile:
         return (Assign(self.registers[operand], index, value, self.lane(n), valid),)
 
     def ask_ahead(self, operand: str, at: Places, axis: NestAxis | None) -> tuple[Stmt, ...]:
-        distance = self.ctx.values.get(self.names("prefetch"), NO)
+        distance = PREFETCH.of(self.names, self.ctx.values)
         if axis is None or distance in (NO, NEXT) or axis not in self.nest.operand_axes(operand):
             return ()
         return (ahead(self.nest, operand, self.sources[operand], at, self.far(operand, distance)),)

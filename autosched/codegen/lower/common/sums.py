@@ -22,7 +22,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import StepNames, blocked_axes, tiled_axes, vectorises
-from autosched.tiling.steps.cpu.outer_tile_order import WITHIN, line_axis
+from autosched.tiling.steps.cpu.outer_tile_order import LINES, WITHIN, line_axis
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def sums(part: TensorPart, ctx: Context, threads: int) -> Sums | None:
     nest, names = part.nest, part.names
     if not held(nest, names, ctx.values):
         return None
-    within = line_axis(nest) if ctx.values.get(names("lines")) == WITHIN else None
+    within = line_axis(nest) if LINES.of(names, ctx.values) == WITHIN else None
     axes = tuple(a for a in tiled_axes(nest) if a in blocked_axes(nest) or a is within)
     size = {a.name: ctx.values[names.register(a)] for a in tiled_axes(nest)}
     tiles = [-(-a.units // size[a.name]) for a in axes]

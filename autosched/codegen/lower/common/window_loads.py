@@ -89,7 +89,7 @@ def _group(
     stmts: list[Stmt] = []
     held: dict[str, dict[Key, int]] = {o: {} for o in loads}
     for point in points:
-        values: dict[str, Int] = {v: Const(n) for v, n in point.items()}
+        variables: dict[str, Int] = {v: Const(n) for v, n in point.items()}
         refs: dict[str, RegisterRef] = {}
         for operand, load in loads.items():
             slots, key = held[operand], load.key(point)
@@ -100,10 +100,10 @@ def _group(
                 n = intrinsic.operands[operand].elements
                 lane = Lane(LANE, n) if n > 1 else None
                 index = (Const(slots[key]), Var(LANE) if lane else Const(0))
-                value, valid = place(load.value, values), substitute_bool(load.valid, values)
+                value, valid = place(load.value, variables), substitute_bool(load.valid, variables)
                 stmts.append(Assign(registers.inputs[operand], index, value, lane, valid))
             refs[operand] = RegisterRef(registers.inputs[operand], (Const(slots[key]),))
-        sums = tuple(values.get(i.name, i) if isinstance(i, Var) else i for i in registers.accumulator_index)
+        sums = tuple(variables.get(i.name, i) if isinstance(i, Var) else i for i in registers.accumulator_index)
         refs[intrinsic.accumulator.name] = RegisterRef(registers.accumulator, sums)
         stmts.append(IntrinsicCall(intrinsic, refs))
     return stmts

@@ -26,8 +26,9 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of,
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import BLOCK, ORDERS, blocked_axes, tiled_axes
-from autosched.tiling.steps.cpu.outer_tile_order import WITHIN, line_axis
-from autosched.tiling.steps.cpu.parallel import split_axes
+from autosched.tiling.steps.cpu.loop_order import INNER, ORDER
+from autosched.tiling.steps.cpu.outer_tile_order import LINES, WITHIN, line_axis
+from autosched.tiling.steps.cpu.parallel import SPLIT, THREADS, split_axes
 from autosched.tiling.steps.cpu.skip_guarded import untouched
 
 Places = dict[str, Position]
@@ -44,7 +45,7 @@ class AxisRange:
 
 def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
     """The statements of the timed call for one tensor part, filling of its panels included."""
-    threads = ctx.values[part.names("threads")]
+    threads = THREADS.of(part.names, ctx.values)
     sources: dict[str, MemorySource] = {}
     fills: list[Stmt] = []
     ranges = thread_ranges(part, ctx, threads)
@@ -78,7 +79,7 @@ def thread_ranges(part: TensorPart, ctx: Context, threads: int) -> dict[str, Axi
         register = ctx.values[names.register(axis)] if axis in tiled_axes(nest) else 1
         ranges[axis.name] = AxisRange(Const(0), Const(-(-axis.units // register)))
     if threads > 1:
-        axis = split_axes(nest)[ctx.values[names("split")]]
+        axis = split_axes(nest)[SPLIT.of(names, ctx.values)]
         n, t = ranges[axis.name].upper, Var("thread")
         ranges[axis.name] = AxisRange(t * n // threads, (t + 1) * n // threads)
     return ranges
@@ -109,7 +110,7 @@ class NestLowering:
         self.lanes, self.rows, self.depth = blocked_axes(self.nest)
         self.register = {a.name: ctx.values[self.names.register(a)] for a in self.tiled}
         self.ranges, self.inside = ranges, inside
-        self.within = line_axis(self.nest) if self.values.get(self.names("lines")) == WITHIN else None
+        self.within = line_axis(self.nest) if LINES.of(self.names, self.values) == WITHIN else None
 
     def count(self, axis: NestAxis) -> int:
         """Register tiles along a tiled axis, units along any other."""
@@ -119,7 +120,7 @@ class NestLowering:
         body = configured(self.part, self.outside(), self.ctx.buffers)
         if threads == 1:
             return body
-        axis = split_axes(self.nest)[self.values[self.names("split")]]
+        axis = split_axes(self.nest)[SPLIT.of(self.names, self.values)]
         return (For("thread", Const(0), Const(threads), body, "parallel", note=f"threads share {axis.name}"),)
 
     def outside(self) -> tuple[Stmt, ...]:
@@ -154,7 +155,7 @@ class NestLowering:
     def blocks(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
         """Block loops in the decided order; a single block has no loop."""
         axes = (self.lanes, self.rows, self.depth)
-        order = ORDERS[self.values[self.names("order")]]
+        order = ORDERS[ORDER.of(self.names, self.values)]
         present = [axis for axis in (axes[k] for k in order) if axis is not None]
         ranges = {a.name: self.ranges[a.name] for a in (self.lanes, self.rows) if a}
 
@@ -185,7 +186,7 @@ class NestLowering:
         self, ranges: dict[str, AxisRange], depth: DepthRange | None, at: Places, counts: dict[str, int]
     ) -> tuple[Stmt, ...]:
         """The tile loops of the two blocked axes, behind those of lines within a block, then the register tile."""
-        pair = [self.lanes, self.rows] if self.values[self.names("inner")] == 0 else [self.rows, self.lanes]
+        pair = [self.lanes, self.rows] if INNER.of(self.names, self.values) == 0 else [self.rows, self.lanes]
         axes = [a for a in (self.within, *pair) if a is not None]
         ranges = {**self.ranges, **ranges}
 

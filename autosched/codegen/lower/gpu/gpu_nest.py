@@ -26,8 +26,11 @@ from autosched.logic import TRUE, Const, Int, Var
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps.cpu.pack import DIRECT
+from autosched.tiling.steps.gpu.block_results import DIRECT as DIRECT_STORE
+from autosched.tiling.steps.gpu.block_results import EPILOGUE
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
-from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, GLOBAL, stage_name
+from autosched.tiling.steps.gpu.occupancy import REGISTER_LIMIT
+from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, GLOBAL, stage_of
 
 
 def lower_gpu(part: TensorPart, ctx: Context, cores: int) -> tuple[Stmt, ...]:
@@ -43,7 +46,7 @@ class GpuNest:
         self.pair = gpu_pair(self.nest)
         self.grid = TileGrid(self.nest, self.pair, self.names, ctx, cores)
         self.worker, self.count = worker_of(self.grid, self.nest)
-        kinds = {o.name: ctx.values.get(stage_name(self.names, o.name), GLOBAL) for o in self.nest.intrinsic.inputs}
+        kinds = {o.name: stage_of(o.name).of(self.names, ctx.values) for o in self.nest.intrinsic.inputs}
         if self.nest.depth is None:
             kinds = dict.fromkeys(kinds, GLOBAL)
         self.direct = frozenset(o for o, kind in kinds.items() if kind == DESCRIPTOR)
@@ -59,7 +62,7 @@ class GpuNest:
 
     def limited(self, grid: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The grid, whose threads may take as many registers as the space says."""
-        registers = self.ctx.limits.get(self.names("register_limit"), 0)
+        registers = REGISTER_LIMIT.of(self.names, self.ctx.limits)
         return tuple(replace(s, registers=registers) if isinstance(s, For) else s for s in grid)
 
     def micro(self) -> WorkerTile:
@@ -75,7 +78,7 @@ class GpuNest:
     @property
     def phases(self) -> int:
         """Loops over workers that a tile's accumulators live through."""
-        return 1 if self.ctx.values.get(self.names("epilogue"), 0) == 0 else 2
+        return 1 if EPILOGUE.of(self.names, self.ctx.values) == DIRECT_STORE else 2
 
     def block(self, micro: WorkerTile, out: TileResults, shares: Buffer | None) -> tuple[Stmt, ...]:
         """What a block does."""

@@ -14,9 +14,9 @@ from autosched.logic import Const, Int, Var, evaluate, maximum, minimum, where
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.steps.gpu.block_tile import workers_name
-from autosched.tiling.steps.gpu.grid_order import cluster_shape, clusters_at_once
-from autosched.tiling.steps.gpu.split_k import CLUSTER, MEMORY, STREAM
+from autosched.tiling.steps.gpu.block_tile import RASTER, workers_name
+from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT, cluster_shape, clusters_at_once
+from autosched.tiling.steps.gpu.split_k import CLUSTER, GATHER, SPLIT, STREAM
 
 BLOCKS = ("block.x", "block.y")
 BLOCK, ITEM, RANK, TURN = Var("block"), Var("tile"), Var("cluster"), Var("turn")
@@ -55,14 +55,13 @@ class TileGrid:
 
     def __init__(self, nest: Nest, pair: tuple[NestAxis, ...], names: StepNames, ctx: Context, cores: int) -> None:
         self.nest, self.pair, self.names, self.values = nest, pair, names, ctx.values
-        get = ctx.values.get
         self.register = {a.name: ctx.values[names.register(a)] for a in pair}
         self.along = {a.name: ctx.values[workers_name(nest, names, a)] for a in pair}
         self.tile = {a.name: self.register[a.name] * self.along[a.name] for a in pair}
-        self.persistent, self.group = bool(get(names("persistent"), 0)), get(names("group"), 1)
-        self.split, self.swapped = get(names("split"), 1), bool(get(names("raster"), 0))
-        self.shape = cluster_shape(pair, get(names("cluster"), 0))
-        self.gathered = self.split > 1 and get(names("gather"), MEMORY) == CLUSTER
+        self.persistent, self.group = bool(PERSISTENT.of(names, ctx.values)), GROUP.of(names, ctx.values)
+        self.split, self.swapped = SPLIT.of(names, ctx.values), bool(RASTER.of(names, ctx.values))
+        self.shape = cluster_shape(pair, CLUSTER_SHAPE.of(names, ctx.values))
+        self.gathered = self.split > 1 and GATHER.of(names, ctx.values) == CLUSTER
         self.cluster = self.split if self.gathered else 1
         self.counts: dict[str, int] = {}  # clusters along each axis
         for a in pair:
@@ -74,7 +73,7 @@ class TileGrid:
             self.tiles *= n
         at_once = evaluate(clusters_at_once(cores, Const(self.cluster)), {})
         self.resident = min(self.tiles, int(at_once))
-        size = get(names.block(nest.depth), 1) if nest.depth else 1
+        size = ctx.values[names.block(nest.depth)] if nest.depth else 1
         self.slices = -(-nest.depth.units // size) if nest.depth else 1
         for a in nest.reduction:
             if a is not nest.depth:

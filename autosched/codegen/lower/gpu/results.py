@@ -37,7 +37,7 @@ from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.outputs import output_accesses
 from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps.gpu.block_results import BOX_STORES, DIRECT, SPAN_BYTES, SPAN_STORE, row_axis
+from autosched.tiling.steps.gpu.block_results import BOX_STORES, DIRECT, EPILOGUE, SPAN_BYTES, SPAN_STORE, row_axis
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, output_offset, stored_bytes
 from autosched.tiling.steps.gpu.shared_layout import SWIZZLES, SharedLayout, chunk_elements
@@ -55,7 +55,7 @@ class TileResults:
 
     def __init__(self, part: TensorPart, grid: TileGrid, ctx: Context) -> None:
         self.part, self.nest, self.grid, self.ctx = part, part.nest, grid, ctx
-        self.kind = ctx.values.get(grid.names("epilogue"), DIRECT)
+        self.kind = EPILOGUE.of(grid.names, ctx.values)
         self.output = output_accesses(part)[-1]
         self.tensor = self.output.tensor
         self.tile: Buffer | None = None

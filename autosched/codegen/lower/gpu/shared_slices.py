@@ -30,9 +30,9 @@ from autosched.logic.walk import substitute_bool
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, element_offset
-from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
-from autosched.tiling.steps.gpu.shared_layout import SharedLayout, chunk_elements, slice_axes
-from autosched.tiling.steps.gpu.slice_copies import BULK
+from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_of
+from autosched.tiling.steps.gpu.shared_layout import PADDING, SWIZZLE, SharedLayout, chunk_elements, slice_axes
+from autosched.tiling.steps.gpu.slice_copies import BULK, COPY, STAGE_COUNT, VECTOR
 from autosched.tiling.steps.gpu.tma_boxes import no_box, pixels_of
 
 
@@ -55,11 +55,11 @@ class SharedSlices:
         """The buffer, as the row says."""
         spec, names, depth = nest.intrinsic.operands[operand], grid.names, nest.depth
         assert depth is not None
-        size, stages = ctx.values[names.block(depth)], ctx.values.get(names("stages"), 1)
+        size, stages = ctx.values[names.block(depth)], STAGE_COUNT.of(names, ctx.values)
         axes = slice_axes(nest, operand)
         extents = tuple(a.unit * (size if a is depth else grid.tile.get(a.name, 1)) for a in axes)
-        described = ctx.values.get(stage_name(names, operand)) == DESCRIPTOR
-        swizzle, padded = ctx.values.get(names("swizzle"), 0), ctx.values.get(names("padding"), 0) > 0
+        described = stage_of(operand).of(names, ctx.values) == DESCRIPTOR
+        swizzle, padded = SWIZZLE.of(names, ctx.values), PADDING.of(names, ctx.values) > 0
         layout = SharedLayout(axes, extents, chunk_elements(spec.dtype.bits), swizzle, described, padded)
         outer = (*([grid.cluster] if grid.cluster > 1 else []), *([stages] if stages > 1 else []))
         tensor = nest.mapping.operands[operand].tensor
@@ -286,4 +286,4 @@ class SharedSource:
 
 def vector_bytes(ctx: Context, grid: TileGrid) -> int:
     """Bytes of one piece of a copy: the copy engine moves chunks."""
-    return 16 if ctx.values.get(grid.names("copy"), 0) == BULK else ctx.values.get(grid.names("vector"), 0)
+    return 16 if COPY.of(grid.names, ctx.values) == BULK else VECTOR.of(grid.names, ctx.values)

@@ -44,10 +44,11 @@ from autosched.codegen.tree.kernel import (
 from autosched.logic import Const, Int, evaluate, minimum
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.fragment_loads import AHEAD, IN_TURN
+from autosched.tiling.steps.gpu.fragment_loads import AHEAD, FRAGMENTS
+from autosched.tiling.steps.gpu.promotion import PROMOTE
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu.thread_registers import PRODUCER_REGISTERS, hands_over, worker_registers
-from autosched.tiling.steps.gpu.warp_roles import PRODUCER
+from autosched.tiling.steps.gpu.warp_roles import PRODUCER, ROLES
 
 Places = Callable[[BlockWork], dict[str, Position]]
 
@@ -67,15 +68,15 @@ class SlicePipeline:
         """`zero_sums`: whether a block's sums start from zero."""
         self.nest, self.grid, self.slices, self.micro, self.ctx = nest, grid, slices, micro, ctx
         names = grid.names
-        self.roles = ctx.values.get(names("roles"), 0) == PRODUCER
-        self.promote = ctx.values.get(names("promote"), 0)
+        self.roles = ROLES.of(names, ctx.values) == PRODUCER
+        self.promote = PROMOTE.of(names, ctx.values)
         self.schedule = SliceSchedule.of(nest, grid, slices, ctx, self.roles)
         self.sums = ctx.barrier("sums", 1) if grid.gathered else ""
         sums = ctx.buffers[micro.acc]
         self.from_zero = zero_sums and micro.overwrites and not self.promote
         """Whether sums begin with the first slice's calls."""
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
-        ahead = ctx.values.get(names("fragments"), IN_TURN) == AHEAD
+        ahead = FRAGMENTS.of(names, ctx.values) == AHEAD
         self.ahead = FragmentPipeline(self.schedule, micro, ctx) if ahead else None
 
     def emit(

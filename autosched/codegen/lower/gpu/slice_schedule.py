@@ -15,7 +15,7 @@ from autosched.codegen.lower.gpu.shared_slices import SharedSlices, vector_bytes
 from autosched.codegen.tree.kernel import AsyncCopies, BarrierArrive, BarrierWait, For, If, Stmt
 from autosched.logic import TRUE, Const, Int, Var
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.steps.gpu.slice_copies import BULK, SYNC
+from autosched.tiling.steps.gpu.slice_copies import BULK, COPY, STAGE_COUNT
 
 SLICE = Var("slice")
 Phase = tuple[Stmt, ...]
@@ -40,7 +40,7 @@ class SliceSchedule:
     def of(nest: Nest, grid: TileGrid, slices: dict[str, SharedSlices], ctx: Context, producer: bool) -> SliceSchedule:
         """As the row says; declares the barriers. `producer`: somebody waits for stages to be empty."""
         names = grid.names
-        kind, stages = ctx.values.get(names("copy"), SYNC), ctx.values.get(names("stages"), 1)
+        kind, stages = COPY.of(names, ctx.values), STAGE_COUNT.of(names, ctx.values)
         assert nest.depth is not None
         size, bulk = ctx.values[names.block(nest.depth)], kind == BULK
         full = ctx.barrier("full", stages) if bulk else ""

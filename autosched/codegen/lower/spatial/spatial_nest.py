@@ -23,6 +23,7 @@ from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps.cpu.pack import DIRECT
 from autosched.tiling.steps.spatial.scratchpads import (
+    ORDER,
     kept_level,
     resident_name,
     slots_name,
@@ -55,7 +56,7 @@ class SpatialNest:
         self.part, self.nest, self.names = part, part.nest, part.names
         ones = {self.names.register(a): 1 for a in spatial_loops(self.nest)}
         self.ctx = replace(ctx, values={**ctx.values, **ones})
-        self.order = spatial_orders(self.nest)[ctx.values[self.names("order")]]
+        self.order = spatial_orders(self.nest)[ORDER.of(self.names, ctx.values)]
         self.block = {a.name: ctx.values[self.names.block(a)] for a in self.order}
         self.level = {o.name: ctx.values[resident_name(self.names, o.name)] for o in self.nest.intrinsic.inputs}
         self.kept = kept_level(self.nest, self.order)

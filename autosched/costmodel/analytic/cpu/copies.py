@@ -28,6 +28,7 @@ from autosched.tiling.steps import (
     vectorises,
 )
 from autosched.tiling.steps.common.layout import filled, panel_elements, runs, tensor_elements
+from autosched.tiling.steps.cpu.copy_granularity import copy_of
 from autosched.tiling.steps.cpu.parallel import split_axes
 
 ELEMENT_CYCLES = 0.8  # one element, or one group of neighbours that is splat, copied by itself
@@ -68,9 +69,10 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
         seconds += np.where(kind == PADDED, PAD_CYCLES * size / target.clock_hz / threads, 0.0)
         seconds += np.where(kind == INTERLEAVED, GROUP_CYCLES * size / target.clock_hz / threads, 0.0)
         if not least:
-            decided = names.copy(o.name) in v
-            rate = outside_caches(nest, o.name, target, size) if decided else outside_last(nest, o.name, target, size)
-            whole = np.isin(kind, (PADDED, INTERLEAVED)) & (v.get(names.copy(o.name), WHOLE) == WHOLE)
+            granularity = v.get(names(copy_of(o.name).name))
+            outside = outside_last if granularity is None else outside_caches
+            rate = outside(nest, o.name, target, size)
+            whole = np.isin(kind, (PADDED, INTERLEAVED)) & (True if granularity is None else granularity == WHOLE)
             seconds += np.where(whole, READ_AND_WRITE * size / rate / threads, 0.0)
     return seconds
 

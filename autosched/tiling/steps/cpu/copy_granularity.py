@@ -15,7 +15,7 @@ from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.common.layout import tensor_elements
 from autosched.tiling.steps.cpu.block_panel import outer_axes
 from autosched.tiling.steps.cpu.outer_tile_order import AROUND, line_axis
@@ -40,6 +40,11 @@ def part_axes(nest: Nest, operand: str) -> Mapping[int, NestAxis]:
     return found
 
 
+def copy_of(operand: str) -> Handle:
+    """How much of the operand's tensor a copy holds at a time."""
+    return Handle(f"copy_{operand}", WHOLE)
+
+
 def copy_granularity(nest: Nest, operand: str, copies: Bool, target: Target, names: StepNames) -> Step | None:
     """`copy_x`: the whole tensor before the nest, or a part of it in each iteration of the loops that `part_axes`
     names; no effect but where the operand is copied at all (`copies`). None where nothing can be cut, or all of it
@@ -49,7 +54,7 @@ def copy_granularity(nest: Nest, operand: str, copies: Bool, target: Target, nam
     axes = part_axes(nest, operand)
     if not axes or size <= first:
         return None
-    column = names.copy(operand)
+    column = names(copy_of(operand).name)
     label = f"each {'.'.join(a.name for a in axes.values())}"
     rules: tuple[Rule, ...] = ()
     if line_axis(nest) in axes.values():

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, all_of, any_of
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
-from autosched.tiling.step import Decision, Step
+from autosched.tiling.step import Decision, Handle, Step
 from autosched.tiling.steps.common.layout import vectorises
 from autosched.tiling.steps.cpu.pack import DIRECT
 
 CHECKED, APART = 0, 1
+EDGES = Handle("edges", CHECKED)
 
 
 def edges(nest: Nest, names: StepNames) -> Step:
@@ -26,7 +27,7 @@ def edges(nest: Nest, names: StepNames) -> Step:
     guarded = [o.name for o in nest.intrinsic.inputs if nest.guarded[o.name] != TRUE]
     copied = all_of(*(Var(names.pack(o)).ne(DIRECT) for o in guarded))
     at_edges = any_of(*(all_of(Var(names.pack(o)).eq(DIRECT), ~_some_inside(nest, o, names)) for o in guarded))
-    column = names("edges")
+    column = names(EDGES.name)
     decision = Decision(column, (CHECKED, APART), ("checked", "apart"))
     return Step("edges", (decision,), inert={column: any_of(copied, at_edges)})
 

@@ -7,10 +7,12 @@ from itertools import combinations
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames, blocked_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 
 ORDERS = ((0, 1, 2), (0, 2, 1), (2, 0, 1), (2, 1, 0), (1, 0, 2), (1, 2, 0))
 """Permutations of (lanes block, row block, depth block), outermost first."""
+ORDER = Handle("order")
+INNER = Handle("inner")
 
 
 def loop_order(nest: Nest, names: StepNames) -> Step:
@@ -20,7 +22,7 @@ def loop_order(nest: Nest, names: StepNames) -> Step:
     known = [a.name if a else "-" for a in axes]
     labels = tuple(" ".join(known[k] for k in order if axes[k]) for order in ORDERS)
     trips: list[Int] = [Var(names(f"blocks_{a.name}")) if a else Const(1) for a in axes]
-    order = Var(names("order"))
+    order = Var(names(ORDER.name))
     present = tuple(k for k, a in enumerate(axes) if a is not None)
     first: dict[tuple[int, ...], int] = {}
     for number, permutation in enumerate(ORDERS):
@@ -35,16 +37,16 @@ def loop_order(nest: Nest, names: StepNames) -> Step:
         single = all_of(*(trips[k].eq(1) for k in skipped))
         rules.append(single.implies(order.is_in(seen.values())))
     lanes, rows, _ = axes
-    inert = {names("inner"): any_of(*(_one_tile(a.name, names) for a in (lanes, rows) if a))}
+    inert = {names(INNER.name): any_of(*(_one_tile(a.name, names) for a in (lanes, rows) if a))}
     if lanes is None or rows is None:
-        inert[names("inner")] = Const(0).eq(0)
+        inert[names(INNER.name)] = Const(0).eq(0)
     return Step(
         "loop order",
         (
-            Decision(names("order"), domain, tuple(labels[k] for k in domain)),
-            Decision(names("inner"), (0, 1), ("rows", "lanes")),
+            Decision(names(ORDER.name), domain, tuple(labels[k] for k in domain)),
+            Decision(names(INNER.name), (0, 1), ("rows", "lanes")),
         ),
-        (Rule(names("order"), all_of(*rules), "the same as an earlier order, for a loop of one block"),),
+        (Rule(names(ORDER.name), all_of(*rules), "the same as an earlier order, for a loop of one block"),),
         {},
         inert,
     )

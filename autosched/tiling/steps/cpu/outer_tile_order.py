@@ -7,10 +7,11 @@ from autosched.logic import TRUE, Var, all_of, any_of
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.cpu.block_panel import BLOCK
 
 AROUND, WITHIN = 0, 1
+LINES = Handle("lines", AROUND)
 
 
 def outer_tile_order(nest: Nest, names: StepNames) -> Step:
@@ -19,7 +20,7 @@ def outer_tile_order(nest: Nest, names: StepNames) -> Step:
     axis = line_axis(nest)
     if axis is None:
         return Step("lines")
-    column = names("lines")
+    column = names(LINES.name)
     mine = [o.name for o in nest.intrinsic.inputs if axis in nest.operand_axes(o.name)]
     whole = all_of(*(Var(names.pack(o)).ne(BLOCK) for o in mine))
     lanes = blocked_axes(nest)[0]

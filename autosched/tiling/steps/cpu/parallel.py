@@ -6,7 +6,10 @@ from autosched.logic import Const, Int, Var, any_of, where
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
+
+THREADS = Handle("threads")
+SPLIT = Handle("split")
 
 
 def split_axes(nest: Nest) -> tuple[NestAxis, ...]:
@@ -18,8 +21,8 @@ def parallel(nest: Nest, threads: int, names: StepNames) -> Step:
     """`threads` and `split` (which spatial axis). A thread must have at least one tile of the axis."""
     axes = split_axes(nest)
     if threads == 1 or not axes:
-        return Step("parallel", (Decision(names("threads"), (1,)),))
-    count, split = Var(names("threads")), Var(names("split"))
+        return Step("parallel", (Decision(names(THREADS.name), (1,)),))
+    count, split = Var(names(THREADS.name)), Var(names(SPLIT.name))
     tiled = {a.name for a in tiled_axes(nest)}
     # An axis outside the register tile is shared out one by one.
     shares: list[Int] = [Var(names.tiles(a)) if a.name in tiled else Const(a.units) for a in axes]
@@ -33,7 +36,7 @@ def parallel(nest: Nest, threads: int, names: StepNames) -> Step:
             Decision(count.name, tuple(range(1, threads + 1))),
             Decision(split.name, tuple(range(len(axes))), tuple(a.name for a in axes)),
         ),
-        (Rule(names("threads"), enough, "more threads than tiles of the split axis"),),
+        (Rule(names(THREADS.name), enough, "more threads than tiles of the split axis"),),
         {names("shares"): share},
         {split.name: count.eq(1)},
     )

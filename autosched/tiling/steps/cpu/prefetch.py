@@ -6,7 +6,7 @@ from autosched.logic import Int, Var, all_of, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.common.layout import tensor_elements
 from autosched.tiling.steps.cpu.block_panel import cache_bytes
 from autosched.tiling.steps.cpu.columns import STREAMED_BYTES
@@ -22,6 +22,8 @@ FAR_BYTES = 16 << 10
 NEXT_SHARE = 4
 """This block and the next one may fill one part in so many of the second level of cache each. Two passes of 8 rows and
 two registers: 29 GB/s with blocks of 128 KiB, 28 with 256 KiB, 25 with 512 KiB, and 24 from `FAR`."""
+PREFETCH = Handle("prefetch", NO)
+PREFETCH_OUT = Handle("prefetch_out", 0)
 
 
 def streams(nest: Nest) -> bool:
@@ -54,10 +56,10 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: b
     """`prefetch`: how far ahead the operand on the lanes is asked for; `prefetch_out`: whether the output tile is asked
     for before its reduction starts, where sums are kept (`keep`). Asking for the next block wants several passes over
     this one."""
-    out = (Decision(names("prefetch_out"), (0, 1), ("no", "yes")),) if keep else ()
+    out = (Decision(names(PREFETCH_OUT.name), (0, 1), ("no", "yes")),) if keep else ()
     if nest.depth is None or not nest.lanes:
         return Step("prefetch", out)
-    column = names("prefetch")
+    column = names(PREFETCH.name)
     if nest.intrinsic.matrices is not None:
         return Step("prefetch", (Decision(column, (NO,)), *out))  # asking for rows of matrices ahead gained nothing
     if not streams(nest):

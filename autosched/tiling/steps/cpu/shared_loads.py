@@ -18,13 +18,14 @@ from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.common.register_tile import held_tiles, register_limit, registers_of
 from autosched.tiling.steps.cpu.pack import PANELS
 
 WHOLE_BODY_LIMIT = 200
 """Instructions of one wholly unrolled register tile: 5 x 4 outputs of a window of 9, and no more."""
 EACH = 0
+LOADS = Handle("loads", EACH)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
     windows = offered(nest, target)
     if not windows or nest.depth is None:
         return Step("shared loads")
-    loads, accumulators = Var(names("loads")), names.var("accumulators")
+    loads, accumulators = Var(names(LOADS.name)), names.var("accumulators")
     wide = {o.name: registers_of(nest, o, target) for o in nest.intrinsic.operands.values()}
     registers: Int = names.var("registers")
     body: Int = accumulators
@@ -143,7 +144,7 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
         (
             Rule(shared_registers, Var(shared_registers) <= limit, many),
             Rule(whole_body, Var(whole_body) <= WHOLE_BODY_LIMIT, long),
-            Rule(names("loads"), packed, "a panel holds each register where it is used: no two are one"),
+            Rule(names(LOADS.name), packed, "a panel holds each register where it is used: no two are one"),
             *merged_fits,
         ),
         derived,

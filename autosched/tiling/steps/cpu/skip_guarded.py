@@ -17,7 +17,7 @@ from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.cpu.edges import APART
 from autosched.tiling.steps.cpu.edges import conditions as guard_forms
 from autosched.tiling.steps.cpu.shared_loads import EACH
@@ -28,6 +28,7 @@ MOST_UNROLLED = 16
 """Units of a reduction that are unrolled."""
 MOST_CALLS = 1024
 """Intrinsic calls that unrolling may leave in one kernel: more take long to build, and leave the instruction cache."""
+SKIP = Handle("skip", 0)
 
 
 def skip(nest: Nest, names: StepNames, steps: tuple[Step, ...]) -> Step:
@@ -36,7 +37,7 @@ def skip(nest: Nest, names: StepNames, steps: tuple[Step, ...]) -> Step:
     row = skipping_row(nest)
     if row is None:
         return Step("skip")
-    column, known = names("skip"), {d.name for s in steps for d in s.decisions}
+    column, known = names(SKIP.name), {d.name for s in steps for d in s.decisions}
     calls: Int = Var(names("accumulators")) * Var(names.tiles(row))
     calls = calls * prod(a.units for a in unrolled(nest, row))
     if names("unroll") in known:

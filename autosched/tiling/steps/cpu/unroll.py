@@ -5,13 +5,14 @@ from __future__ import annotations
 from autosched.logic import Const, Var, all_of
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 
 FACTORS = (1, 2, 4)
 WHOLE = 8
 """A depth of so many units at most (a line of a window) may be unrolled whole."""
 BODY_LIMIT = 160
 """Instructions of one unrolled body: beyond this a kernel takes longer to build and outgrows the micro-op cache."""
+UNROLL = Handle("unroll", 1)
 
 
 def unroll(nest: Nest, names: StepNames) -> Step:
@@ -19,7 +20,7 @@ def unroll(nest: Nest, names: StepNames) -> Step:
     depth = nest.depth
     if depth is None:
         return Step("unroll")
-    factor = Var(names("unroll"))
+    factor = Var(names(UNROLL.name))
     block = Var(names.block(depth)) if depth is nest.blocked_reduction else Const(0)
     divides = all_of((block % factor).eq(0), (Const(depth.full_units) % factor).eq(0))
     body = names.var("accumulators") * factor
@@ -29,7 +30,7 @@ def unroll(nest: Nest, names: StepNames) -> Step:
         "unroll",
         (Decision(factor.name, tuple(factors)),),
         (
-            Rule(names("unroll"), divides, "unroll {" + factor.name + f"}} does not divide the {depth.name} loop"),
+            Rule(names(UNROLL.name), divides, "unroll {" + factor.name + f"}} does not divide the {depth.name} loop"),
             Rule(
                 names("body"),
                 Var(names("body_issues")) <= BODY_LIMIT,

@@ -15,7 +15,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, workers_name
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, stored_bytes, stored_in_boxes
 from autosched.tiling.steps.gpu.slice_copies import BOX
@@ -25,6 +25,7 @@ DIRECT, ROWS, BULK_STORE, SPAN_STORE = 0, 1, 2, 3
 LABELS = ("direct", "shared", "TMA", "TMA by span")
 BOX_STORES = (BULK_STORE, SPAN_STORE)
 SPAN_BYTES = 128
+EPILOGUE = Handle("epilogue", DIRECT)
 
 
 def row_axis(nest: Nest, output: OutputAccess, pair: tuple[NestAxis, ...]) -> NestAxis:
@@ -56,7 +57,7 @@ def gpu_epilogue(
         nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): Const(0)}
         return Step("gpu epilogue", (), tuple(rules), nothing | {total: before})
     (output,) = outputs
-    epilogue, row_along = Var(names("epilogue")), row_axis(nest, output, pair)
+    epilogue, row_along = Var(names(EPILOGUE.name)), row_axis(nest, output, pair)
     kinds = _kinds(nest, target, output, row_along)
     apart: Bool = FALSE  # whether workers finish their tiles by themselves, in other blocks of a cluster
     if nest.depth is not None and may_gather(nest, target):
@@ -122,7 +123,7 @@ def _box_rules(
     output: OutputAccess, pair: tuple[NestAxis, ...], row_along: NestAxis, names: StepNames
 ) -> tuple[Rule, ...]:
     """What TMA asks of the box that it stores."""
-    epilogue = Var(names("epilogue"))
+    epilogue = Var(names(EPILOGUE.name))
     by_threads = epilogue < BULK_STORE
     sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_along]
     small = all_of(*(side <= BOX for side in sides))

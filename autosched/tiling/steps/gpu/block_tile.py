@@ -15,7 +15,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 
 TILES = (1, 2, 3, 4, 6, 8)
 WORKERS = {"thread": (1, 2, 4, 8, 16, 32), "warp": (1, 2, 4, 8), "warpgroup": (1, 2, 3, 4)}
@@ -24,6 +24,7 @@ WARPGROUP_WARPS = 4
 SCOPE_WARPS = {"warp": 1, "warpgroup": WARPGROUP_WARPS}
 """Warps that issue an instruction together."""
 RASTERS = ("last fastest", "first fastest")
+RASTER = Handle("raster", 0)
 
 
 def is_gpu(target: Target) -> bool:
@@ -82,7 +83,7 @@ def gpu_tile(nest: Nest, target: Target, names: StepNames) -> Step:
     rules.append(Rule(names("threads_in_block"), Var(names("threads_in_block")) <= most, sentence))
     inert = {}
     if len(pair) == 2:
-        decisions.append(Decision(names("raster"), (0, 1), RASTERS))
+        decisions.append(Decision(names(RASTER.name), (0, 1), RASTERS))
         one = [Var(names(f"grid_{a.name}")).eq(1) for a in pair]
-        inert[names("raster")] = one[0] | one[1]
+        inert[names(RASTER.name)] = one[0] | one[1]
     return Step("gpu tile", tuple(decisions), tuple(rules), derived, inert)

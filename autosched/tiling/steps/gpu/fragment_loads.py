@@ -12,7 +12,7 @@ from autosched.logic import Const, Int, Var
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.common.register_tile import held_tiles
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.gpu.operand_sources import BODY_LIMIT
@@ -21,6 +21,7 @@ from autosched.tiling.steps.gpu.thread_registers import thread_registers
 
 IN_TURN, AHEAD = 0, 1
 LABELS = ("in turn", "ahead")
+FRAGMENTS = Handle("fragments", IN_TURN)
 
 
 def may_load_ahead(nest: Nest, target: Target) -> bool:
@@ -35,7 +36,7 @@ def gpu_fragments(nest: Nest, target: Target, names: StepNames) -> Step:
     depth = nest.depth
     if depth is None or not may_load_ahead(nest, target):
         return Step("gpu fragments", (), (), {more: Const(0)})
-    ahead, block = Var(names("fragments")), Var(names.block(depth))
+    ahead, block = Var(names(FRAGMENTS.name)), Var(names.block(depth))
     in_turn = ahead.eq(IN_TURN)
     issues = names("slice_issues")
     label = "{" + block.name + "}"

@@ -16,7 +16,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import outside_blocks
 from autosched.tiling.steps.gpu.slice_copies import BULK, SYNC
 
@@ -28,6 +28,9 @@ with 32 of four a product took twice as long as without clusters."""
 CLUSTER_BLOCKS = (2, 4)
 """Of a cluster, along one axis; two along each are the other way to have four. Eight are legal on hardware, and what
 more of them save is small beside the waiting for each other."""
+PERSISTENT = Handle("persistent", 0)
+GROUP = Handle("group", 1)
+CLUSTER_SHAPE = Handle("cluster", 0)
 
 
 def cluster_kinds(pair: tuple[NestAxis, ...], most: int = max(CLUSTER_BLOCKS)) -> tuple[tuple[int, ...], ...]:
@@ -73,7 +76,7 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     Derived: `cluster_blocks`, `tiles` (of clusters), `resident` (clusters that persistent blocks make).
     """
     blocks_of, tiles, resident = names("cluster_blocks"), names("tiles"), names("resident")
-    persistent = Var(names("persistent"))
+    persistent = Var(names(PERSISTENT.name))
     decisions: list[Decision] = [Decision(persistent.name, (0, 1), ("no", "yes"))]
     ahead = persistent.eq(0) | Var(names("copy")).ne(SYNC)
     rules: list[Rule] = [Rule(persistent.name, ahead, "a persistent block copies ahead, and copies are sync")]
@@ -81,11 +84,11 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     kinds = cluster_kinds(pair, target.limits.get("cluster_blocks", 1) if offers_clusters(nest, target) else 1)
     cluster: Int = Const(0)
     if kinds:
-        cluster = Var(names("cluster"))
+        cluster = Var(names(CLUSTER_SHAPE.name))
         labels = ("none", *(cluster_label(pair, kind) for kind in kinds))
-        decisions.append(Decision(names("cluster"), tuple(range(1 + len(kinds))), labels))
+        decisions.append(Decision(names(CLUSTER_SHAPE.name), tuple(range(1 + len(kinds))), labels))
         rules += _cluster_rules(pair, kinds, names)
-        inert[names("cluster")] = Var(names("staged")).eq(0)
+        inert[names(CLUSTER_SHAPE.name)] = Var(names("staged")).eq(0)
     grids = [Var(names(f"grid_{a.name}")) for a in pair]
     clusters = [_clusters_along(d, grid, cluster, kinds) for d, grid in enumerate(grids)]
     count: Int = Const(outside_blocks(nest))
@@ -93,7 +96,7 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
         count = count * along
     derived: dict[str, Int] = {}
     if len(pair) == 2:
-        group, raster = Var(names("group")), Var(names("raster"))
+        group, raster = Var(names(GROUP.name)), Var(names("raster"))
         decisions.append(Decision(group.name, GROUPS))
         slow = where(raster.eq(0), *clusters)
         fits = group.eq(1) | (group < slow)  # one group of all rows is the other raster order
@@ -114,9 +117,9 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
 
 def _cluster_rules(pair: tuple[NestAxis, ...], kinds: Sequence[tuple[int, ...]], names: StepNames) -> Iterator[Rule]:
     """A cluster needs the copy engine, and a grid that it divides."""
-    cluster = Var(names("cluster"))
+    cluster = Var(names(CLUSTER_SHAPE.name))
     engine = Var(names("copy")).eq(BULK)
-    yield Rule(names("cluster"), cluster.eq(0) | engine, "a cluster shares what TMA fetches, and copies are not")
+    yield Rule(cluster.name, cluster.eq(0) | engine, "a cluster shares what TMA fetches, and copies are not")
     for d, axis in enumerate(pair):
         grid = Var(names(f"grid_{axis.name}"))
         even = all_of(*(cluster.ne(k) | (grid % kind[d]).eq(0) for k, kind in enumerate(kinds, 1) if kind[d] > 1))

@@ -6,7 +6,7 @@ from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, evaluate, m
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Rule, Step
+from autosched.tiling.step import Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import worker_threads
 from autosched.tiling.steps.gpu.thread_registers import (
     REGISTER_STEP,
@@ -26,6 +26,7 @@ MOST_WARPS = 32  # of a block
 BARRIERS = 16
 """At which threads of a block can meet (PTX ISA, `barrier`). In printed kernels 0 is of all of them, 1 of the workers
 beside a producer, and those behind are of single workers that leave their results by themselves."""
+REGISTER_LIMIT = Handle("register_limit", 0)
 
 
 def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
@@ -53,7 +54,7 @@ def gpu_limits(nest: Nest, target: Target, names: StepNames) -> Step:
         own: where(handed, worker_registers(per_core // lanes, workers), per_thread),
         names("block_registers"): of_block,
         at_once: maximum(1, blocks),
-        names("register_limit"): where(
+        names(REGISTER_LIMIT.name): where(
             handed, 0, register_limit(nest, Var(used), per_core // lanes, Var(warps), Var(at_once))
         ),
         names("waves"): ceil_div(Var(names("blocks")), target.cores * Var(at_once)),

@@ -9,7 +9,7 @@ from autosched.logic import Const, Int, Var, all_of, ceil_div, minimum
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import depth_slices
 
 GLOBAL, SHARED, DESCRIPTOR = 0, 1, 2
@@ -21,8 +21,13 @@ BODY_LIMIT = 256
 """Instructions in one unrolled body: beyond this the instruction cache of an SM misses."""
 
 
+def stage_of(operand: str) -> Handle:
+    """How the operand comes to its instruction."""
+    return Handle(f"stage_{operand}", GLOBAL)
+
+
 def stage_name(names: StepNames, operand: str) -> str:
-    return names(f"stage_{operand}")
+    return names(stage_of(operand).name)
 
 
 def sources(nest: Nest, operand: str, target: Target) -> tuple[int, ...]:

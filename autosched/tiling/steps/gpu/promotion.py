@@ -8,9 +8,10 @@ from __future__ import annotations
 from autosched.logic import Const, Var, minimum
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 
 INTERVALS = (0, 1, 2, 4)
+PROMOTE = Handle("promote", 0)
 
 
 def may_promote(nest: Nest) -> bool:
@@ -25,7 +26,7 @@ def gpu_promote(nest: Nest, names: StepNames) -> Step:
     promoted = names("promoted")
     if not may_promote(nest):
         return Step("gpu promote", (), (), {promoted: Const(0)})
-    interval, each = Var(names("promote")), Var(names("split_slices"))
+    interval, each = Var(names(PROMOTE.name)), Var(names("split_slices"))
     sentence = "partial sums of {" + interval.name + "} slices are all of a share's {" + each.name + "}"
     return Step(
         "gpu promote",

@@ -19,7 +19,7 @@ from autosched.logic import Bool, Const, Int, Var, any_of, ceil_div, where
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, layout_major
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
 
@@ -28,6 +28,8 @@ PADDINGS = (0, CHUNK_BYTES)
 BANK_BYTES = 128  # of all banks together, one word each
 MOST_WAYS = 4
 """Rows of eight that may share their banks: more would keep the memory busy for longer than the copies save."""
+SWIZZLE = Handle("swizzle", 0)
+PADDING = Handle("padding", 0)
 
 
 def chunk_elements(bits: int) -> int:
@@ -111,8 +113,8 @@ def slice_bytes(nest: Nest, operand: str, pair: tuple[NestAxis, ...], names: Ste
     """Bytes of one slice of the operand in shared memory."""
     bits = nest.intrinsic.operands[operand].dtype.bits
     *rows, row = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
-    chunks, swizzle = ceil_div(row, chunk_elements(bits)), Var(names("swizzle"))
-    chunks = where(Var(names("padding")).eq(0), chunks, chunks + padding_chunks(chunks))
+    chunks, swizzle = ceil_div(row, chunk_elements(bits)), Var(names(SWIZZLE.name))
+    chunks = where(Var(names(PADDING.name)).eq(0), chunks, chunks + padding_chunks(chunks))
     whole = ceil_div(chunks * CHUNK_BYTES, where(swizzle.eq(0), CHUNK_BYTES, swizzle)) * where(
         swizzle.eq(0), CHUNK_BYTES, swizzle
     )
@@ -137,7 +139,7 @@ def gpu_layout(nest: Nest, pair: tuple[NestAxis, ...], staged: Mapping[str, Int]
     """`swizzle`: bytes of the span in which chunks change places; `padding`: bytes that rows of an even number of
     chunks get in addition, for instructions that do not read shared memory themselves. `staged`: 1 where an operand
     goes through shared memory. Derived for each operand: `ways_a`, rows of eight that meet in one bank."""
-    swizzle, padding = Var(names("swizzle")), Var(names("padding"))
+    swizzle, padding = Var(names(SWIZZLE.name)), Var(names(PADDING.name))
     derived: dict[str, Int] = {}
     rules: list[Rule] = []
     anything: Int = Const(0)

@@ -9,7 +9,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, aligned_bytes
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_name
 from autosched.tiling.steps.gpu.shared_layout import slice_axes, slice_bytes, slice_extent
@@ -23,6 +23,9 @@ SYNC_STAGES = 2
 WIDTHS = {0: "element", 4: "4 B", 8: "8 B", 16: "16 B"}
 BOX = 256  # elements of a side of what the engine copies at once
 BOX_BYTES = 128  # of which its places in shared memory are multiples; of eight spans where they are swizzled
+COPY = Handle("copy", SYNC)
+STAGE_COUNT = Handle("stages", 1)
+VECTOR = Handle("vector", 0)
 
 
 def gpu_copy(
@@ -33,7 +36,7 @@ def gpu_copy(
 
     Derived: `slices_bytes` of all stages.
     """
-    copy, stages, vector = Var(names("copy")), Var(names("stages")), Var(names("vector"))
+    copy, stages, vector = Var(names(COPY.name)), Var(names(STAGE_COUNT.name)), Var(names(VECTOR.name))
     kinds = [SYNC]
     kinds += [ASYNC] if target.async_copies else []
     kinds += [BULK] if target.bulk_copies else []
@@ -72,7 +75,7 @@ def gpu_copy(
         sentence = "rows of TMA's boxes follow each other, and {" + padding.name + "} are to lie between them"
         rules.append(Rule(padding.name, copy.ne(BULK) | padding.eq(0), sentence))
     if ASYNC in kinds:
-        rules.append(Rule(names("copy"), copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))
+        rules.append(Rule(copy.name, copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))
     nothing = Var(names("staged")).eq(0)
     inert = {copy.name: nothing, stages.name: nothing, vector.name: nothing | copy.eq(BULK)}
     widths = tuple(sorted(found))

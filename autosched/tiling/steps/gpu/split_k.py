@@ -12,7 +12,7 @@ from autosched.logic import Const, Int, Var, any_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, workers_name
 from autosched.tiling.steps.gpu.warp_roles import BARRIER_BYTES, PRODUCER, offers_roles
 
@@ -23,6 +23,8 @@ GATHERED = (2, 4)
 """Blocks of a split that may be a cluster."""
 SLICES_EACH = 2
 """Slices that one block of a split has at least: a shorter reduction is not worth a second pass over the output."""
+SPLIT = Handle("split", 1)
+GATHER = Handle("gather", MEMORY)
 
 
 def may_split(nest: Nest) -> bool:
@@ -64,7 +66,7 @@ def gpu_split(nest: Nest, target: Target, names: StepNames) -> Step:
     each, work, slices, held = names("split_slices"), names("work"), Var(names("slices")), names("share_bytes")
     if not may_split(nest):
         return Step("gpu split", (), (), {each: slices, work: Var(names("tiles")), held: Const(0)})
-    split, tiles, persistent = Var(names("split")), Var(names("tiles")), Var(names("persistent"))
+    split, tiles, persistent = Var(names(SPLIT.name)), Var(names("tiles")), Var(names("persistent"))
     resident = Var(names("resident"))
     stream = split.eq(STREAM)
     share = where(stream, ceil_div(tiles * slices, resident), ceil_div(slices, where(stream, 1, split)))
@@ -87,7 +89,7 @@ def gpu_split(nest: Nest, target: Target, names: StepNames) -> Step:
     derived = {each: share, work: where(stream, resident, tiles * where(stream, 1, split)), held: Const(0)}
     inert = {split.name: Var(names("staged")).eq(0)}
     if may_gather(nest, target):
-        gather = Var(names("gather"))
+        gather = Var(names(GATHER.name))
         decisions += (Decision(gather.name, (MEMORY, CLUSTER), ("memory", "cluster")),)
         rules += _gathered(nest, gather, names)
         derived[held] = where(gather.eq(CLUSTER), share_bytes(nest, names), 0)
@@ -97,13 +99,13 @@ def gpu_split(nest: Nest, target: Target, names: StepNames) -> Step:
 
 def _gathered(nest: Nest, gather: Var, names: StepNames) -> tuple[Rule, ...]:
     """All blocks of a cluster take as many slices: beyond the depth's end, but of no other axis, they hold zeros."""
-    split, memory = Var(names("split")), gather.eq(MEMORY)
+    split, memory = Var(names(SPLIT.name)), gather.eq(MEMORY)
     few = any_of(*(split.eq(n) for n in GATHERED))
     free = Var(names("cluster")).eq(0) & Var(names("persistent")).eq(0) & Var(names("roles")).eq(PRODUCER)
     even = (Var(names("slices")) % where(memory, 1, split)).eq(0)
     alone = all(a.units == 1 for a in nest.reduction if a is not nest.depth)
     rules = (
-        Rule(names("gather"), memory | few, "a cluster of {" + split.name + "} blocks shares a reduction"),
+        Rule(names(GATHER.name), memory | few, "a cluster of {" + split.name + "} blocks shares a reduction"),
         Rule(names("gather_free"), memory | free, "a cluster that shares a reduction has one tile, and producers"),
     )
     sentence = "{" + split.name + "} blocks of a cluster share {" + names("slices") + "} slices: not all as many"

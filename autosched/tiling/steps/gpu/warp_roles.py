@@ -6,7 +6,7 @@ from autosched.logic import Const, Var, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.slice_copies import BULK
 
 TOGETHER, PRODUCER = 0, 1
@@ -14,6 +14,7 @@ PRODUCER_WARPS = 4
 """A producer is a warpgroup, since registers are given up by whole warpgroups."""
 BARRIER_BYTES = 8
 """Of a stage's barrier: one that says it is full and, beside a producer, one that says it is empty."""
+ROLES = Handle("roles", TOGETHER)
 
 
 def offers_roles(nest: Nest, target: Target) -> bool:
@@ -29,7 +30,7 @@ def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:
     full = where(copy.eq(BULK), Var(names("stages")) * BARRIER_BYTES, 0)
     if not offers_roles(nest, target):
         return Step("gpu roles", (), (), {warps: Const(0), barriers: full})
-    roles = Var(names("roles"))
+    roles = Var(names(ROLES.name))
     needs = roles.eq(TOGETHER) | copy.eq(BULK)
     ahead = roles.eq(TOGETHER) | (Var(names("stages")) >= 2)
     return Step(

@@ -17,10 +17,11 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
-from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 SLOTS = (1, 2)
+ORDER = Handle("order")
 
 
 def is_spatial(target: Target) -> bool:
@@ -76,7 +77,7 @@ def loop_orders(nest: Nest, names: StepNames) -> Step:
     """`order`: how loops over blocks are nested. Loops of one trip come last, in the axes' own order."""
     orders = spatial_orders(nest)
     labels = tuple(" ".join(a.name for a in order) for order in orders)
-    order, loops = Var(names("order")), spatial_loops(nest)
+    order, loops = Var(names(ORDER.name)), spatial_loops(nest)
     sorted_out: list[Bool] = []
     for k, nested in enumerate(orders):
         for outer, inner in pairwise(nested):
@@ -95,7 +96,7 @@ def residency(nest: Nest, target: Target, names: StepNames) -> Step:
     derived: dict[str, Int] = {}
     inert: dict[str, Bool] = {}
     orders, count = spatial_orders(nest), len(spatial_loops(nest))
-    order = Var(names("order"))
+    order = Var(names(ORDER.name))
     for o in nest.intrinsic.inputs:
         resident, slots = Var(resident_name(names, o.name)), Var(slots_name(names, o.name))
         labels = ("all loops", *("1 loop inside" if n == 1 else f"{n} loops inside" for n in range(1, count + 1)))
@@ -143,7 +144,7 @@ def _moves(nest: Nest, operand: str, here: Bool, level: Var, nested: tuple[NestA
 
 def resident_tiles(nest: Nest, operand: str, names: StepNames) -> Int:
     """Intrinsic tiles of an input that are resident at once, for one slot."""
-    level, order = Var(resident_name(names, operand)), Var(names("order"))
+    level, order = Var(resident_name(names, operand)), Var(names(ORDER.name))
     total: Int = Const(1)
     for axis in nest.operand_axes(operand):
         if axis in spatial_loops(nest):
@@ -156,7 +157,7 @@ def resident_tiles(nest: Nest, operand: str, names: StepNames) -> Int:
 
 def kept_tiles(nest: Nest, names: StepNames) -> Int:
     """Accumulators that are kept at once, for one slot."""
-    order, orders = Var(names("order")), spatial_orders(nest)
+    order, orders = Var(names(ORDER.name)), spatial_orders(nest)
     total: Int = Const(1)
     for axis in spatial_loops(nest):
         if axis is not nest.depth:
