@@ -1,7 +1,8 @@
-"""On every GPU target: what a space counts of a row (threads, chunks, tiles, shared memory) is what its kernel has."""
+"""On every GPU target: what a space counts of a row (threads, chunks, registers, bytes) is what its kernel has."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.plans.plan import Plan, WarpCooperativePart
+from autosched.tiling.plans.plan import Plan, TensorPart, WarpCooperativePart
+from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
+from autosched.tiling.steps.gpu.thread_registers import thread_registers
 from autosched.tiling.variants.conditional import candidates_of
 
 GPUS = [t for t in map(load_target, target_names()) if "warp_threads" in t.limits]
@@ -122,5 +125,22 @@ def test_products(target: Target) -> None:
                 counted_bytes = _number(plan, row, part.names("shared_bytes"))
                 opaque = any(o.opaque is not None for o in part.nest.intrinsic.operands.values())  # counted at most
                 assert shared == counted_bytes or (opaque and shared < counted_bytes), plan.space.schedule(row).named
+            _registers_agree(plan, part, row, kernel, target)
             seen += 1
     assert seen
+
+
+def _registers_agree(plan: Plan, part: TensorPart, row: int, kernel: Kernel, target: Target) -> None:
+    """The limit that the kernel's grid states is the space's; its accumulators are as many, and fit into what the space
+    says that a thread takes."""
+    decided, intrinsic = plan.space.schedule(row).named, part.nest.intrinsic
+    grids = [s for s in kernel.main.body if isinstance(s, For)]
+    limit = part.names("register_limit")
+    assert max(s.registers for s in grids) == (_number(plan, row, limit) if limit in plan.space.derived else 0), decided
+    tile = len(gpu_pair(part.nest))
+    acc = next(b for b in kernel.buffers.values() if b.scope == "register" and b.name.startswith("acc"))
+    count = prod(acc.shape[len(acc.shape) - 1 - tile : -1])
+    assert _number(plan, row, part.names("accumulators")) == count, decided
+    assert acc.shape[-1] == intrinsic.accumulator.elements
+    words = thread_registers(intrinsic.accumulator, worker_threads(intrinsic, target))
+    assert _number(plan, row, part.names("registers")) > count * words, decided
