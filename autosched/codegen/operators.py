@@ -110,7 +110,7 @@ def operator_text(program: Program, operator: Operator) -> str:
         raise UsageError(f"no operator: {program.inouts[0]} is read and written", hint=_HINT)
     inputs = [p for p in program.parameters if p in program.tensors and p in program.inputs]
     if not inputs and operator.device != "cpu":
-        raise UsageError("no operator: without an input nothing says which card is meant", hint=_HINT)
+        raise UsageError("no operator: without an input nothing says which GPU is meant", hint=_HINT)
     called = _parameters(program)
     kinds = dict.fromkeys(inputs, "torch.Tensor") | {n: _python(program, n) for n in program.scalars}
     signature = ", ".join(f"{called[n]}: {kind}" for n, kind in kinds.items())

@@ -47,7 +47,7 @@ def named(text: str) -> tuple[str, dict[str, Any]]:
 def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
     """The device called `name` for a program and a target (None: this machine).
 
-    `auto` is the `cpu` for a target that this machine's CPU can run, `cuda` for one that its card can, and the
+    `auto` is the `cpu` for a target that this machine's CPU can run, `cuda` for one that its GPU can, and the
     `simulator` for others, and where it is asked for what only the simulator does. UnknownNameError for a name that
     nothing provides, MissingError where this machine lacks what it needs, UsageError for options it does not take.
     """
@@ -71,7 +71,7 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
 def card_runs(target: Target) -> bool:
     """Whether this machine has an NVIDIA GPU that the target's code runs on."""
     try:
-        ctypes.CDLL("libcuda.so.1")  # most machines without a card are told apart at once
+        ctypes.CDLL("libcuda.so.1")  # most machines without a GPU are told apart at once
         from autosched.device.cuda.cards import check_target
         from autosched.device.cuda.client import Client
     except (OSError, ImportError):

@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 
 def target_of(case: Case) -> Target:
-    """The built-in target of the case's card."""
+    """The built-in target of the case's GPU."""
     return load_target(next(name for part, name in TARGETS.items() if part in case.card))
 
 

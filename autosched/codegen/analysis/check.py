@@ -47,7 +47,7 @@ from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, V
 from autosched.logic import FALSE, Bool, Const, Expr, Int, free_vars
 
 MOST_DIMENSIONS, MOST_SIDE = 5, 256
-"""Of what the copy engine moves at once (CUDA driver API, cuTensorMapEncodeTiled)."""
+"""Of what TMA moves at once (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 
 def check_kernel(kernel: Kernel) -> None:

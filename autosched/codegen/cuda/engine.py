@@ -1,7 +1,7 @@
-"""What only Hopper has, as lines of CUDA C++: boxes that the copy engine moves, barriers in shared memory, roles, and
+"""What only Hopper has, as lines of CUDA C++: boxes that TMA moves, barriers in shared memory, roles, and
 groups of calls that take their operands from shared memory.
 
-One thread asks the copy engine, and one thread signals for a worker. A barrier in shared memory passes through phases:
+One thread asks TMA, and one thread signals for a worker. A barrier in shared memory passes through phases:
 a full stage's has one arrival, of the thread that says how many bytes will come; an empty stage's has one of every
 worker that reads it, in each block of the cluster.
 """

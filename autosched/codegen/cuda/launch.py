@@ -1,7 +1,7 @@
 """The host side of a printed kernel, as frozen values: what to launch, with which arguments, on which memory.
 
 The printer makes a `LaunchPlan` beside the text; the device, the emulator and the exporter read it and decide nothing.
-All sizes are Python integers, so that nothing overflows; what a card cannot hold is refused here (`check_launch`).
+All sizes are Python integers, so that nothing overflows; what a GPU cannot hold is refused here (`check_launch`).
 
 To run a kernel: allocate `workspaces` and `packed`; encode `maps`; once for each set of `const` data launch `prepare`
 in order; then, for each call, launch `launches` in order on one stream.
@@ -135,7 +135,7 @@ class LaunchPlan:
 
 
 def check_launch(launch: Launch, limits: dict[str, int]) -> None:
-    """UsageError where a card with the target's `limits` cannot launch it; names the rule that is broken."""
+    """UsageError where a GPU with the target's `limits` cannot launch it; names the rule that is broken."""
     for axis, blocks, most in zip("xyz", launch.grid, MOST_BLOCKS, strict=True):
         _require(0 < blocks <= most, launch, f"{blocks:,} blocks along {axis} > {most:,}")
     for axis, threads, most in zip("xyz", launch.block, MOST_THREADS, strict=True):

@@ -1,4 +1,4 @@
-"""A kernel as one block sees it: its own part of what a cluster shares, and boxes where the copy engine moves them.
+"""A kernel as one block sees it: its own part of what a cluster shares, and boxes where TMA moves them.
 
 In the loop tree a shared buffer of a cluster has a first dimension that numbers the cluster's blocks, and what the copy
 engine does is also said element by element; a thread of a block has no use for either. Where it reads another block's

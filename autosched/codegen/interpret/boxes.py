@@ -1,4 +1,4 @@
-"""Boxes that the copy engine moves, as the interpreter does it: by the hardware's own rules, in bytes.
+"""Boxes that TMA moves, as the interpreter does it: by the hardware's own rules, in bytes.
 
 Elements of a box lie one after the other in shared memory, the innermost dimension first. With a swizzle of 128, 64 or
 32 bytes, bits 4 to 6 (5, 4) of a byte's address are turned by bits 7 to 9 (8, 7), counted from where the buffer begins,

@@ -169,9 +169,9 @@ class GuardedDispatch:
 
 @dataclass(frozen=True, slots=True)
 class AsyncCopies:
-    """Copies that run on while their issuer goes on. With a `barrier` the copy engine signals its `slot` once all have
+    """Copies that run on while their issuer goes on. With a `barrier` TMA signals its `slot` once all have
     landed; without, they are the issuing worker's next group, which a `WaitCopies` waits for. Until then nothing may
-    touch what they write, nor change what they read. Where the copy engine moves tiles, `boxes` says how: the same
+    touch what they write, nor change what they read. Where TMA moves tiles, `boxes` says how: the same
     elements to the same places as `body` says one by one."""
 
     body: tuple[Stmt, ...]
@@ -196,7 +196,7 @@ class Im2colWalk:
 
 @dataclass(frozen=True, slots=True)
 class TensorMap:
-    """How the copy engine sees a tensor: `extents` in elements, the innermost (contiguous) dimension first; `strides`,
+    """How TMA sees a tensor: `extents` in elements, the innermost (contiguous) dimension first; `strides`,
     also in elements, from one to the next along each dimension but the innermost; what it moves at once is a `box`,
     whose rows are spans of `swizzle` bytes in which chunks of 16 bytes change places in shared memory. Along a `walk` a
     box is (channels, pixels)."""
@@ -219,7 +219,7 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True)
 class TileCopy:
-    """One of the `boxes` of `AsyncCopies`: the copy engine moves the box at `coordinates` (in elements, the innermost
+    """One of the `boxes` of `AsyncCopies`: TMA moves the box at `coordinates` (in elements, the innermost
     first) of a tensor to where `index` of a shared buffer is, row-major from there on; zeros where the tensor has no
     element. So many `blocks` of a cluster receive it, the `first` and every `apart`-th from there on, each in its part
     of the buffer (the first subscript). A `store` goes the other way, and drops what is outside. Along a walk
@@ -254,7 +254,7 @@ class WaitCalls:
 
 @dataclass(frozen=True, slots=True)
 class AsyncProxyFence:
-    """What this worker's threads have written to shared memory is there for the copy engine, and for instructions that
+    """What this worker's threads have written to shared memory is there for TMA, and for instructions that
     take operands from it, after the next barrier; and what they read of it has been read."""
 
 
@@ -266,7 +266,7 @@ class WorkerBarrier:
 @dataclass(frozen=True, slots=True)
 class WaitCopies:
     """Go on once all groups of copies that this worker issued have landed, but for the `pending` last ones; `engine`:
-    those that it asked the copy engine for, which is then done with what it reads."""
+    those that it asked TMA for, which is then done with what it reads."""
 
     pending: int
     engine: bool = False

@@ -1,4 +1,4 @@
-"""One candidate on the card: prepare, check, time. Runs in the worker process."""
+"""One candidate on the GPU: prepare, check, time. Runs in the worker process."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class LoadedCandidate:
 
 
 class CudaBench:
-    """Holds one data set on one card."""
+    """Holds one data set on one GPU."""
 
     def __init__(self, card: Card, data: CudaData, clocks: Clocks | None = None) -> None:
         self.card, self.data, self.clocks = card, data, clocks or Clocks(0)

@@ -48,7 +48,7 @@ class Client:
     ) -> None:
         """Measure on the data in a folder (`oracle.write`, `write_sampled`) from now on; whole outputs of the fastest
         are compared with those of a `plain` kernel, if there is one and it is right in the samples. With the machine
-        code `comparing` (of `comparing.TEXT`) outputs are compared on the card."""
+        code `comparing` (of `comparing.TEXT`) outputs are compared on the GPU."""
         self._data, self._plain, self._changed = (str(folder), tensors, samples, comparing), plain, True
         self.referred = False
 

@@ -1,4 +1,4 @@
-"""The card's clocks as it reports them (NVML, where `nvidia-ml-py` is installed): noted beside every time."""
+"""The GPU's clocks as it reports them (NVML, where `nvidia-ml-py` is installed): noted beside every time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Comparer`: outputs against what they must be, on the card, where both lie: a few hundred microseconds for what a
+"""`Comparer`: outputs against what they must be, on the GPU, where both lie: a few hundred microseconds for what a
 download alone takes a hundred times.
 
 It says how many elements are past their tolerance, by the rules of `device.correctness.compare`, and which of the
@@ -84,7 +84,7 @@ extern "C" __global__ void compare(const void *got, const u64 *places, const voi
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is compared with, on the card: addresses (0: none) of what is wanted, of tolerances, and of the places in
+    """What is compared with, on the GPU: addresses (0: none) of what is wanted, of tolerances, and of the places in
     the output; without tolerances each element may be off by `room`."""
 
     count: int
@@ -104,7 +104,7 @@ class MismatchCount:
 
 
 class Comparer:
-    """`code` is the machine code of `TEXT`. CudaError where the card refuses it."""
+    """`code` is the machine code of `TEXT`. CudaError where the GPU refuses it."""
 
     def __init__(self, card: Card, code: bytes) -> None:
         self.card = card
@@ -115,7 +115,7 @@ class Comparer:
         self._found = self._allocate(24)
 
     def put(self, values: npt.NDArray[Any]) -> int:
-        """The address of a copy on the card, for as long as this is open. CudaError where there is no room."""
+        """The address of a copy on the GPU, for as long as this is open. CudaError where there is no room."""
         address = self._allocate(values.nbytes)
         self.card.upload(address, np.ascontiguousarray(values))
         self.card.wait("copying to the device", 0)

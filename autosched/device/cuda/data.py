@@ -41,8 +41,8 @@ def _of(folder: Path, name: str, slack: float) -> Path:
 
 
 class CudaData:
-    """Arrays of one data set on the card; `addresses` are the tensors', each between canaries. They are compared on the
-    card where there is a `comparer`, which is closed with them, and here where it finds something wrong."""
+    """Arrays of one data set on the GPU; `addresses` are the tensors', each between canaries. They are compared on the
+    GPU where there is a `comparer`, which is closed with them, and here where it finds something wrong."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class CudaData:
         self._folder = folder
         self.addresses: dict[str, int] = {}
         self.first: dict[str, int] = {}
-        """Inouts' values at entry, on the card."""
+        """Inouts' values at entry, on the GPU."""
         self.references: dict[str, int] = {}
-        """Whole outputs as a plain kernel wrote them, on the card."""
+        """Whole outputs as a plain kernel wrote them, on the GPU."""
         self._wanted: dict[tuple[str, float], Wanted] = {}
         self._bases: list[int] = []
         self._want: dict[str, npt.NDArray[Any]] = {}
@@ -157,7 +157,7 @@ class CudaData:
                     raise Wrong(said, index=index)
 
     def _nearest(self, name: str, address: int, slack: float) -> Difference | None:
-        """The difference nearest to its tolerance, found on the card; None where an element is wrong, or there is no
+        """The difference nearest to its tolerance, found on the GPU; None where an element is wrong, or there is no
         room."""
         if self.comparer is None:
             return None
@@ -182,7 +182,7 @@ class CudaData:
         return Difference(True, number, error_of, 0.0 if tolerance is None else float(tolerance[number]), shown, want)
 
     def _on_card(self, comparer: Comparer, name: str, slack: float) -> Wanted:
-        """What is wanted of an output, which is put on the card when it is first asked for."""
+        """What is wanted of an output, which is put on the GPU when it is first asked for."""
         if (name, slack) not in self._wanted:
             tolerance = self._tolerance(name, slack)
             allowed = 0 if tolerance is None else comparer.put(tolerance)

@@ -1,4 +1,4 @@
-"""A card as a target: what its driver says, and what only running something tells: bandwidths and issue rates."""
+"""A GPU as a target: what its driver says, and what only running something tells: bandwidths and issue rates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MeasuredRates:
 
 
 def detect_card(intrinsics: Iterable[Intrinsic] = (), ordinal: int = 0) -> tuple[Target, MeasuredRates]:
-    """The device number `ordinal`, with the rates of `intrinsics` that it has. MissingError where there is no card."""
+    """The device number `ordinal`, with the rates of `intrinsics` that it has. MissingError where there is no GPU."""
     client = Client(ordinal)
     try:
         facts = client.facts()
@@ -98,7 +98,7 @@ def described(facts: CardFacts) -> Target:
 
 
 def with_measured(target: Target, measured: MeasuredRates) -> Target:
-    """The target with its measured figures; its version stays, because it is the same card."""
+    """The target with its measured figures; its version stays, because it is the same GPU."""
     found = measured.bandwidths
     memories = tuple(
         replace(m, bandwidth_bytes_per_s=found[m.name]) if m.name in found else m for m in target.memories

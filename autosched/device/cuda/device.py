@@ -93,7 +93,7 @@ class CudaDevice:
         self.builder = CudaBuilder(CubinCache(cubins) if cubins is not None else None, self.facts.driver)
 
     def describe(self) -> dict[str, Any]:
-        """What results depend on: the card, its driver, the compiler and the caches' state."""
+        """What results depend on: the GPU, its driver, the compiler and the caches' state."""
         said = self.facts.described()
         arch = self.target.compiler["arch"]
         own = {"toolkit": self.toolkit.name, "for": arch, "cache": self.cache}
@@ -120,12 +120,12 @@ class CudaDevice:
         return self._noted(self.rounds.measure(self._ask, build, repeats, best_s))
 
     def measure_interleaved(self, builds: Sequence[Build], rounds: int = 15) -> list[Measurement]:
-        """All builds in turn, `rounds` times, so that a drift of the card meets all alike; one measurement a build, in
+        """All builds in turn, `rounds` times, so that a drift of the GPU meets all alike; one measurement a build, in
         order. A build that ends the worker is left out of the next attempt."""
         return [self._noted(found) for found in self.rounds.interleaved(self._ask, builds, rounds)]
 
     def callable(self, candidate: Candidate) -> Any:
-        """The candidate as a function of arrays (see `CudaKernel`), in this process, on this device's card."""
+        """The candidate as a function of arrays (see `CudaKernel`), in this process, on this device's GPU."""
         from autosched.device.cuda.call.callable import CudaKernel
 
         return CudaKernel.build(candidate, self.target, self.builder, self.ordinal)
@@ -218,7 +218,7 @@ class CudaDevice:
             write_tolerances(self._folder.path / made.folder, oracle.wants, tolerances, slack)
 
     def _comparing(self) -> bytes:
-        """The machine code that compares outputs on the card; nothing where it does not compile."""
+        """The machine code that compares outputs on the GPU; nothing where it does not compile."""
         try:
             return self.builder.build(TranslationUnit(TEXT, self.target.compiler["arch"])).code
         except CudaCompileError:

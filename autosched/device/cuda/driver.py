@@ -214,7 +214,7 @@ class Card:
         return Maps(self, encodings)
 
     def template(self, module: Any, call: LaunchCall) -> Template:
-        """A launch of the module's kernel, on this card's own stream where none is named."""
+        """A launch of the module's kernel, on this GPU's own stream where none is named."""
         return Template(int(self.function(module, call)), call, int(self.stream), self.failed)
 
     def failed(self, status: int, doing: str) -> CudaError:
@@ -286,7 +286,7 @@ class Card:
     # Time
 
     def wait(self, doing: str = "", stream: int | None = None) -> None:
-        """Until all that was issued on a stream, by default this card's own, is done."""
+        """Until all that was issued on a stream, by default this GPU's own, is done."""
         self.do(doing, self.cu.cuStreamSynchronize, self.stream if stream is None else stream)
 
     @contextlib.contextmanager
@@ -325,7 +325,7 @@ class Card:
 
 @cache
 def shared_card(ordinal: int) -> Card:
-    """The one card of that number that callables of this process use; the calling thread's context stays as it is. As
+    """The one GPU of that number that callables of this process use; the calling thread's context stays as it is. As
     `Card` raises."""
     cu = bindings()
     before = cu.cuCtxGetCurrent()[1]

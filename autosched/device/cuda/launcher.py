@@ -57,7 +57,7 @@ def library() -> ctypes.CDLL:
 
 class Launcher:
     """A launch with everything fixed. Calling it issues it, and waits for nothing; `run` does the same and answers the
-    driver's status. Several threads may call it, each with the card's context current. Raises CudaError."""
+    driver's status. Several threads may call it, each with the GPU's context current. Raises CudaError."""
 
     __slots__ = ("_held", "_template", "run")
 

@@ -1,4 +1,4 @@
-"""Kernels that measure a card: bytes streamed from a memory, and issues of one instruction."""
+"""Kernels that measure a GPU: bytes streamed from a memory, and issues of one instruction."""
 
 from __future__ import annotations
 

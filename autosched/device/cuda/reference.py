@@ -1,4 +1,4 @@
-"""The program's own plain kernel: what whole outputs of large programs are compared with on a card.
+"""The program's own plain kernel: what whole outputs of large programs are compared with on a GPU.
 
 The interpreter computes boxes of them only. A kernel of CUDA cores alone, of a plan without any instruction of tensor
 cores, is compared with it in these boxes, and what it wrote elsewhere then stands for the rest: it shares neither tiles

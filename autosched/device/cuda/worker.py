@@ -30,7 +30,7 @@ def main(connection_fd: int, life_fd: int, ordinal: int) -> None:
 
 
 class CudaServer:
-    """Answers requests on a connection; `make` opens the card at the first of them."""
+    """Answers requests on a connection; `make` opens the GPU at the first of them."""
 
     def __init__(
         self, connection: Connection[Any, Any], make: Callable[[], Card], clocks: Clocks, folders: list[str]

@@ -262,7 +262,7 @@ def test_constants_are_laid_out_once(kernel, card, torch, values):
         fast(a, 2.0, w)
     with pytest.raises(UsageError, match="bound already: W"):
         fast.prepack(W=w)
-    with pytest.raises(UsageError, match="are on a card, which no pickle holds"):
+    with pytest.raises(UsageError, match="are on a GPU, which no pickle holds"):
         pickle.dumps(fast)
     with pytest.raises(UsageError, match="needs the const tensor W"):
         kernel.prepack()

@@ -1,4 +1,4 @@
-"""The emulated card: memory, launches and reports of the runtime, by ctypes."""
+"""The emulated GPU: memory, launches and reports of the runtime, by ctypes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def memory(size: int, fill: int) -> npt.NDArray[np.uint8]:
 
 
 class EmulatedCard:
-    """One card; its state is the runtime's, so that there is one in a process (`card`)."""
+    """One GPU; its state is the runtime's, so that there is one in a process (`card`)."""
 
     def __init__(self) -> None:
         self.library = library = ctypes.CDLL(str(runtime()), mode=ctypes.RTLD_GLOBAL)
@@ -193,7 +193,7 @@ def encoded(tensor_map: TensorMapEncoding, base: int) -> bytes:
 
 @functools.cache
 def card() -> EmulatedCard:
-    """The process's card."""
+    """The process's GPU."""
     return EmulatedCard()
 
 

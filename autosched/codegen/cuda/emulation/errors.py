@@ -36,7 +36,7 @@ class Violation:
 
 
 class EmulationError(WrongResultError):
-    """A kernel does something that a card would answer with wrong numbers, on some days or on all, or never."""
+    """A kernel does something that a GPU would answer with wrong numbers, on some days or on all, or never."""
 
     def __init__(self, violation: Violation, file: str, lines: list[str]) -> None:
         self.violation = v = violation

@@ -1,4 +1,4 @@
-"""`emulate`: a printed kernel's launches on the emulated card, arrays in, outputs out."""
+"""`emulate`: a printed kernel's launches on the emulated GPU, arrays in, outputs out."""
 
 from __future__ import annotations
 

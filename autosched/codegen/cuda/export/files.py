@@ -1,6 +1,6 @@
 """`export_cuda`: a kernel as a CUDA file and a header that a person would ship: kernels, and launchers in plain C.
 
-`NAME` takes pointers to the card's memory and a stream; `NAME_on_host` takes arrays of the host, and copies them there
+`NAME` takes pointers to the GPU's memory and a stream; `NAME_on_host` takes arrays of the host, and copies them there
 and back. Both answer a `cudaError_t`. Nothing but the CUDA runtime is needed.
 """
 
@@ -101,12 +101,12 @@ class _Exporter:
         sizes = {"workspace": self._workspace_bytes, **{n: w.bytes for n, w in self.packed.items()}}
         lines = [f"  {self.name.upper()}_{n.upper()}_BYTES = {size}," for n, size in sizes.items() if size]
         if lines:
-            yield from ("/* Memory on the card that the caller provides. */", "enum {", *lines, "};", "")
+            yield from ("/* Memory on the GPU that the caller provides. */", "enum {", *lines, "};", "")
         if self.packed:
             yield "/* Lay out constants, once, before any call on them. */"
             yield from (self._prepare_prototype + ";", "")
         shapes = ", ".join(f"{n}: {program.tensors[n].dtype}{self._shape(n)}" for n in self.tensors)
-        yield f"/* On the card: {shapes}."
+        yield f"/* On the GPU: {shapes}."
         yield " * Row-major, aligned to 16 bytes, not overlapping; returns at once. */"
         yield from (self._prototype + ";", "")
         yield "/* The same for arrays of the host: copies them there and back, and waits. */"

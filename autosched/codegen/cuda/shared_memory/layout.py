@@ -20,7 +20,7 @@ from autosched.codegen.tree.kernel import (
 from autosched.ir.value import Read, walk
 
 ALIGNMENT = 128
-"""Of a buffer, in bytes: all banks once; and what the copy engine asks for."""
+"""Of a buffer, in bytes: all banks once; and what TMA asks for."""
 BARRIER_BYTES = 8
 SWIZZLE_ROWS = 8
 """Rows of a swizzle's width after which chunks change places as before."""

@@ -35,7 +35,7 @@ def _apart(memory: SharedMemory) -> Iterator[LayoutProof]:
 
 
 def _aligned(memory: SharedMemory) -> LayoutProof:
-    """Of their own bytes or of what the copy engine asks, and of a barrier's eight."""
+    """Of their own bytes or of what TMA asks, and of a barrier's eight."""
     asked = {name: memory.aligned.get(name, 1) for name in memory.buffers} | dict.fromkeys(
         memory.barriers, BARRIER_BYTES
     )

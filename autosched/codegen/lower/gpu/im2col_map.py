@@ -1,4 +1,4 @@
-"""A slice of an image as the copy engine walks over it: the map, and where the walk begins."""
+"""A slice of an image as TMA walks over it: the map, and where the walk begins."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class TileResults:
         return ((*dropped, *stored),)
 
     def stored(self) -> tuple[Stmt, ...]:
-        """A worker goes on once the copy engine has read its tile."""
+        """A worker goes on once TMA has read its tile."""
         return (WaitCopies(0, engine=True),) if self.apart else ()
 
     def _into_tile(self, micro: WorkerTile, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:

@@ -114,7 +114,7 @@ class SharedSlices:
         return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"copy a slice of {tensor}")
 
     def boxes(self, work: BlockWork, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
-        """The same by the copy engine: a box for each span of the rows. A block of a cluster fetches its part of a
+        """The same by TMA: a box for each span of the rows. A block of a cluster fetches its part of a
         common slice for all: its spans or its rows; the first fetches everything where neither comes out even."""
         layout, blocks, number = self.layout, self.receivers.count, self.receivers.number
         spans, rows, chunks, chunk = layout.shape
@@ -285,5 +285,5 @@ class SharedSource:
 
 
 def vector_bytes(ctx: Context, grid: TileGrid) -> int:
-    """Bytes of one piece of a copy: the copy engine moves chunks."""
+    """Bytes of one piece of a copy: TMA moves chunks."""
     return 16 if COPY.of(grid.names, ctx.values) == BULK else VECTOR.of(grid.names, ctx.values)

@@ -1,4 +1,4 @@
-"""How a block passes the slices of its reduction: copies through registers, copies that run on, a copy engine, and a
+"""How a block passes the slices of its reduction: copies through registers, copies that run on, TMA, and a
 producer of its own.
 
 Slices take turns in the stages of shared memory. The block's `n`-th slice lies in stage `n % stages`; while it is used,

@@ -115,7 +115,7 @@ class SliceSchedule:
         )
 
     def tma_copies(self, work: BlockWork, number: Int) -> AsyncCopies:
-        """The copy engine fetches all operands' slices, then signals their stage."""
+        """TMA fetches all operands' slices, then signals their stage."""
         slot = self.slot(work, number)
         place = self.reduction(work, number)
         body = tuple(s.fill(work, place, slot, self.vector, Const(0), 1) for s in self.slices.values())

@@ -24,7 +24,7 @@ class GpuCode:
     arrival_spread: float  # of the cycles between two slices' arrivals: how far the times of copies scatter
     meeting_cycles: float  # of a slice in which a cluster's blocks without a producer meet, for each but one
     cluster_share: float  # of what a block of a cluster takes, times what it takes alone
-    multicast: float  # part of the copy engine's work that is saved of slices which others of a cluster ask for
+    multicast: float  # part of TMA's work that is saved of slices which others of a cluster ask for
     fill_turns: float  # of shared memory's turns where lines come from L2 and not from threads
     loads_in_flight: float  # of one warp that copies by hand, until it waits
     barrier_cycles: float  # of a block-wide barrier among a few warps

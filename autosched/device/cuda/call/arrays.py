@@ -1,4 +1,4 @@
-"""Arguments of a CUDA kernel: numpy arrays, which are copied there and back, and arrays that are on the card already,
+"""Arguments of a CUDA kernel: numpy arrays, which are copied there and back, and arrays that are on the GPU already,
 which are used where they are."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class Argument:
-    """A checked array. `address` is on the card, or None for one in `host` memory; `size` in bytes."""
+    """A checked array. `address` is on the GPU, or None for one in `host` memory; `size` in bytes."""
 
     name: str
     size: int
@@ -30,7 +30,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class OnCard:
-    """An array on a card as its library describes it: `kind` is how messages name its element type, `fits` whether that
+    """An array on a GPU as its library describes it: `kind` is how messages name its element type, `fits` whether that
     is the tensor's; strides in bytes, None for a row-major array."""
 
     kind: str
@@ -54,7 +54,7 @@ def in_host(tensor: Tensor, array: Any, written: bool) -> Argument:
     expected = f"{np.dtype(tensor.dtype.numpy)}{list(tensor.extents)}"
     if not isinstance(array, np.ndarray):
         kind = type(array).__name__
-        raise UsageError(f"{name} is a {kind}, neither a numpy array nor on the card", hint=f"pass {expected}")
+        raise UsageError(f"{name} is a {kind}, neither a numpy array nor on the GPU", hint=f"pass {expected}")
     if array.dtype != np.dtype(tensor.dtype.numpy) or array.shape != tensor.extents:
         raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
     if not array.flags.c_contiguous:
@@ -65,7 +65,7 @@ def in_host(tensor: Tensor, array: Any, written: bool) -> Argument:
 
 
 def on_card(tensor: Tensor, said: OnCard, written: bool, ordinal: int) -> Argument:
-    """An array on the card number `ordinal` as an argument. UsageError where its type, shape, layout or device is
+    """An array on the GPU number `ordinal` as an argument. UsageError where its type, shape, layout or device is
     another, where it does not lie on `ALIGNMENT`, or where it is written and must not be."""
     name, storage = tensor.name, np.dtype(tensor.dtype.numpy)
     if not said.fits or said.shape != tensor.extents:
@@ -75,7 +75,7 @@ def on_card(tensor: Tensor, said: OnCard, written: bool, ordinal: int) -> Argume
     if said.strides is not None and not row_major(said.shape, said.strides, storage.itemsize):
         raise UsageError(f"{name} is not contiguous", hint="pass x.contiguous() of PyTorch, ascontiguousarray of CuPy")
     if said.ordinal is None:
-        hint = "pass a numpy array, or one on the card"
+        hint = "pass a numpy array, or one on the GPU"
         raise UsageError(f"{name} is not in the memory of a CUDA device", hint=hint)
     if said.ordinal != ordinal:
         hint = f"move it there, as x.to('cuda:{ordinal}') in PyTorch"

@@ -2,7 +2,7 @@
 
 >>> kernel = study.best.build()                    # doctest: +SKIP
 >>> c = kernel(a, b)                               # numpy in, numpy out                             # doctest: +SKIP
->>> kernel(x, w, out)                              # on the card already: nothing is copied          # doctest: +SKIP
+>>> kernel(x, w, out)                              # on the GPU already: nothing is copied          # doctest: +SKIP
 >>> fast = kernel.prepack(W=w); fast(x, out)       # W is laid out once                              # doctest: +SKIP
 """
 
@@ -71,7 +71,7 @@ class CudaKernel(CudaFunction):
 
     def prepack(self, **consts: Any) -> CudaFunction:
         """Bind all `const` tensors by name and lay them out once, which is waited for; answers a function of the other
-        parameters, on the card that holds the constants. Arrays on the card are used where they are, and kept."""
+        parameters, on the GPU that holds the constants. Arrays on the GPU are used where they are, and kept."""
         for name in consts:
             if name not in self.constants:
                 raise UnknownNameError("const tensor", name, self.constants)
@@ -87,8 +87,8 @@ class CudaKernel(CudaFunction):
     def load(
         self, card: Card, launches: Sequence[Launch], names: Sequence[str], fixed: Mapping[str, int]
     ) -> LoadedLaunches:
-        """The code on a card, for calls of these launches with the parameters `names`. UsageError where it was built
-        for another card."""
+        """The code on a GPU, for calls of these launches with the parameters `names`. UsageError where it was built
+        for another GPU."""
         plan = self.printed.plan
         tensors = [n for n in names if n in self.program.tensors]
         order = [n for n in names if n in self.program.scalars]
@@ -103,19 +103,19 @@ class CudaKernel(CudaFunction):
         except CudaError as error:
             if error.code != "CUDA_ERROR_NO_BINARY_FOR_GPU":
                 raise
-            said = f"{self.program.name} was built for {plan.arch}, which this card does not run"
-            raise UsageError(said, hint="tune it for this card, or move the arrays") from error
+            said = f"{self.program.name} was built for {plan.arch}, which this GPU does not run"
+            raise UsageError(said, hint="tune it for this GPU, or move the arrays") from error
 
 
 class _Prepacked(CudaFunction):
-    """A kernel whose constants are bound and laid out on one card. It owns what was laid out, and copies of constants
+    """A kernel whose constants are bound and laid out on one GPU. It owns what was laid out, and copies of constants
     that were in host memory."""
 
     def __init__(self, kernel: CudaKernel, consts: Mapping[str, Any]) -> None:
         program, plan = kernel.program, kernel.printed.plan
         rest = tuple(p for p in program.parameters if p not in consts)
         super().__init__(program, rest, kernel.ordinal, kernel.cards)
-        self.kernel, self.consts = kernel, consts  # arrays on the card stay where they are
+        self.kernel, self.consts = kernel, consts  # arrays on the GPU stay where they are
         self._owned: list[int] = []
         self._arguments: list[Argument] = []
         self.ordinal, stream = self.place(list(consts.values()))
@@ -143,7 +143,7 @@ class _Prepacked(CudaFunction):
         return f"<Prepacked {', '.join(self.consts)} of {self.kernel!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        said = f"the constants of {self.program.name} are on a card, which no pickle holds"
+        said = f"the constants of {self.program.name} are on a GPU, which no pickle holds"
         raise UsageError(said, hint="pickle the kernel, and prepack after loading it")
 
     def prepack(self, **consts: Any) -> CudaFunction:
@@ -158,7 +158,7 @@ class _Prepacked(CudaFunction):
         raise UsageError(f"the constants of {self.program.name} are on CUDA device {self.ordinal}", hint=hint)
 
     def _resident(self, argument: Argument) -> int:
-        """The address of a constant on the card, where it goes if it is not there."""
+        """The address of a constant on the GPU, where it goes if it is not there."""
         if argument.address is not None:
             return argument.address
         address = self._allocated(argument.size)

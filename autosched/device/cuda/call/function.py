@@ -1,6 +1,6 @@
-"""`CudaFunction`: loaded launches as a function of arrays, which adds a few microseconds to what the card does.
+"""`CudaFunction`: loaded launches as a function of arrays, which adds a few microseconds to what the GPU does.
 
-Arrays that are on a card are used where they are: the launches go to the stream that is current in their library
+Arrays that are on a GPU are used where they are: the launches go to the stream that is current in their library
 (PyTorch, CuPy; see `libraries`), and nothing is waited for, so a call can be recorded in a CUDA graph. A call with a
 numpy array copies and waits.
 """
@@ -35,8 +35,8 @@ class CudaFunction:
     does: a CUDA graph that was recorded of it must not be run after that. Threads may call at once.
 
     UsageError for arrays of another type, shape or layout, on another device than the first, misaligned or overlapping,
-    and for arrays of two libraries whose current streams differ. What goes wrong on the card is said by whoever waits
-    for it. Host arrays go to the card number `ordinal`; `cards` opens the card of a number.
+    and for arrays of two libraries whose current streams differ. What goes wrong on the GPU is said by whoever waits
+    for it. Host arrays go to the GPU number `ordinal`; `cards` opens the GPU of a number.
     """
 
     def __init__(self, program: Program, parameters: Sequence[str], ordinal: int, cards: Callable[[int], Card]) -> None:
@@ -210,7 +210,7 @@ class CudaFunction:
         return [passed(given) for passed, given in zip(self._scalars, scalars, strict=True)]
 
     def load_on(self, card: Card) -> LoadedLaunches:
-        """The code on a card. UsageError where it cannot be there."""
+        """The code on a GPU. UsageError where it cannot be there."""
         raise NotImplementedError
 
     def bound(self) -> Sequence[Argument]:
@@ -231,7 +231,7 @@ class CudaFunction:
     # Arrays in host memory
 
     def _copied(self, values: Sequence[Any]) -> Any:
-        """A call with arrays in host memory: they go to the card of the others, or to this function's own, and back."""
+        """A call with arrays in host memory: they go to the GPU of the others, or to this function's own, and back."""
         program, tensors = self.program, self._tensors
         values = list(values)
         scalars = self._passed(values[len(tensors) :])
@@ -240,7 +240,7 @@ class CudaFunction:
             if values[number] is _LEFT_OUT:
                 if stream is not None:
                     raise UsageError(
-                        f"no array for {tensor.name}", hint="with arrays on the card, pass each output too"
+                        f"no array for {tensor.name}", hint="with arrays on the GPU, pass each output too"
                     )
                 values[number] = np.zeros(tensor.extents, tensor.dtype.numpy)
         arguments = [self._argument(i, values[i], ordinal) for i in range(len(tensors))]
@@ -272,7 +272,7 @@ class CudaFunction:
         return self._answer(values)
 
     def place(self, arrays: Sequence[Any]) -> tuple[int, int | None]:
-        """The device and the stream of the first of the arrays that is on a card; this function's own device and None
+        """The device and the stream of the first of the arrays that is on a GPU; this function's own device and None
         where none is."""
         for array in arrays:
             library = None if array is _LEFT_OUT else self._library(array)

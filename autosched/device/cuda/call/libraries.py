@@ -1,4 +1,4 @@
-"""Libraries whose arrays lie on a card: PyTorch, CuPy, and whatever has `__cuda_array_interface__` or DLPack.
+"""Libraries whose arrays lie on a GPU: PyTorch, CuPy, and whatever has `__cuda_array_interface__` or DLPack.
 
 None of them is imported here: an array of theirs brings its library. A `Library` says on which device an array lies,
 which stream is current there, and reads addresses; `reader` makes the quick way for one parameter, which a call takes,
@@ -64,7 +64,7 @@ class Library(Protocol):
 
 
 def library_of(array: Any, where: Where) -> Library | None:
-    """The library of an array's type; None for one that is not known to be on a card. `where` asks the driver."""
+    """The library of an array's type; None for one that is not known to be on a GPU. `where` asks the driver."""
     kind = type(array)
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and issubclass(kind, torch.Tensor):
@@ -275,7 +275,7 @@ class Interface:
         return OnCard(kind, same, tuple(said["shape"]), strides, int(address), bool(read_only), self.where(address))
 
     def empty(self, tensor: Tensor, ordinal: int) -> Any:
-        hint = "with arrays on the card, pass one for each output too"
+        hint = "with arrays on the GPU, pass one for each output too"
         raise UsageError(f"no array for {tensor.name}", hint=hint)
 
 

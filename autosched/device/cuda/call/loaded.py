@@ -1,4 +1,4 @@
-"""`LoadedLaunches`: a kernel's code and memory on one card, and its launches with their arguments, kept by what they
+"""`LoadedLaunches`: a kernel's code and memory on one GPU, and its launches with their arguments, kept by what they
 depend on.
 
 A call finds its launches by the stream, the addresses and the scalars: what was called so before is issued as it is.
@@ -27,7 +27,7 @@ Calls = Callable[[Sequence[bytes]], tuple[LaunchCall, ...]]
 
 class LoadedLaunches:
     """`calls` are what a call launches, of `job`'s code, maps and memory. `fixed` are addresses that all calls share:
-    constants, and what was prepared of them. CudaError where the card refuses the code.
+    constants, and what was prepared of them. CudaError where the GPU refuses the code.
 
     Threads may call at once. Where there is memory of the kernel's own they issue one after the other.
     """
@@ -118,7 +118,7 @@ class LoadedLaunches:
         return self._memory[place]
 
     def close(self) -> None:
-        """Free everything. The card waits for what is under way; graphs that hold the kernel must not be run again."""
+        """Free everything. The GPU waits for what is under way; graphs that hold the kernel must not be run again."""
         if self._closed:
             return
         self._closed = True

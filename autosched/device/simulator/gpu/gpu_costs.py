@@ -33,7 +33,7 @@ SHARED_LINES = 1.25
 """What L2 delivers beyond its bandwidth, since cores that ask for one line together are answered once (tiles came at
 9.5 to 10 TB/s on an H200)."""
 ROW_CYCLES, ENGINE_BYTES = 1.2, 74.0
-"""Of the copy engine: cycles of a row of a box, and bytes a cycle beside them (rows of 16 to 128 bytes that blocks with
+"""Of TMA: cycles of a row of a box, and bytes a cycle beside them (rows of 16 to 128 bytes that blocks with
 a producer fetched on an H200)."""
 
 
@@ -41,7 +41,7 @@ a producer fetched on an H200)."""
 class Cost:
     """Of all executions in the kernel together: bytes read and written past L1, bytes over the shared-memory port,
     slots of a scheduler (cycles of one quarter), loads of global memory (instructions of a warp), for each intrinsic
-    its issues and the issues in one chain, and the cycles of chained plain arithmetic. Of the copy engine: boxes, its
+    its issues and the issues in one chain, and the cycles of chained plain arithmetic. Of TMA: boxes, its
     cycles, bytes fetched; of waits for calls and for barriers in memory: how many."""
 
     read: float = 0.0

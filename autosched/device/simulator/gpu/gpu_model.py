@@ -6,7 +6,7 @@ loops of its phase: loads of global memory (the ports' ticks, then the latency),
 less than the chain of dependent instructions), stores that nobody waits for, and barriers between phases. Copies that a
 kernel starts ahead (cp.async, TMA) are one more actor for each block, which is as many slices ahead as there are
 stages; every worker waits for a slice to land, and the slice's slot is free again once all have used it. Boxes of the
-copy engine take its time row by row, in each block of a cluster that receives them. Contention,
+TMA take its time row by row, in each block of a cluster that receives them. Contention,
 waiting and the overlap of one warp's loads with another's arithmetic come out of the events.
 
 Cores that hold equally many blocks are copies of one another, so one is played: the one with the most blocks. Blocks

@@ -49,7 +49,7 @@ class Touch:
     runs: float
     order: int
     engine: bool = False
-    """Whether a box of the copy engine makes it."""
+    """Whether a box of TMA makes it."""
     single: bool = False
     """Whether threads take its elements one by one: operands of arithmetic in registers, which no copy brings there."""
     rows: int = 0
@@ -58,7 +58,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Fetch:
-    """`runs` boxes of the copy engine, each of `rows` rows of so many bytes, for so many `blocks` of a cluster."""
+    """`runs` boxes of TMA, each of `rows` rows of so many bytes, for so many `blocks` of a cluster."""
 
     rows: int
     row_bytes: float

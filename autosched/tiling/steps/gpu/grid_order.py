@@ -116,7 +116,7 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
 
 
 def _cluster_rules(pair: tuple[NestAxis, ...], kinds: Sequence[tuple[int, ...]], names: StepNames) -> Iterator[Rule]:
-    """A cluster needs the copy engine, and a grid that it divides."""
+    """A cluster needs TMA, and a grid that it divides."""
     cluster = Var(names(CLUSTER_SHAPE.name))
     engine = Var(names("copy")).eq(BULK)
     yield Rule(cluster.name, cluster.eq(0) | engine, "a cluster shares what TMA fetches, and copies are not")

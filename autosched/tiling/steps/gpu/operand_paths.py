@@ -101,7 +101,7 @@ def stored_bytes(nest: Nest, output: OutputAccess, axis: NestAxis, size: int) ->
 
 @of_nest
 def stored_in_boxes(nest: Nest, output: OutputAccess) -> bool:
-    """Whether the copy engine can store boxes of what is written: all of the nest's axes are evenly apart in memory,
+    """Whether TMA can store boxes of what is written: all of the nest's axes are evenly apart in memory,
     and begin where the tensor does."""
     offset = output_offset(nest, output)
     axes = [a for a in nest.spatial if a.extent > 1 or a in gpu_pair(nest)]

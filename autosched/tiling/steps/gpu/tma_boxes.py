@@ -1,4 +1,4 @@
-"""What the copy engine can fetch of a tensor: boxes, or the pixels that a window's corner passes over an image.
+"""What TMA can fetch of a tensor: boxes, or the pixels that a window's corner passes over an image.
 
 A box is a rectangle of a tensor whose axes are evenly apart. Pixels (the engine's `im2col` mode) are what a convolution
 takes: a fused axis of images, lines and columns of the output walks over the input, in steps of the stride, and begins
@@ -70,7 +70,7 @@ class Pixels:
 
 
 def no_bulk_copy(nest: Nest, operand: str) -> str:
-    """Why the copy engine can fetch neither boxes nor pixels of the operand; empty where it can."""
+    """Why TMA can fetch neither boxes nor pixels of the operand; empty where it can."""
     if why := no_box(nest, operand):
         return "" if pixels_of(nest, operand) else why
     return ""
@@ -78,7 +78,7 @@ def no_bulk_copy(nest: Nest, operand: str) -> str:
 
 @of_nest
 def no_box(nest: Nest, operand: str) -> str:
-    """Why the copy engine cannot fetch boxes of the operand; empty where it can."""
+    """Why TMA cannot fetch boxes of the operand; empty where it can."""
     if nest.guarded[operand] != TRUE:
         return "its elements are guarded"
     offset = element_offset(nest, operand)

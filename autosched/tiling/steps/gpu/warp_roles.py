@@ -18,13 +18,13 @@ ROLES = Handle("roles", TOGETHER)
 
 
 def offers_roles(nest: Nest, target: Target) -> bool:
-    """Whether slices can be fetched without the workers: by a copy engine, for instructions of warps and warpgroups.
+    """Whether slices can be fetched without the workers: by TMA, for instructions of warps and warpgroups.
     Single threads would all have to say that they are done with a slice."""
     return target.bulk_copies and nest.intrinsic.scope in ("warp", "warpgroup")
 
 
 def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:
-    """`roles`: all workers copy and compute, or a producer of its own asks the copy engine for slices. Derived:
+    """`roles`: all workers copy and compute, or a producer of its own asks TMA for slices. Derived:
     `producer_warps`, `barrier_bytes`."""
     warps, barriers, copy = names("producer_warps"), names("barrier_bytes"), Var(names("copy"))
     full = where(copy.eq(BULK), Var(names("stages")) * BARRIER_BYTES, 0)
@@ -37,7 +37,7 @@ def gpu_roles(nest: Nest, target: Target, names: StepNames) -> Step:
         "gpu roles",
         (Decision(roles.name, (TOGETHER, PRODUCER), ("together", "producer")),),
         (
-            Rule(roles.name, needs, "a producer of its own asks the copy engine, and copies are not TMA"),
+            Rule(roles.name, needs, "a producer of its own asks TMA, and copies are not TMA"),
             Rule(names("roles_stages"), ahead, "a producer of its own works ahead, and there is one stage"),
         ),
         {warps: roles * PRODUCER_WARPS, barriers: full * (1 + roles)},

@@ -1,4 +1,4 @@
-// Barriers in shared memory (mbarrier): the threads of a block, of a cluster, and the copy engine meet at them.
+// Barriers in shared memory (mbarrier): the threads of a block, of a cluster, and TMA meet at them.
 //
 // A barrier passes through phases. A phase ends once `arrivals` have come and all bytes that were announced have
 // landed. Who waits names the parity of the phase: 0 for the first, 1 for the second, 0 for the third. A wait for
@@ -20,7 +20,7 @@ __device__ __forceinline__ void barrier_init(Barrier* barrier, unsigned arrivals
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
-// New barriers are seen by the copy engine and by the other blocks of the cluster.
+// New barriers are seen by TMA and by the other blocks of the cluster.
 __device__ __forceinline__ void fence_barriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -94,7 +94,7 @@ __device__ __forceinline__ void meet(int number, int threads) {
     asm volatile("barrier.cta.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
-// What this thread has written to shared memory is seen by the copy engine and by wgmma after the next barrier. What it
+// What this thread has written to shared memory is seen by TMA and by wgmma after the next barrier. What it
 // reads there has been read: without it an arrival may overtake loads that are still on their way.
 __device__ __forceinline__ void fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

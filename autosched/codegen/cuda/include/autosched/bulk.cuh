@@ -1,4 +1,4 @@
-// Tiles that the copy engine moves between global and shared memory (TMA). One thread asks; the engine does the rest.
+// Tiles that TMA moves between global and shared memory. One thread asks; TMA does the rest.
 //
 // A tensor map says how a tensor lies in memory (extents and strides of up to five dimensions, the innermost first),
 // which box of it is moved at once, how the box is swizzled in shared memory, and that elements outside the tensor

@@ -1,4 +1,4 @@
-// Boxes of tensors that the copy engine moves, at any moment between the call and what waits for it.
+// Boxes of tensors that TMA moves, at any moment between the call and what waits for it.
 #pragma once
 
 #include "autosched/address.cuh"

@@ -1,4 +1,4 @@
-// The emulated card's state: one cluster of blocks at a time, its threads as fibers, and what they wait for.
+// The emulated GPU's state: one cluster of blocks at a time, its threads as fibers, and what they wait for.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -82,7 +82,7 @@ struct Barrier {
   int actor = -1;          // the engine whose copies signal it
   uint32_t time = 1;
   const Fiber* maker = nullptr;
-  bool fenced = false;  // whether its maker has told the copy engine and other blocks of it
+  bool fenced = false;  // whether its maker has told TMA and other blocks of it
   std::vector<std::pair<Fiber*, unsigned>> waiting;
 };
 

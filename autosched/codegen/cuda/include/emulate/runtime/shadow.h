@@ -27,7 +27,7 @@ struct Access {
   uint32_t time;
   const Knowledge* knows;
   bool write;
-  bool async_proxy;  // by a copy engine or a warpgroup product: sees writes of threads only past a proxy fence
+  bool async_proxy;  // by TMA or a warpgroup product: sees writes of threads only past a proxy fence
   uint32_t at;
 };
 
