@@ -60,6 +60,11 @@ class First:
     status: str = ""
     error: str = ""
 
+    @property
+    def before_s(self) -> float:
+        """Seconds without those in which the first candidate is checked and timed."""
+        return self.wall_s - self.steps.get("its own", 0.0)
+
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
@@ -75,26 +80,27 @@ def main(arguments: list[str] | None = None) -> int:
     if options.one:
         print(json.dumps(asdict(_profiled(*options.one) if options.profile else first(*options.one))))
         return 0
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, First] = {}
     chosen = [case for case in cases() if any(fnmatch(case, pattern) for pattern in options.only)]
     for case in chosen:
         for where in options.on:
             one = _apart(case, where, options.limit, options.profile)
-            found[f"{case} on {where}"] = asdict(one)
+            found[f"{case} on {where}"] = one
             print(line(case, where, one), flush=True)
-    over = [name for name, one in found.items() if one["error"] or one["wall_s"] > LIMIT_S]
-    print(f"{len(found) - len(over)} of {len(found)} within {LIMIT_S:g} s" + "".join(f"\n  not: {n}" for n in over))
+    over = [name for name, one in found.items() if one.error or one.before_s > LIMIT_S]
+    count = f"{len(found) - len(over)} of {len(found)}"
+    print(f"{count} had their first trial within {LIMIT_S:g} s" + "".join(f"\n  not: {n}" for n in over))
     if options.out:
-        options.out.write_text(json.dumps({"schema": "autosched/benchmarks/first_trial/1", "cases": found}, indent=1))
+        told = {name: asdict(one) for name, one in found.items()}
+        options.out.write_text(json.dumps({"schema": "autosched/benchmarks/first_trial/1", "cases": told}, indent=1))
     return 0
 
 
 def line(case: str, where: str, one: First) -> str:
     """One line of the table."""
     spent = ", ".join(f"{name} {s:.1f}" for name, s in one.steps.items() if s >= 0.05)
-    said = (
-        one.error or f"{one.wall_s:6.1f} s, processor {one.cpu_s:6.1f} s ({one.main_s:.1f} here): {spent}; {one.status}"
-    )
+    wall = f"{one.before_s:6.1f} s ({one.wall_s:.1f} with it)"
+    said = one.error or f"{wall}, processor {one.cpu_s:6.1f} s ({one.main_s:.1f} here): {spent}; {one.status}"
     return f"{case:<48} {where:<10} {said}"
 
 
