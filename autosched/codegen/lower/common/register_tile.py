@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
@@ -15,9 +15,9 @@ from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, stepped
 from autosched.codegen.lower.common.operands import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position, elements
-from autosched.codegen.lower.common.prefetches import ahead, next_block
+from autosched.codegen.lower.common.prefetches import NextBlock, ahead, next_block
 from autosched.codegen.lower.common.sums import Sums
-from autosched.codegen.lower.common.transposed_stores import store_transposer
+from autosched.codegen.lower.common.transposed_stores import StoreTransposer, store_transposer
 from autosched.codegen.lower.common.window_loads import WindowRegisters, shared_step
 from autosched.codegen.passes.simplify import bind, decides
 from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
@@ -26,9 +26,11 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tensorize.intrinsic import Intrinsic, Operand
+from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps import APART, COLUMNS, DIRECT, EACH, PANEL, Window, tiled_axes, window
+from autosched.tiling.steps import APART, COLUMNS, DIRECT, EACH, PANEL, StepNames, Window, tiled_axes, window
 from autosched.tiling.steps.cpu.edges import EDGES
 from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH, PREFETCH_OUT
 from autosched.tiling.steps.cpu.shared_loads import LOADS
@@ -57,62 +59,65 @@ class DepthRange:
         return self.first is True and self.last is True
 
 
-class RegisterTile:
-    """Emits register tiles of one part; its registers are declared once and shared by all variants.
+Declare = Callable[[str, DType, tuple[int, ...], str], str]
+"""Makes a buffer for a register tile, of a name, an element type, a shape and a scope; returns its name."""
 
-    `tiled` are the axes of the tile where they are not those of a CPU's; `owner` is (worker, how many) where
-    accumulators outlive one loop over workers, each of which then has its own; `scope` is where accumulators are;
-    `sums` is where they wait between visits, if not in the output.
+
+@dataclass(frozen=True, eq=False)
+class RegisterTile:
+    """Emits register tiles of one part; `declared` makes one, whose registers all variants share.
+
+    `tiled` are the axes of the tile; `owner` the worker, where accumulators outlive one loop over workers and each has
+    its own; `sums` where they wait between visits, if not in the output. `hold_all`: there are registers for all units
+    of every operand. `left`: the guards that leave steps out here; `alike`: for axes whose units keep the same rows,
+    one of them.
     """
 
-    def __init__(
-        self,
-        part: TensorPart,
-        sources: Mapping[str, OperandSource],
-        ctx: Context,
-        tiled: tuple[NestAxis, ...] | None = None,
-        owner: tuple[Int, int] | None = None,
-        scope: str = "register",
-        sums: Sums | None = None,
-    ) -> None:
-        self.part, self.nest, self.names, self.sources, self.ctx = part, part.nest, part.names, sources, ctx
-        self.tiled = tiled_axes(self.nest) if tiled is None else tiled
-        self.sums = sums
-        self.intrinsic = self.nest.intrinsic
-        self.accumulator = self.intrinsic.accumulator
-        factors = [ctx.values[self.names.register(a)] for a in self.tiled]
-        acc = self.accumulator
-        self.owner: tuple[Int, ...] = () if owner is None else (owner[0],)
-        owners = () if owner is None else (owner[1],)
-        self.acc = self.declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope)
-        self.registers: dict[str, str] = {}
-        loads = LOADS.of(self.names, ctx.values)
-        self.window = window(self.nest, loads) if loads != EACH else None
-        for o in self.intrinsic.inputs:
-            shape = [f for a, f in zip(self.tiled, factors, strict=True) if a in self.held(o.name)]
-            if self.window is not None:
-                shape = [int(evaluate(self.window.live(self.nest, o.name, self.names), ctx.values))]
-            self.registers[o.name] = self.declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
-        self.left: Parts = () if self.owner else self.nest.stepped_sums
-        self.kept_sums = self.declare("kept", acc.dtype, (1, acc.elements), "register") if self.left else ""
-        self.unroll = UNROLL.of(self.names, ctx.values)
-        self.skips = skipping_row(self.nest) if SKIP.of(self.names, ctx.values) else None
-        self.alike: Places = {}
-        self.transposer = None if self.owner else store_transposer(self.nest, ctx)
-        self.cut = self.nest.blocked_reduction if part.scheme == "cpu" else self.nest.depth
-        self.next = next_block(self.nest, self.names, ctx.values)
+    part: TensorPart
+    sources: Mapping[str, OperandSource]
+    ctx: Context
+    tiled: tuple[NestAxis, ...]
+    acc: str
+    registers: Mapping[str, str]
+    owner: tuple[Int, ...] = ()
+    sums: Sums | None = None
+    hold_all: bool = False
+    window: Window | None = None
+    kept_sums: str = ""
+    left: Parts = ()
+    alike: Places = field(default_factory=dict)
+    unroll: int = 1
+    skips: NestAxis | None = None
+    next: NextBlock | None = None
+    transposer: StoreTransposer | None = None
 
-    def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
-        """The name of a new buffer of registers."""
-        return self.ctx.declare(name, dtype, shape, scope).name
+    @property
+    def nest(self) -> Nest:
+        return self.part.nest
+
+    @property
+    def names(self) -> StepNames:
+        return self.part.names
+
+    @property
+    def intrinsic(self) -> Intrinsic:
+        return self.nest.intrinsic
+
+    @property
+    def accumulator(self) -> Operand:
+        return self.intrinsic.accumulator
+
+    @property
+    def cut(self) -> NestAxis | None:
+        """The reduction axis that blocks cut."""
+        return self.nest.blocked_reduction if self.part.scheme == "cpu" else self.nest.depth
 
     def own(self, operand: str) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))
 
     def held(self, operand: str) -> tuple[NestAxis, ...]:
         """Axes over which all the operand's registers are kept: those it has, unless they are the outermost ones."""
-        own = self.own(operand)
-        return () if own == self.tiled[: len(own)] else own
+        return held_axes(self.nest, operand, self.tiled, self.hold_all)
 
     def emit(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         """The whole life of one register tile; `counts` gives its size in units along each tiled axis."""
@@ -225,7 +230,7 @@ class RegisterTile:
         free, needed = without_guards(self.nest, self.sources, at, counts)
         if needed == TRUE:
             return checked
-        return (If(needed, self.loading(free).reduction_loops(at, counts, depth)), If(~needed, checked))
+        return (If(needed, replace(self, sources=free).reduction_loops(at, counts, depth)), If(~needed, checked))
 
     def reduction_loops(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         others = [a for a in self.nest.reduction if a is not self.nest.depth]
@@ -274,11 +279,7 @@ class RegisterTile:
     def standing(self, alike: Places) -> RegisterTile:
         """This tile where a loop runs over units of the window for which the same rows are kept: `alike` has one of
         them for each such axis."""
-        if not alike:
-            return self
-        plain = copy(self)
-        plain.alike = alike
-        return plain
+        return replace(self, alike=alike) if alike else self
 
     def single(self, at: Places, counts: dict[str, int], outer: list[NestAxis]) -> dict[str, Int]:
         """Axes with one position in this tile and in the reduction loops `outer`; none where workers share loops."""
@@ -310,13 +311,7 @@ class RegisterTile:
             and not self.owner
             and settled(self.nest, name, single, rows, over)
         }
-        return self.loading({**self.sources, **free}) if free else self
-
-    def loading(self, sources: Mapping[str, OperandSource]) -> RegisterTile:
-        """This tile with its operands from `sources`."""
-        tile = copy(self)
-        tile.sources = sources
-        return tile
+        return replace(self, sources={**self.sources, **free}) if free else self
 
     def depth_loop(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         axis = self.nest.depth
@@ -355,7 +350,7 @@ class RegisterTile:
         are not asked. Bounds are moved out to whole trips of the loop."""
         trip, lower, upper = self.unroll, depth.lower, depth.upper
         var = f"{identifier(axis.name)}u"
-        plain = self.leaving(found.asked)
+        plain = replace(self, left=found.asked)
 
         def whole(bound: Int, up: int) -> Int:
             return lower + (bound - lower + (trip - 1) * up) // trip * trip
@@ -375,12 +370,6 @@ class RegisterTile:
             *loop(plain, begins, stops),
             *(() if end is None else loop(self, stops, high)),
         )
-
-    def leaving(self, parts: Parts) -> RegisterTile:
-        """This tile where only these guards leave steps out."""
-        plain = copy(self)
-        plain.left = parts
-        return plain
 
     def unrolled_steps(
         self, at: Places, counts: dict[str, int], axis: NestAxis, var: str, start: Int
@@ -483,6 +472,78 @@ class RegisterTile:
             row = self.transposer.row if self.transposer and transposed else None
             found += self.over(tuple(a for a in self.tiled if a is not row), counts, transposed or (store,))
         return tuple(found)
+
+
+def held_axes(
+    nest: Nest, operand: str, tiled: tuple[NestAxis, ...], hold_all: bool = False
+) -> tuple[NestAxis, ...]:
+    """Axes of a tile over which all of an operand's registers are kept."""
+    own = tuple(a for a in tiled if a in nest.operand_axes(operand))
+    return own if hold_all or own != tiled[: len(own)] else ()
+
+
+def declared(
+    part: TensorPart,
+    sources: Mapping[str, OperandSource],
+    ctx: Context,
+    tiled: tuple[NestAxis, ...] | None = None,
+    owner: tuple[Int, int] | None = None,
+    scope: str = "register",
+    sums: Sums | None = None,
+) -> RegisterTile:
+    """The register tile of a part. `owner` is a worker and how many there are, `scope` is where accumulators are."""
+
+    def declare(name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
+        return ctx.declare(name, dtype, shape, scope).name
+
+    return RegisterTile(**fields_of(part, sources, ctx, declare, tiled, owner, scope, sums))
+
+
+def fields_of(
+    part: TensorPart,
+    sources: Mapping[str, OperandSource],
+    ctx: Context,
+    declare: Declare,
+    tiled: tuple[NestAxis, ...] | None = None,
+    owner: tuple[Int, int] | None = None,
+    scope: str = "register",
+    sums: Sums | None = None,
+    hold_all: bool = False,
+) -> dict[str, Any]:
+    """What every register tile holds; buffers are made by `declare`."""
+    nest, names = part.nest, part.names
+    tiled = tiled_axes(nest) if tiled is None else tiled
+    acc, factors = nest.intrinsic.accumulator, [ctx.values[names.register(a)] for a in tiled]
+    owners = () if owner is None else (owner[1],)
+    accumulators = declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope)
+    loads = LOADS.of(names, ctx.values)
+    shared = window(nest, loads) if loads != EACH else None
+    registers: dict[str, str] = {}
+    for o in nest.intrinsic.inputs:
+        held = held_axes(nest, o.name, tiled, hold_all)
+        shape = [f for a, f in zip(tiled, factors, strict=True) if a in held]
+        if shared is not None:
+            shape = [int(evaluate(shared.live(nest, o.name, names), ctx.values))]
+        registers[o.name] = declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
+    left: Parts = nest.stepped_sums if owner is None else ()
+    return {
+        "part": part,
+        "sources": sources,
+        "ctx": ctx,
+        "tiled": tiled,
+        "acc": accumulators,
+        "registers": registers,
+        "owner": () if owner is None else (owner[0],),
+        "sums": sums,
+        "hold_all": hold_all,
+        "window": shared,
+        "kept_sums": declare("kept", acc.dtype, (1, acc.elements), "register") if left else "",
+        "left": left,
+        "unroll": UNROLL.of(names, ctx.values),
+        "skips": skipping_row(nest) if SKIP.of(names, ctx.values) else None,
+        "next": next_block(nest, names, ctx.values),
+        "transposer": None if owner else store_transposer(nest, ctx),
+    }
 
 
 def _formula(value: Bool | bool) -> Bool:

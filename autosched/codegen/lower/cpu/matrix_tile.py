@@ -8,14 +8,15 @@ are then as for any vector of a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from autosched.codegen.analysis.matrices import apart_in_memory, held_in, rows_by_number, touches
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.operands import OperandSource
 from autosched.codegen.lower.common.positions import LANE, elements
-from autosched.codegen.lower.common.register_tile import Places, RegisterTile
+from autosched.codegen.lower.common.register_tile import Places, RegisterTile, fields_of
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
@@ -23,48 +24,52 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool
-from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import tiled_axes
 from autosched.tiling.steps.common.layout import filled, rows_held
 
 
+@dataclass(frozen=True, eq=False)
 class MatrixTile(RegisterTile):
-    """Emits register tiles of one part on an instruction with registers of its own. `threads` is how many share it."""
+    """Emits register tiles of one part on an instruction with registers of its own. Between a register and elements of
+    the tensor, `thread` has a matrix of `rows` in the buffer `between`; `there`: where the tensor itself holds it."""
 
-    def __init__(self, part: TensorPart, sources: Mapping[str, OperandSource], ctx: Context, threads: int) -> None:
-        matrices = part.nest.intrinsic.matrices
+    between: str = ""
+    thread: Int = field(default_factory=lambda: Const(0))
+    rows: int = 1
+    there: tuple[Int, ...] | None = None
+
+    @staticmethod
+    def of(part: TensorPart, sources: Mapping[str, OperandSource], ctx: Context, threads: int) -> MatrixTile:
+        """Its registers are declared; `threads` is how many share the part."""
+        nest, matrices = part.nest, part.nest.intrinsic.matrices
         assert matrices is not None
-        self.matrices, self.taken = matrices, 0
-        self.all_fit = self._all_fit(part, ctx)
-        super().__init__(part, sources, ctx)
-        width = filled(self.nest, self.accumulator.name)
-        self.whole_lane, self.row_lane = Lane(LANE, self.accumulator.elements), Lane(LANE, width)
-        self.thread: Int = Var("thread") if threads > 1 else Const(0)
-        self.rows = rows_held(self.nest, self.accumulator.name)
-        shape = (threads, self.rows, width)
-        self.between = ctx.declare("sums", self.accumulator.dtype, shape, "workspace").name
+        taken = 0
 
-    def _all_fit(self, part: TensorPart, ctx: Context) -> bool:
-        """Whether there are registers for all units of every operand: then none waits for another's."""
-        tiled = tiled_axes(part.nest)
-        total = 0
-        for o in part.nest.intrinsic.operands.values():
-            count = 1
-            for axis in tiled:
-                mine = o.written or axis in part.nest.operand_axes(o.name)
-                count *= ctx.values[part.names.register(axis)] if mine else 1
-            total += count
-        return total <= self.matrices.count
+        def declare(name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
+            nonlocal taken
+            made = ctx.declare(name, dtype, shape, "matrix")
+            ctx.buffers[made.name] = replace(made, matrices=matrices, first=taken)
+            taken += made.elements // shape[-1]
+            return made.name
 
-    def held(self, operand: str) -> tuple[NestAxis, ...]:
-        return self.own(operand) if self.all_fit else super().held(operand)
+        all_fit = _registers_of_all(part, ctx) <= matrices.count
+        fields = fields_of(part, sources, ctx, declare, hold_all=all_fit)
+        acc = nest.intrinsic.accumulator
+        rows, width = rows_held(nest, acc.name), filled(nest, acc.name)
+        between = ctx.declare("sums", acc.dtype, (threads, rows, width), "workspace").name
+        thread: Int = Var("thread") if threads > 1 else Const(0)
+        return MatrixTile(**fields, between=between, thread=thread, rows=rows)
 
-    def declare(self, name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
-        made = self.ctx.declare(name, dtype, shape, "matrix")
-        self.ctx.buffers[made.name] = replace(made, matrices=self.matrices, first=self.taken)
-        self.taken += made.elements // shape[-1]
-        return made.name
+    @property
+    def whole_lane(self) -> Lane:
+        """All elements of an accumulator."""
+        return Lane(LANE, self.accumulator.elements)
+
+    @property
+    def row_lane(self) -> Lane:
+        """Those of one of its rows."""
+        return Lane(LANE, filled(self.nest, self.accumulator.name))
 
     # -- where things are ------------------------------------------------------------------------------------------
 
@@ -155,8 +160,7 @@ class MatrixTile(RegisterTile):
     # -- finish -----------------------------------------------------------------------------------------------------
 
     def finish(self, at: Places, counts: dict[str, int], last: Bool) -> tuple[Stmt, ...]:
-        self.there = self._in_tensor(at)
-        return super().finish(at, counts, last)
+        return RegisterTile.finish(replace(self, there=self._in_tensor(at)), at, counts, last)
 
     def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         dtype = self.accumulator.dtype
@@ -167,6 +171,15 @@ class MatrixTile(RegisterTile):
         moved = Assign(self.between, self._matrix(), held, self.whole_lane)
         rows = For(ROW, Const(0), Const(self.rows), stores)
         return self.over(self.tiled, counts, (moved, rows))
+
+
+def _registers_of_all(part: TensorPart, ctx: Context) -> int:
+    """Registers for all units of every operand: where there are as many, none waits for another's."""
+    total = 0
+    for o in part.nest.intrinsic.operands.values():
+        mine = (a for a in tiled_axes(part.nest) if o.written or a in part.nest.operand_axes(o.name))
+        total += prod(ctx.values[part.names.register(a)] for a in mine)
+    return total
 
 
 def _moves(stmt: Stmt, value: Value) -> bool:

@@ -17,7 +17,7 @@ from autosched.codegen.lower.common.matrix_rows import ROW
 from autosched.codegen.lower.common.operands import MemorySource, source
 from autosched.codegen.lower.common.panel_scope import Around
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
+from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile, declared
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
 from autosched.codegen.passes.simplify import bind
@@ -64,9 +64,9 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
             else:
                 inside[held.place] = (*inside.get(held.place, ()), *fill)
     if part.nest.intrinsic.matrices is None:
-        micro = RegisterTile(part, sources, ctx, sums=sums(part, ctx, threads))
+        micro = declared(part, sources, ctx, sums=sums(part, ctx, threads))
     else:
-        micro = MatrixTile(part, sources, ctx, threads)
+        micro = MatrixTile.of(part, sources, ctx, threads)
     nest = NestLowering(part, ctx, micro, ranges, inside)
     return (*fills, *nest.threads(threads))
 

@@ -73,7 +73,7 @@ class GpuNest:
         for o in self.nest.intrinsic.inputs:
             tensor = self.ctx.tensor(self.nest.mapping.operands[o.name].tensor)
             sources[o.name] = MemorySource(self.nest, o.name, DIRECT, tensor)
-        return WorkerTile(self.part, sources, self.ctx, self.pair, tuple(owners), self.direct)
+        return WorkerTile.of(self.part, sources, self.ctx, self.pair, tuple(owners), self.direct)
 
     @property
     def phases(self) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
+from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands import OperandSource
-from autosched.codegen.lower.common.register_tile import Places, RegisterTile
+from autosched.codegen.lower.common.register_tile import Places, RegisterTile, fields_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSource
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
+from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Literal, Value
 from autosched.logic import FALSE, Bool, Const, Int, all_of
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -20,34 +21,36 @@ First = tuple[Bool, Int]
 NOWHERE: First = (FALSE, Const(0))
 
 
+@dataclass(frozen=True, eq=False)
 class WorkerTile(RegisterTile):
-    """`direct` are the operands that stay in shared memory."""
+    """`direct` are the operands that stay in shared memory; sums start from zero at `first`."""
 
-    def __init__(
-        self,
+    direct: frozenset[str] = frozenset()
+    first: First = NOWHERE
+
+    @staticmethod
+    def of(
         part: TensorPart,
         sources: Mapping[str, OperandSource],
         ctx: Context,
         tiled: tuple[NestAxis, ...],
         owners: tuple[tuple[Int, int], ...],
         direct: frozenset[str],
-    ) -> None:
-        super().__init__(part, sources, ctx, tiled)
-        self.transposer = None  # which lane holds what is the instruction's affair here
-        self.direct = direct
-        self.first = NOWHERE
-        # Accumulators outlive a loop over workers: each worker has its own.
-        held = ctx.buffers.pop(self.acc)
-        self.owner = tuple(worker for worker, _ in owners)
-        self.acc = ctx.declare("acc", held.dtype, (*(n for _, n in owners), *held.shape), "register").name
+    ) -> WorkerTile:
+        """Its registers are declared. Accumulators outlive a loop over workers: each of `owners` has its own."""
+
+        def declare(name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
+            shape = (*(n for _, n in owners), *shape) if name == "acc" else shape
+            return ctx.declare(name, dtype, shape, scope).name
+
+        fields = fields_of(part, sources, ctx, declare, tiled)
+        # Which lane holds what is the instruction's affair here.
+        fields |= {"owner": tuple(worker for worker, _ in owners), "transposer": None}
+        return WorkerTile(**fields, direct=direct)
 
     def on_slices(self, sources: Mapping[str, OperandSource], first: First, acc: str | None = None) -> WorkerTile:
         """This tile with some operands from `sources`; sums, in `acc` if given, start from zero at `first`."""
-        tile = copy(self)
-        tile.sources = {**self.sources, **sources}
-        tile.first = first
-        tile.acc = acc or self.acc
-        return tile
+        return replace(self, sources={**self.sources, **sources}, first=first, acc=acc or self.acc)
 
     def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
         """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""

@@ -14,7 +14,7 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands import MemorySource, OperandSource
 from autosched.codegen.lower.common.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
-from autosched.codegen.lower.common.register_tile import RegisterTile
+from autosched.codegen.lower.common.register_tile import declared
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
 from autosched.ir.value import Read, Value
@@ -67,7 +67,7 @@ class SpatialNest:
         buffers = {o.name: self.scratch(o.name) for o in self.nest.intrinsic.inputs}
         sources: dict[str, OperandSource] = {n: Resident(b, self.place(n)) for n, b in buffers.items()}
         owner = self.accumulator(), self.slots(self.nest.intrinsic.accumulator.name) * self.kept_count()
-        micro = RegisterTile(self.part, sources, self.ctx, tiled=self.pair, owner=owner, scope="accumulator")
+        micro = declared(self.part, sources, self.ctx, tiled=self.pair, owner=owner, scope="accumulator")
         ones = {a.name: 1 for a in self.pair}
         zero = {a.name: Position(None, Const(0)) for a in self.nest.reduction}
 
