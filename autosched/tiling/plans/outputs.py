@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutputAccess:
-    """A tensor, its type, and its subscripts in terms of the nest's program axes."""
+    """A tensor, its type, and its subscripts in terms of the nest's program axes. `again`: a stage behind writes what
+    another one behind has written."""
 
     tensor: str
     dtype: DType
     index: tuple[Int, ...]
+    again: bool = False
 
 
 def output_accesses(part: TensorPart) -> tuple[OutputAccess, ...]:
@@ -30,8 +32,9 @@ def output_accesses(part: TensorPart) -> tuple[OutputAccess, ...]:
         found[own.tensor] = OutputAccess(own.tensor, tensors[own.tensor].dtype, _plain(own.index, {}))
     for fused in part.epilogue:
         name, here = fused.stage.assign.tensor, {consumer: Var(producer) for consumer, producer in fused.axes.items()}
-        if name != own.tensor and name not in found:
-            found[name] = OutputAccess(name, tensors[name].dtype, _plain(fused.stage.assign.index, here))
+        if name != own.tensor:
+            index = _plain(fused.stage.assign.index, here)
+            found[name] = OutputAccess(name, tensors[name].dtype, index, again=name in found)
     return tuple(found.values())
 
 

@@ -113,6 +113,43 @@ def test_what_leaves_a_block_lies_as_the_last_stage_says(epilogue: str) -> None:
     assert expected.difference(run_printed(kernel, H200, expected.arrays, expected.scalars)) is None
 
 
+SUM = """
+def f(A: f16[m, k], B: f16[k, n], R: f32[n], {output}: f32[m, n], *, m=70, n=68, k=40):
+{temporary}    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += f32(A[i, p]) * f32(B[p, j])
+"""
+BEHIND = {
+    "updated in place": ("C", ["C[i, j] = C[i, j] + R[j]", "C[i, j] = max(C[i, j], 0)"]),
+    "updated, then stored": ("D", ["C[i, j] = C[i, j] + R[j]", "D[i, j] = max(C[i, j], 0)"]),
+    "added to what was there": ("D", ["D[i, j] += C[i, j]"]),
+    "stored twice": ("D", ["D[i, j] = C[i, j]", "D[i, j] = D[i, j] * C[i, j]"]),
+    "stored, updated, added": ("D", ["D[i, j] = C[i, j]", "C[i, j] = C[i, j] + R[j]", "D[i, j] += C[i, j]"]),
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", BEHIND)
+def test_stages_behind_a_product_run_once_and_read_what_is_there(name: str) -> None:
+    """Where spans left one after the other, sums were updated for each; a stage that reads what another had put into a
+    tile read memory, where it was not yet."""
+    output, behind = BEHIND[name]
+    text = SUM.format(output=output, temporary="" if output == "C" else "    C: f32[m, n]\n")
+    program = parse(text + "".join(f"    for i, j in grid(m, n):\n        {line}\n" for line in behind))
+    expected = expect(program)
+    for only in ("cuda/wgmma.m64n64k16.f16.f32", "cuda/mma.m16n8k16.f16.f16.f32"):
+        plan, *_ = tensor_plans(program, H200, only=(only,))
+        ways = next((d.labels for d in plan.space.decisions if d.name == "epilogue"), ())
+        assert bool(ways) == (name not in ("stored twice", "stored, updated, added"))
+        for wish in ({"epilogue": way} for way in ways) if ways else ({},):
+            row = request(plan.space, wish).row
+            if row is not None:
+                kernel = lower(plan, plan.space.schedule(row))
+                found = run_printed(kernel, H200, expected.arrays, expected.scalars)
+                assert expected.difference(found) is None, (only, wish)
+
+
 @pytest.mark.slow
 @examples(3, phases=[Phase.generate])  # each compiles for seconds
 @given(lowered_texts(1500), st.integers(0, 2**31))

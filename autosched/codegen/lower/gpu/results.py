@@ -91,28 +91,34 @@ class TileResults:
         dropped = micro.drop(zero, counts, TRUE)
         if self.tile is None:
             return ((*dropped, *micro.finish(zero, counts, TRUE)),)
-        filled = self._into_tile(micro, zero, local)
+        updated, filled = self._into_tile(micro, zero, local)
         if not self.apart:
-            return (*dropped, *filled), self._rows_of_tile(work)
+            return (*dropped, *updated, *filled), self._rows_of_tile(work)
         stored = (*self.stored(), WorkerBarrier(), *filled, AsyncProxyFence(), WorkerBarrier(), self._box(work, local))
         if self.turns > 1:
             stored = (For(SPAN, Const(0), Const(self.turns), stored, "unrolled", note=f"spans of {self.tensor}"),)
-        return ((*dropped, *stored),)
+        return ((*dropped, *updated, *stored),)
 
     def stored(self) -> tuple[Stmt, ...]:
         """A worker goes on once TMA has read its tile."""
         return (WaitCopies(0, engine=True),) if self.apart else ()
 
-    def _into_tile(self, micro: WorkerTile, at: dict[str, Position], local: dict[str, Int]) -> tuple[Stmt, ...]:
-        """What finishes a register tile, but stores to the tensor go to its tile instead. The tile holds elements
-        outside of the tensor too, which do not leave it: a store that only reads registers needs no guard."""
+    def _into_tile(
+        self, micro: WorkerTile, at: dict[str, Position], local: dict[str, Int]
+    ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
+        """What finishes a register tile, once and for each span: fused stages that update registers run once. Stores to
+        the tensor go to its tile instead. The tile holds elements outside of the tensor too, which do not leave it: a
+        store that only reads registers needs no guard."""
         assert self.tile is not None
         axes, valid = micro.output(at)
         target, lane = self.nest.stage.assign, self._lane(micro)
+        updated: list[Stmt] = []
         body: list[Stmt] = []
         for fused in self.part.epilogue:
             behind = epilogue(fused, target, micro.acc_read(), axes, lane, valid, self.ctx)
-            body += micro.over(micro.tiled, self.grid.register, behind)
+            # Behind the only store nothing reads registers any more.
+            once = self.turns > 1 and behind[0].buffer != self.tensor and not body
+            (updated if once else body).extend(micro.over(micro.tiled, self.grid.register, behind))
         if self.part.keep:
             store = Assign(target.tensor, place_index(target.index, axes), micro.acc_read(), lane, valid)
             body += micro.over(micro.tiled, self.grid.register, (store,))
@@ -138,7 +144,7 @@ class TileResults:
                 case _:
                     return stmt
 
-        return tuple(map(visit, body))
+        return tuple(updated), tuple(map(visit, body))
 
     def _registers_only(self, value: Value) -> bool:
         """Whether the value may be computed where the tensor has no element: it reads no memory and divides no

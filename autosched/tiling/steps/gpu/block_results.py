@@ -53,7 +53,9 @@ def gpu_epilogue(
     total = names("shared_bytes")
     rules = [Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")]
     lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
-    if len(outputs) != 1 or not limit or not pair or outputs[0].dtype.bits < 8 or not lanes_inside:
+    # A stage that reads what another has stored would find it in memory, where a tile has not been stored yet.
+    through_tile = len(outputs) == 1 and outputs[0].dtype.bits >= 8 and not outputs[0].again
+    if not through_tile or not limit or not pair or not lanes_inside:
         nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): Const(0)}
         return Step("gpu epilogue", (), tuple(rules), nothing | {total: before})
     (output,) = outputs
