@@ -45,6 +45,8 @@ from autosched.tiling.steps.gpu.split_k import share_columns
 
 MOST_WHOLE = 96
 """Registers of a thread for a share beside as many sums, of some 255 (a thread of `wgmma` n=256 has 128 sums)."""
+OTHER_REGISTERS = 32
+"""Of a thread that adds up shares: addresses and counters, a round figure."""
 
 SPAN = "out_s"
 """The loop over spans of a worker's rows."""
@@ -288,8 +290,10 @@ class TileResults:
         read = Read(shares.name, self._share(micro, Var("from"), tile), shares.dtype)
         lanes, counts = micro.accumulator.elements, self.grid.register
         threads = self.ctx.lanes * SCOPE_WARPS.get(self.nest.intrinsic.scope, 0) or 1
+        each = self.ctx.registers // (threads * worker_of(self.grid, self.nest)[1])  # of a core that holds one block
+        most = min(MOST_WHOLE, (each - OTHER_REGISTERS) // 2)
         load: tuple[Stmt, ...] = ()
-        if lanes * prod(counts.values()) * shares.dtype.bits <= 32 * MOST_WHOLE * threads:
+        if lanes * prod(counts.values()) * shares.dtype.bits <= 32 * most * threads:
             shape, at = (*counts.values(), lanes), (*micro.register_index(micro.tiled), micro.element(lanes))
             held = self.ctx.declare(f"{self.nest.stage.assign.tensor}_share", shares.dtype, shape, "register")
             load = micro.over(micro.tiled, counts, (Assign(held.name, at, read, self._lane(micro)),))

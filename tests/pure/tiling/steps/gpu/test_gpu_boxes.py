@@ -74,7 +74,7 @@ def without_boxes(kernel: Kernel) -> Kernel:
         {"swizzle": "none", "cluster": "none", "reg_j": 1, "groups_j": 1, "block_p": 2},
         {"swizzle": "64 B", "cluster": "2 x 2", "reg_j": 1, "groups_j": 1, "block_p": 2},  # a in rows, b in columns
         {"swizzle": "none", "cluster": "2 x 2", "reg_j": 1, "groups_j": 1, "block_p": 1, "stages": 3},
-        {"swizzle": "none", "cluster": "none", "reg_j": 4, "groups_j": 1, "block_p": 2, "epilogue": "TMA by span"},
+        {"swizzle": "none", "cluster": "none", "reg_j": 2, "groups_j": 1, "block_p": 2, "epilogue": "TMA by span"},
     ],
 )
 def test_boxes_move_what_single_copies_would(wish: dict[str, int | str]) -> None:
