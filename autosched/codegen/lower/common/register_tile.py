@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import prod
 from types import MappingProxyType
-from typing import Any
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
@@ -15,27 +14,24 @@ from autosched.codegen.lower.common.fused_stages import epilogue
 from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, stepped
 from autosched.codegen.lower.common.operands import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position, elements
-from autosched.codegen.lower.common.prefetches import NextBlock, ahead, next_block
+from autosched.codegen.lower.common.prefetches import NextBlock, ahead
 from autosched.codegen.lower.common.sums import Sums
-from autosched.codegen.lower.common.transposed_stores import StoreTransposer, store_transposer
+from autosched.codegen.lower.common.transposed_stores import StoreTransposer
 from autosched.codegen.lower.common.window_loads import WindowRegisters, shared_step
 from autosched.codegen.passes.simplify import bind, decides
 from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
 from autosched.codegen.tree.rename import place, place_index
-from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, evaluate, free_vars, maximum, minimum
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps import APART, COLUMNS, DIRECT, EACH, PANEL, StepNames, Window, tiled_axes, window
+from autosched.tiling.steps import APART, COLUMNS, DIRECT, PANEL, StepNames, Window
 from autosched.tiling.steps.cpu.edges import EDGES
 from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH, PREFETCH_OUT
-from autosched.tiling.steps.cpu.shared_loads import LOADS
-from autosched.tiling.steps.cpu.skip_guarded import SKIP, settled, skipping_row, unrolled, visited
-from autosched.tiling.steps.cpu.unroll import UNROLL
+from autosched.tiling.steps.cpu.skip_guarded import settled, unrolled, visited
 
 Places = dict[str, Position]
 Rows = Mapping[str, tuple[Int, Int]]
@@ -59,13 +55,9 @@ class DepthRange:
         return self.first is True and self.last is True
 
 
-Declare = Callable[[str, DType, tuple[int, ...], str], str]
-"""Makes a buffer for a register tile, of a name, an element type, a shape and a scope; returns its name."""
-
-
 @dataclass(frozen=True, eq=False)
 class RegisterTile:
-    """Emits register tiles of one part; `declared` makes one, whose registers all variants share.
+    """Emits register tiles of one part; `tile_registers.declared` makes one, whose registers all variants share.
 
     `tiled` are the axes of the tile; `owner` the worker, where accumulators outlive one loop over workers and each has
     its own; `sums` where they wait between visits, if not in the output. `hold_all`: there are registers for all units
@@ -480,70 +472,6 @@ def held_axes(
     """Axes of a tile over which all of an operand's registers are kept."""
     own = tuple(a for a in tiled if a in nest.operand_axes(operand))
     return own if hold_all or own != tiled[: len(own)] else ()
-
-
-def declared(
-    part: TensorPart,
-    sources: Mapping[str, OperandSource],
-    ctx: Context,
-    tiled: tuple[NestAxis, ...] | None = None,
-    owner: tuple[Int, int] | None = None,
-    scope: str = "register",
-    sums: Sums | None = None,
-) -> RegisterTile:
-    """The register tile of a part. `owner` is a worker and how many there are, `scope` is where accumulators are."""
-
-    def declare(name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
-        return ctx.declare(name, dtype, shape, scope).name
-
-    return RegisterTile(**fields_of(part, sources, ctx, declare, tiled, owner, scope, sums))
-
-
-def fields_of(
-    part: TensorPart,
-    sources: Mapping[str, OperandSource],
-    ctx: Context,
-    declare: Declare,
-    tiled: tuple[NestAxis, ...] | None = None,
-    owner: tuple[Int, int] | None = None,
-    scope: str = "register",
-    sums: Sums | None = None,
-    hold_all: bool = False,
-) -> dict[str, Any]:
-    """What every register tile holds; buffers are made by `declare`."""
-    nest, names = part.nest, part.names
-    tiled = tiled_axes(nest) if tiled is None else tiled
-    acc, factors = nest.intrinsic.accumulator, [ctx.values[names.register(a)] for a in tiled]
-    owners = () if owner is None else (owner[1],)
-    accumulators = declare("acc", acc.dtype, (*owners, *factors, acc.elements), scope)
-    loads = LOADS.of(names, ctx.values)
-    shared = window(nest, loads) if loads != EACH else None
-    registers: dict[str, str] = {}
-    for o in nest.intrinsic.inputs:
-        held = held_axes(nest, o.name, tiled, hold_all)
-        shape = [f for a, f in zip(tiled, factors, strict=True) if a in held]
-        if shared is not None:
-            shape = [int(evaluate(shared.live(nest, o.name, names), ctx.values))]
-        registers[o.name] = declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
-    left: Parts = nest.stepped_sums if owner is None else ()
-    return {
-        "part": part,
-        "sources": sources,
-        "ctx": ctx,
-        "tiled": tiled,
-        "acc": accumulators,
-        "registers": registers,
-        "owner": () if owner is None else (owner[0],),
-        "sums": sums,
-        "hold_all": hold_all,
-        "window": shared,
-        "kept_sums": declare("kept", acc.dtype, (1, acc.elements), "register") if left else "",
-        "left": left,
-        "unroll": UNROLL.of(names, ctx.values),
-        "skips": skipping_row(nest) if SKIP.of(names, ctx.values) else None,
-        "next": next_block(nest, names, ctx.values),
-        "transposer": None if owner else store_transposer(nest, ctx),
-    }
 
 
 def _formula(value: Bool | bool) -> Bool:

@@ -16,7 +16,8 @@ from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.operands import OperandSource
 from autosched.codegen.lower.common.positions import LANE, elements
-from autosched.codegen.lower.common.register_tile import Places, RegisterTile, fields_of
+from autosched.codegen.lower.common.register_tile import Places, RegisterTile
+from autosched.codegen.lower.common.tile_registers import fields_of
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index

@@ -17,8 +17,9 @@ from autosched.codegen.lower.common.matrix_rows import ROW
 from autosched.codegen.lower.common.operands import MemorySource, source
 from autosched.codegen.lower.common.panel_scope import Around
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile, declared
+from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
 from autosched.codegen.lower.common.sums import sums
+from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import For, If, Stmt

@@ -1,8 +1,7 @@
 """How a block's results leave it: from registers, as rows through shared memory, or as shares for a second grid.
 
-Rows are stored by all workers together, from one tile. TMA stores a tile for each worker, which waits for nobody: while
-one worker's results leave, the others compute. A worker's tile holds all of its results, or one span of their rows at a
-time.
+Rows are stored by all workers together, from one tile. TMA stores a tile for each worker: while one worker's results
+leave, the others compute. A worker's tile holds all of its results, or one span of their rows at a time.
 """
 
 from __future__ import annotations

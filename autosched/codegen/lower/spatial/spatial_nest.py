@@ -14,7 +14,7 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands import MemorySource, OperandSource
 from autosched.codegen.lower.common.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
-from autosched.codegen.lower.common.register_tile import declared
+from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
 from autosched.ir.value import Read, Value
