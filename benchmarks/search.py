@@ -26,7 +26,7 @@ from pathlib import Path
 
 from autosched.search.evaluate.landscape import Landscape
 from autosched.search.evaluate.parallel_replay import Task, outcomes
-from autosched.search.evaluate.simulate import has_clock
+from autosched.search.evaluate.simulate import has_clock_terms
 from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
 from benchmarks.cpu import RESULTS
@@ -57,7 +57,7 @@ def spaces(more: Sequence[Path] = ()) -> dict[str, Path]:
 def open_space(recording: RecordedSpace, trials: int) -> Space:
     """What results on it depend on, and no results yet."""
     landscape = Landscape.of(recording)
-    return Space(landscape.rows, has_clock(recording), landscape.optimum_s, min(trials, landscape.rows))
+    return Space(landscape.rows, has_clock_terms(recording), landscape.optimum_s, min(trials, landscape.rows))
 
 
 def play(
@@ -76,7 +76,7 @@ def play(
         for seed in seeds
         for name, recording in recordings.items()
         for strategy in strategies
-        if (strategy not in NEEDS_CLOCK or has_clock(recording)) and seed not in kept[name].seeds(strategy)
+        if (strategy not in NEEDS_CLOCK or has_clock_terms(recording)) and seed not in kept[name].seeds(strategy)
     ]
     tasks = [Task(recordings[name], strategy, "xgb", kept[name].trials, seed) for seed, name, strategy in missing]
     landscapes = {name: Landscape.of(recording) for name, recording in recordings.items()}

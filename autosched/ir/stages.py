@@ -56,7 +56,7 @@ def condition_reads(conditions: tuple[Condition, ...]) -> tuple[Read, ...]:
     return tuple(r for c in conditions if is_value(c) for r in reads(c))
 
 
-def _reads(place: _Place) -> tuple[Read, ...]:
+def _stage_reads(place: _Place) -> tuple[Read, ...]:
     subscripts = tuple(r for i in place.assign.index if not isinstance(i, Int) for r in reads(i))
     return (*condition_reads(place.guards), *subscripts, *reads(place.assign.value))
 
@@ -92,7 +92,7 @@ def _initialised(places: list[_Place], k: int) -> int | None:
     """The update that the plain assignment at `k` is the initial value of, if there is one."""
     init = places[k]
     target = init.assign
-    if target.op != "=" or init.guards or any(r.tensor == target.tensor for r in _reads(init)):
+    if target.op != "=" or init.guards or any(r.tensor == target.tensor for r in _stage_reads(init)):
         return None
     if {a.name for a in init.axes} - index_vars(target.index):
         return None  # an outer loop repeats the whole reduction; its init is a statement of its own
@@ -105,10 +105,10 @@ def _initialised(places: list[_Place], k: int) -> int | None:
             # A loop of its own: what a guard alone surrounds happens once or not at all, and starts nothing.
             inside = len(other.axes) > len(init.axes) and other.axes[: len(init.axes)] == init.axes
             update = other.assign.op != "=" and other.assign.index == target.index
-            reads_it = any(r.tensor == target.tensor for r in _reads(other))
-            moved = between & {r.tensor for r in _reads(init)}
+            reads_it = any(r.tensor == target.tensor for r in _stage_reads(other))
+            moved = between & {r.tensor for r in _stage_reads(init)}
             return j if inside and update and not reads_it and not moved else None
-        if any(r.tensor == target.tensor for r in _reads(other)):
+        if any(r.tensor == target.tensor for r in _stage_reads(other)):
             return None
         between.add(other.assign.tensor)
     return None
@@ -126,7 +126,7 @@ def live_in(
     places = list(_places(body))
     mentioned: dict[str, list[_Place]] = {}
     for place in places:
-        for name in {place.assign.tensor, *(r.tensor for r in _reads(place))}:
+        for name in {place.assign.tensor, *(r.tensor for r in _stage_reads(place))}:
             mentioned.setdefault(name, []).append(place)
     live = set()
     for name, tensor in tensors.items():
@@ -144,14 +144,14 @@ def _written_first(tensor: Tensor, mentions: list[_Place]) -> bool:
         first.assign.tensor != name
         or first.assign.op != "="
         or first.guards
-        or any(r.tensor == name for r in _reads(first))
+        or any(r.tensor == name for r in _stage_reads(first))
     ):
         return False
     if not _fills(tensor, first):
         return False
     for other in mentions[1:]:
         shared = {a.name for a, b in zip(first.axes, other.axes, strict=False) if a == b}
-        touched = [r.index for r in _reads(other) if r.tensor == name]
+        touched = [r.index for r in _stage_reads(other) if r.tensor == name]
         if other.assign.tensor == name and other.assign.op != "=":
             touched.append(other.assign.index)
         for index in touched:
@@ -171,7 +171,7 @@ def _proved(tensor: Tensor, symbolic: Mapping[str, tuple[int, int]], mentions: l
         if p.assign.tensor == name:
             target = ElementAccess(p.axes, p.guards, p.path, p.assign.index)
             (writes if p.assign.op == "=" else uses).append(target)
-        uses += [ElementAccess(p.axes, p.guards, p.path, r.index) for r in _reads(p) if r.tensor == name]
+        uses += [ElementAccess(p.axes, p.guards, p.path, r.index) for r in _stage_reads(p) if r.tensor == name]
     return written_first(tensor.shape, symbolic, writes, uses)
 
 

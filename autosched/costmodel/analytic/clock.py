@@ -334,8 +334,8 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
         left = scatter if turned is None else store_cycles(units[turned.name], scatter)
         # Between blocks sums wait in the output, or, where its lanes lie apart, in registers' order
         # (`codegen.lower.common.sums`).
-        apart = intrinsic.matrices is None and not vectorises(nest, intrinsic.accumulator.name)
-        again = SUM_CYCLES if apart else left + scatter
+        strided = intrinsic.matrices is None and not vectorises(nest, intrinsic.accumulator.name)
+        again = SUM_CYCLES if strided else left + scatter
         stores = acc * (left + again * (visits - 1.0))
         tile += count * visits * np.maximum(TILE_LEAST, TILE_CYCLES / ahead) + count * stores
     return compute, load, tile
@@ -370,8 +370,8 @@ def _from_rows(nest: Nest, operand: str) -> dict[int, tuple[int, float]]:
     offsets = {DIRECT: flat_offset(nest, operand, Var("e")), PADDED: copied_offset(nest, operand)}
     if (how := interleave(nest, operand)) is not None:
         offsets[INTERLEAVED] = interleaved_offset(nest, operand, how, Var("e"))
-    apart = {kind: even_rows(nest, operand, offset) for kind, offset in offsets.items()}
-    return {k: (size * (apart[k] or 0), crossings(nest, operand, offsets[k], LINE_BYTES)) for k in offsets}
+    pitch = {kind: even_rows(nest, operand, offset) for kind, offset in offsets.items()}
+    return {k: (size * (pitch[k] or 0), crossings(nest, operand, offsets[k], LINE_BYTES)) for k in offsets}
 
 
 def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: Target) -> npt.NDArray[np.float64]:
@@ -420,11 +420,11 @@ def _checked(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDAr
     return np.where(v[names("edges")] == APART, 1.0 - inside, 1.0)
 
 
-def _aliased(apart: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:
-    """Whether so many rows, so many bytes apart, are more than the ways of the sets that their lines fall into."""
+def _aliased(pitch: int, rows: npt.NDArray[np.int64], target: Target) -> npt.NDArray[np.bool_]:
+    """Whether so many rows, `pitch` bytes apart, are more than the ways of the sets that their lines fall into."""
     page = page_bytes(target)
     first = next((m.bytes for m in target.memories if m.name == "L1"), 8 * page)
-    return rows * gcd(apart, page) > ALIAS_SHARE * first if apart else np.zeros(len(rows), bool)
+    return rows * gcd(pitch, page) > ALIAS_SHARE * first if pitch else np.zeros(len(rows), bool)
 
 
 def _work(part: ScalarPart, plan: Plan) -> float:

@@ -24,12 +24,12 @@ takes very long in large spaces."""
 
 def all_strategies(recording: RecordedSpace) -> list[str]:
     """Every strategy that can search it: without a clock, those that need one are left out."""
-    return [s for s in strategies() if has_clock(recording) or not needs_clock(s)]
+    return [s for s in strategies() if has_clock_terms(recording) or not needs_clock(s)]
 
 
 def check(recording: RecordedSpace, contestants: Sequence[Contestant]) -> None:
     """Raise UsageError for a strategy that needs a clock where there is none."""
-    if has_clock(recording):
+    if has_clock_terms(recording):
         return
     for name in (c.name for c in contestants):
         if name.partition(":")[0] in strategies() and needs_clock(name.partition(":")[0]):
@@ -39,7 +39,7 @@ def check(recording: RecordedSpace, contestants: Sequence[Contestant]) -> None:
             )
 
 
-def has_clock(recording: RecordedSpace) -> bool:
+def has_clock_terms(recording: RecordedSpace) -> bool:
     return all(p.terms for p in recording.plans if len(p))
 
 

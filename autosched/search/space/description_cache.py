@@ -23,7 +23,7 @@ _PLAN_BITS = 14
 
 
 @dataclass(frozen=True)
-class _Block:
+class _DescribedRows:
     """Rows by their sorted keys, and where each stands in what was said of them."""
 
     keys: npt.NDArray[np.int64]
@@ -35,8 +35,8 @@ class DescriptionCache:
     """The last RECENT answers, and the longest one, which is the pool that a strategy returns to."""
 
     def __init__(self) -> None:
-        self._recent: deque[_Block] = deque(maxlen=RECENT)
-        self._longest: _Block | None = None
+        self._recent: deque[_DescribedRows] = deque(maxlen=RECENT)
+        self._longest: _DescribedRows | None = None
 
     def described(self, rows: Rows, describe: Callable[[Rows], Described]) -> Described:
         """What `describe` says of the rows, which is asked about those only that are not remembered."""
@@ -56,9 +56,9 @@ class DescriptionCache:
         self._keep(keys, said)
         return said
 
-    def _found(self, keys: npt.NDArray[np.int64]) -> list[tuple[_Block | None, int]]:
+    def _found(self, keys: npt.NDArray[np.int64]) -> list[tuple[_DescribedRows | None, int]]:
         """For each row a block that holds it, and its place there."""
-        found: list[tuple[_Block | None, int]] = [(None, 0)] * len(keys)
+        found: list[tuple[_DescribedRows | None, int]] = [(None, 0)] * len(keys)
         for block in (*self._recent, *([self._longest] if self._longest else [])):
             at = np.minimum(np.searchsorted(block.keys, keys), len(block.keys) - 1)
             for i in np.flatnonzero(block.keys[at] == keys):
@@ -67,7 +67,7 @@ class DescriptionCache:
 
     @staticmethod
     def _joined(
-        found: list[tuple[_Block | None, int]], missing: npt.NDArray[np.int64], anew: Described | None
+        found: list[tuple[_DescribedRows | None, int]], missing: npt.NDArray[np.int64], anew: Described | None
     ) -> Described:
         some = next(block.said[0] for block, _ in found if block is not None)
         matrix = np.empty((len(found), some.matrix.shape[1]), np.float32)
@@ -81,7 +81,7 @@ class DescriptionCache:
 
     def _keep(self, keys: npt.NDArray[np.int64], said: Described) -> None:
         order = np.argsort(keys, kind="stable")
-        block = _Block(keys[order], order, said)
+        block = _DescribedRows(keys[order], order, said)
         if self._longest is None or len(keys) > len(self._longest.keys):
             self._longest = block
         elif len(keys) < len(self._longest.keys) // 2:  # several as long as a pool would be too much to keep

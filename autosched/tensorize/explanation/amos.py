@@ -52,13 +52,13 @@ class AmosRule:
 def rule_of(facts: StageFacts, intrinsic: Intrinsic, update: Update, tile: Tile, roles: dict[str, Read]) -> AmosRule:
     """The base points under `roles`; none where the intrinsic's own indices are compound."""
     pairs = [(o, roles[o.tensor]) for o in update.operands] + [(update.target, facts.update.target)]
-    wanted: list[tuple[list[str], list[_Dimension]]] = []
+    wanted: list[tuple[list[str], list[_SubscriptAxes]]] = []
     for operand, read in pairs:
         broadcast = intrinsic.operands[operand.tensor].broadcast
         names = [p.name for p in operand.index if isinstance(p, Var) and p.name in tile.extents]
         if any(not isinstance(p, Var | Const) for p in operand.index):
             return AmosRule(roles, ())
-        wanted.append((sorted(x for x in names if x not in broadcast), [_dimension(p) for p in read.index]))
+        wanted.append((sorted(x for x in names if x not in broadcast), [_subscript_axes(p) for p in read.index]))
     kinds = {x: [y for y in facts.extents if (x in tile.spatial) == (y in facts.spatial)] for x in tile.extents}
     points = []
     for choice in product(*kinds.values()):
@@ -71,19 +71,19 @@ def rule_of(facts: StageFacts, intrinsic: Intrinsic, update: Update, tile: Tile,
 
 
 @dataclass(frozen=True)
-class _Dimension:
+class _SubscriptAxes:
     """The axes that move one subscript; `coefficients` is None where it is not affine."""
 
     axes: frozenset[str]
     coefficients: dict[str, int] | None
 
 
-def _dimension(part: Index) -> _Dimension:
+def _subscript_axes(part: Index) -> _SubscriptAxes:
     form = affine(part) if isinstance(part, Int) else None
-    return _Dimension(index_axes((part,)), None if form is None else form.coefficients)
+    return _SubscriptAxes(index_axes((part,)), None if form is None else form.coefficients)
 
 
-def _matched(dimensions: list[_Dimension], placed: dict[str, str]) -> list[str] | None:
+def _matched(dimensions: list[_SubscriptAxes], placed: dict[str, str]) -> list[str] | None:
     """The intrinsic axes found by a tensor's dimensions, sorted; None where one is moved in another way."""
     found = []
     for d in dimensions:

@@ -62,8 +62,8 @@ def revisited_seconds(part: FusedLoopsPart, program: Program, target: Target, ro
     touched = {r.tensor for s in stages for r in (*s.reads, s.target)}
     row = sum(_bytes(program, t) for t in touched) / count
     moved = sum(_passed(s) for s in stages)
-    held = rows * row + asked
-    crowding = np.log2(np.maximum(1.0, held / first.bytes))  # as measured: twice the rows, as much again
+    footprint = rows * row + asked
+    crowding = np.log2(np.maximum(1.0, footprint / first.bytes))  # as measured: twice the rows, as much again
     return crowding * moved / second.bandwidth_bytes_per_s
 
 

@@ -47,8 +47,8 @@ def paging_seconds(nest: Nest, names: StepNames, v: Columns, target: Target) -> 
         tiles = v[names.tiles(lanes)]
         walked = rows / v[names(f"blocks_{depth.name}")]
         found = np.where(walked > PAGES_FOLLOWED, FOUND_CYCLES, 0.0)
-        kept = (walked <= PAGES_KEPT) & (kind != PANEL)
-        cycles = np.where(kept, found + STEP_CYCLES / neighbours(nest, names, v), STEP_CYCLES)
+        cached = (walked <= PAGES_KEPT) & (kind != PANEL)
+        cycles = np.where(cached, found + STEP_CYCLES / neighbours(nest, names, v), STEP_CYCLES)
         seconds += cycles * rows * tiles / target.clock_hz
     return seconds / v[names("threads")]
 

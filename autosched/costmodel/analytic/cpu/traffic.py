@@ -88,7 +88,7 @@ _Steps = tuple[tuple[str, str, int], ...]
 
 
 @dataclass(frozen=True)
-class _Dimension:
+class _TensorDimension:
     """A dimension of an operand's tensor, `stride` bytes from one place to the next. `steps`: for each program axis in
     its subscript the nest axis that carries it and how far a step moves; None where the subscript is no sum of axes."""
 
@@ -124,17 +124,17 @@ class Footprints:
             return np.asarray(total)
         return np.where(panel, prod((span[name] for name in mine), start=size), total)
 
-    def apart(self, operand: str, page: int) -> int:
+    def pitch(self, operand: str, page: int) -> int:
         """Bytes between the places in a cache at which rows of the operand's tensor begin; 0: it has no rows. Beyond a
         page a cache knows addresses of its own."""
         rows = self._memory[operand][2][:-1]
         return gcd(*(d.stride for d in rows if d.steps != ()), page) if any(d.steps != () for d in rows) else 0
 
     def room(
-        self, operand: str, panel: bool | npt.NDArray[np.bool_], touched: Column, apart: int, span: Mapping[str, Column]
+        self, operand: str, panel: bool | npt.NDArray[np.bool_], touched: Column, pitch: int, span: Mapping[str, Column]
     ) -> Column:
         """Bytes of a cache that are taken by what is `touched` of a tensor as it lies: for each run of neighbours as
-        much as is `apart`. Nothing where it is read from a panel."""
+        much as is `pitch`. Nothing where it is read from a panel."""
         _, size, dimensions = self._memory[operand]
         last = dimensions[-1]
         run: Column | float = size
@@ -142,11 +142,11 @@ class Footprints:
             run = size * last.extent
         elif last.steps:
             run = size * self._reach((operand, len(dimensions) - 1), last, size, span)
-        crowded = np.where(touched > run, touched * np.maximum(1.0, apart / run), touched)
+        crowded = np.where(touched > run, touched * np.maximum(1.0, pitch / run), touched)
         return np.where(panel, 0.0, crowded) if panel is not False else crowded
 
     def _reach(
-        self, place: tuple[str, int], dimension: _Dimension, inmost: float, span: Mapping[str, Column]
+        self, place: tuple[str, int], dimension: _TensorDimension, inmost: float, span: Mapping[str, Column]
     ) -> Column:
         """Elements that are touched of the dimension at `place`, an operand's. `inmost`: bytes of an element where the
         dimension is the one whose elements lie side by side; then whole lines count."""
@@ -186,7 +186,7 @@ def _ends(run: Column, extent: float, element: float) -> Column:
 
 
 @of_nest
-def _memory_of(nest: Nest, operand: str) -> tuple[tuple[str, ...], float, tuple[_Dimension, ...]]:
+def _memory_of(nest: Nest, operand: str) -> tuple[tuple[str, ...], float, tuple[_TensorDimension, ...]]:
     """The nest axes that an operand varies with, the bytes of its element, and each dimension of its tensor."""
     read = nest.mapping.operands[operand]
     tensor = nest.mapping.program.tensors[read.tensor]
@@ -197,7 +197,7 @@ def _memory_of(nest: Nest, operand: str) -> tuple[tuple[str, ...], float, tuple[
         form = affine(part) if isinstance(part, Int) else None
         moved = {} if form is None else {name: abs(c) for name, c in form.coefficients.items() if name in carried}
         steps = None if form is None else tuple((name, carried[name], c) for name, c in moved.items())
-        found.append(_Dimension(steps, float(extent), int(stride * tensor.dtype.bytes)))
+        found.append(_TensorDimension(steps, float(extent), int(stride * tensor.dtype.bytes)))
     return tuple(a.name for a in mine), float(tensor.dtype.bytes), tuple(found)
 
 
@@ -248,22 +248,22 @@ def _group(
     # Footprints with the loops outside position d fixed, from the innermost position outwards.
     touched = Footprints(nest)
     mine = {o: {a.name for a in nest.operand_axes(o)} for o in operands}
-    apart = {o.name: touched.apart(o.name, page) for o in nest.intrinsic.inputs if panel[o.name] is not True}
-    apart = {o: between for o, between in apart.items() if between > LINE_BYTES}
+    pitch = {o.name: touched.pitch(o.name, page) for o in nest.intrinsic.inputs if panel[o.name] is not True}
+    pitch = {o: between for o, between in pitch.items() if between > LINE_BYTES}
     prints: list[dict[str, Column]] = [{o: touched.of(o, panel[o], span) for o in operands}]
-    rooms = {o: [touched.room(o, panel[o], prints[0][o], between, span)] for o, between in apart.items()}
+    rooms = {o: [touched.room(o, panel[o], prints[0][o], between, span)] for o, between in pitch.items()}
     for loop in reversed(loops):
         extent = float(loop.axis.units * loop.axis.unit)
         span = span | {loop.axis.name: np.minimum(loop.span * loop.trips, extent)}
         grown = loop.axis.name
         prints.append({o: touched.of(o, panel[o], span) if grown in mine[o] else prints[-1][o] for o in operands})
         for o, taken in rooms.items():
-            room = touched.room(o, panel[o], prints[-1][o], apart[o], span) if grown in mine[o] else taken[-1]
+            room = touched.room(o, panel[o], prints[-1][o], pitch[o], span) if grown in mine[o] else taken[-1]
             taken.append(room)
     prints.reverse()  # prints[d]: loops d.. run inside
     totals = [sum(p.values()) for p in prints]
     if not loops:  # a single tile: of what does not stay in a warm cache from call to call
-        return [np.asarray(totals[0] * (1.0 - _kept(totals[0], capacity)) + np.zeros(n)) for capacity in capacities]
+        return [np.asarray(totals[0] * (1.0 - _resident(totals[0], capacity)) + np.zeros(n)) for capacity in capacities]
     written = nest.intrinsic.accumulator.name
     visits = np.ones(n)
     if nest.blocked_reduction is not None:
@@ -276,12 +276,13 @@ def _group(
     anew_of = {o: np.maximum(walked[o], moved[o][-1]) for o in rooms}
     result = []
     for capacity in capacities:
-        shares = _shares(totals, capacity, n)
-        total = _fetched(shares, fetched, anew)
+        fractions = _hit_fractions(totals, capacity, n)
+        total = _fetched(fractions, fetched, anew)
         for o, taken in rooms.items():
             if np.max(taken[-1]) > capacity:
-                crowded = _shares([np.maximum(t, r) for t, r in zip(totals, reversed(taken), strict=True)], capacity, n)
-                more = [after - before for after, before in zip(crowded, shares, strict=True)]
+                larger = [np.maximum(t, r) for t, r in zip(totals, reversed(taken), strict=True)]
+                crowded = _hit_fractions(larger, capacity, n)
+                more = [after - before for after, before in zip(crowded, fractions, strict=True)]
                 total = total + np.maximum(_fetched(more, moved[o], anew_of[o]), 0.0)
         result.append(total)
     return result
@@ -310,23 +311,23 @@ def _moved(nest: Nest, operand: str, loops: Sequence[LoopColumn], prints: Sequen
     return found
 
 
-def _shares(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:
+def _hit_fractions(totals: Sequence[Any], capacity: float, n: int) -> list[Column]:
     """For each loop, outermost first, the share of accesses that find in a cache what runs inside of it, and no more;
     last the share that does not even find what the register tile before has read. What fits is there from the call
     before: caches are warm. Of a tile whose own walk along the reduction outgrows a cache nothing is there for the
     next."""
-    held: list[Column] = []
+    hits: list[Column] = []
     for total in totals[:-1]:
-        share = _kept(total, capacity)
-        held.append(np.maximum(share, held[-1]) if held else np.broadcast_to(share, (n,)))
-    shares = [*(more - less for less, more in pairwise(held)), 1.0 - held[-1]]
-    return [*shares, shares[-1] * (1.0 - _kept(totals[-1], capacity))]
+        share = _resident(total, capacity)
+        hits.append(np.maximum(share, hits[-1]) if hits else np.broadcast_to(share, (n,)))
+    fractions = [*(more - less for less, more in pairwise(hits)), 1.0 - hits[-1]]
+    return [*fractions, fractions[-1] * (1.0 - _resident(totals[-1], capacity))]
 
 
-def _fetched(shares: Sequence[Column], moved: Sequence[Column], anew: Column) -> Column:
+def _fetched(fractions: Sequence[Column], moved: Sequence[Column], anew: Column) -> Column:
     """Bytes that come into a cache: `moved` where it holds what runs inside of each loop, `anew` where each register
     tile fetches what it reads."""
-    *found, lost = shares
+    *found, lost = fractions
     total = np.asarray(found[0] * moved[0])
     for share, bytes_in in zip(found[1:], moved[1:], strict=True):
         total += share * bytes_in
@@ -334,7 +335,7 @@ def _fetched(shares: Sequence[Column], moved: Sequence[Column], anew: Column) ->
     return total
 
 
-def _kept(footprint: Any, capacity: float) -> Column:
+def _resident(footprint: Any, capacity: float) -> Column:
     """The share of a footprint that a cache keeps: it loses what outgrows it as (capacity / footprint) to the power of
     4. Caches are no strict LRU, and what is a little larger than one still finds much of itself there (f32 512³ on
     Zen 5: 2 to 8 rank its schedules alike)."""

@@ -115,10 +115,10 @@ def further_lines(nest: Nest, operand: str, span: Column) -> Column:
     no multiple of a line apart, they begin anywhere in one."""
     tensor = nest.mapping.program.tensors[nest.mapping.operands[operand].tensor]
     pitch = tensor.shape[-1] if len(tensor.shape) > 1 else Const(0)
-    apart = LINE_BYTES
+    alignment = LINE_BYTES
     if isinstance(pitch, Const):
-        apart = float(gcd(pitch.value * max(1, tensor.dtype.bits // 8), int(LINE_BYTES)))
-    return np.where(span >= LINE_BYTES, 1.0 - apart / LINE_BYTES, np.maximum(span - apart, 0.0) / LINE_BYTES)
+        alignment = float(gcd(pitch.value * max(1, tensor.dtype.bits // 8), int(LINE_BYTES)))
+    return np.where(span >= LINE_BYTES, 1.0 - alignment / LINE_BYTES, np.maximum(span - alignment, 0.0) / LINE_BYTES)
 
 
 def _touched(nest: Nest, operand: str, each: float) -> float:

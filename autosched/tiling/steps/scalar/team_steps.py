@@ -221,9 +221,9 @@ def again(part: WarpCooperativePart) -> bool:
 def shared_reads(part: WarpCooperativePart) -> list[str]:
     """Tensors that several members read along the lanes: what is worth holding."""
     found = lane_reads(part)
-    users = {r.tensor: [m for m in part.members if _reads(m, r.tensor)] for r in found}
+    users = {r.tensor: [m for m in part.members if _reads_tensor(m, r.tensor)] for r in found}
     return [name for name, some in users.items() if len(some) > 1]
 
 
-def _reads(member: Stage, tensor: str) -> bool:
+def _reads_tensor(member: Stage, tensor: str) -> bool:
     return any(r.tensor == tensor for r in reads(member.assign.value))
