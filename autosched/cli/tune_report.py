@@ -60,8 +60,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         found |= {"units": units} if (units := units_of(m.extra)) else {}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}
-        ok = m.ok and bool(m.extra.get("verified", True))  # a simulator cannot always run what it times
-        verified = {"ok": ok, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
+        verified = {"ok": m.ok and m.verified, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
             {"by": m.extra["verified_by"]} if "verified_by" in m.extra else {}
         )
         if (far := _far(tuning, result)) is not None:
@@ -129,7 +128,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
-    lines.append(f"check  {_checked(m)}")
+    lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:
         other = _other_way(best.candidate.plan, best.trial.row)
@@ -213,10 +212,11 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
     return lines
 
 
-def _checked(m: Measurement) -> str:
+def checked(m: Measurement) -> str:
+    """What the outputs were compared with, and how far they were off; or that nobody compared them."""
+    if not m.verified:
+        return str(m.extra.get("verified_by", "not checked"))
     by = str(m.extra.get("verified_by", "the interpreter"))
-    if not m.extra.get("verified", True):
-        return by
     if m.max_abs_error is not None and m.tolerance:
         return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}"
     return f"against {by}: exact"

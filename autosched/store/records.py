@@ -34,6 +34,12 @@ class Measurement:
         return self.status == "ok"
 
     @property
+    def verified(self) -> bool:
+        """Whether outputs were compared with the oracle's: as the device says (`extra["verified"]`), else whether it
+        states an error."""
+        return bool(self.extra.get("verified", self.max_abs_error is not None))
+
+    @property
     def cost(self) -> float | None:
         """What a study minimises: the time, unless the device says otherwise (`extra["cost"]`: joules, or joules times
         seconds)."""
