@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -25,6 +26,8 @@ class Start:
 def main() -> None:
     """Run the command line. Whatever a person can cause ends in one message and the right status, never a traceback."""
     start = Start(time.monotonic())
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - a shell's `>&-` leaves none
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     os.environ |= ONE_THREAD | os.environ
     try:
         status = run(start)
@@ -34,8 +37,13 @@ def main() -> None:
             leave(status)
         sys.exit(status)
     except BrokenPipeError:  # the reader of our output has left: nothing to say to it, nor when Python flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(0)
+
+
+def _drop_output() -> None:
+    """What is still buffered for standard output goes nowhere when Python flushes it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run(start: Start | None = None) -> int:
@@ -68,7 +76,11 @@ def run(start: Start | None = None) -> int:
     except RecursionError:
         complain("the input nests too deeply")
         return 2
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            complain(f"cannot write {error.filename or 'the output'}: {error.strerror}", "free some space")
+            _drop_output()
+            return 2
         complain("this is a mistake in autosched, not in your input; please report what follows")
         traceback.print_exc()
         return 70

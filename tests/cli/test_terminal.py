@@ -57,3 +57,15 @@ def test_no_colour_where_it_is_not_wanted(cli: Cli) -> None:
     assert not COLOUR.search(seen)
     _, dumb = _at_terminal(cli, "tune", *SMALL, "-n", "3", "-s", "random", TERM="dumb")
     assert "\x1b" not in dumb
+
+
+@pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
+def test_output_that_cannot_be_written_is_no_traceback(cli: Cli, redirection: str) -> None:
+    if redirection == ">/dev/full" and not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    command = ["sh", "-c", f'"$@" {redirection}', "sh", *cli.command("studies", "--json")]
+    run = subprocess.run(command, stderr=subprocess.PIPE, check=False, **cli.options())
+    said = run.stderr if isinstance(run.stderr, str) else run.stderr.decode()
+    assert "Traceback" not in said
+    assert run.returncode == (0 if redirection == ">&-" else 2)
+    assert redirection == ">&-" or said.startswith("error: cannot write the output: No space left")
