@@ -6,7 +6,7 @@ are inlined, so a value is a closed tree over tensors, run-time scalars and axes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import copysign
 from operator import is_
@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeGuard
 from autosched.ir.dtypes import BOOL, DType
 from autosched.logic import Bool, Int
 from autosched.logic.remember import Remembering, remembers_hash
+from autosched.logic.walk import substitute_bool, substitute_int
 
 UNARY_FUNCTIONS = frozenset(
     ["abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "round", "floor", "ceil", "popcount"]
@@ -207,6 +208,19 @@ def map_value(
         return on_value(node)
 
     return sub(value)
+
+
+def substitute(value: Value, to: Mapping[str, Int]) -> Value:
+    """`value` with these variables of its subscripts and formulas replaced."""
+    return map_value(value, on_int=lambda i: substitute_int(i, to), on_bool=lambda b: substitute_bool(b, to))
+
+
+def substitute_index(index: Index, to: Mapping[str, Int]) -> Index:
+    return substitute_int(index, to) if isinstance(index, Int) else substitute(index, to)
+
+
+def substitute_condition(condition: Condition, to: Mapping[str, Int]) -> Condition:
+    return substitute_bool(condition, to) if isinstance(condition, Bool) else substitute(condition, to)
 
 
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites import residues
-from autosched.ir.value import Call, Cast, Condition, Index, Value, map_value
-from autosched.logic import FALSE, TRUE, Bool, Const, Int
-from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.ir.value import Call, Cast, Value, map_value, substitute, substitute_condition, substitute_index
+from autosched.logic import FALSE, TRUE, Const, Int
+from autosched.logic.walk import substitute_int
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ def drop_unit_axes(program: Program) -> Rewrite | None:
                     else:
                         result.append(Loop(replace(axis, lower=lower, upper=upper), visit(inner, values)))
                 case Guard(condition, inner):
-                    held = _condition(condition, values)
+                    held = substitute_condition(condition, values)
                     if held == TRUE:
                         result += visit(inner, values)
                     elif held != FALSE:
                         result.append(Guard(held, visit(inner, values)))
                 case Assign():
-                    index = tuple(_index(i, values) for i in stmt.index)
-                    result.append(replace(stmt, index=index, value=_value(stmt.value, values)))
+                    index = tuple(substitute_index(i, values) for i in stmt.index)
+                    result.append(replace(stmt, index=index, value=substitute(stmt.value, values)))
         return tuple(result)
 
     body = visit(program.body, {})
@@ -107,15 +107,3 @@ def drop_rounding(program: Program) -> Rewrite | None:
 
 RULES: tuple[Rule, ...] = (drop_unit_axes, split_residues, drop_rounding)
 """What is applied to every program before it is planned."""
-
-
-def _value(value: Value, values: dict[str, Int]) -> Value:
-    return map_value(value, on_int=lambda i: substitute_int(i, values), on_bool=lambda b: substitute_bool(b, values))
-
-
-def _index(index: Index, values: dict[str, Int]) -> Index:
-    return substitute_int(index, values) if isinstance(index, Int) else _value(index, values)
-
-
-def _condition(condition: Condition, values: dict[str, Int]) -> Condition:
-    return substitute_bool(condition, values) if isinstance(condition, Bool) else _value(condition, values)

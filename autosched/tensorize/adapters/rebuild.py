@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from autosched.ir.nodes import Assign, Axis, Guard, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
-from autosched.ir.value import Arith, Literal, Read, Value, is_value, map_value, reads
+from autosched.ir.value import Arith, Literal, Read, Value, is_value, reads, substitute
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.adapters.factor import AdaptedFactor
@@ -127,7 +127,7 @@ class _Rebuild:
         outer = [self.renamed(a, renamed) for a in spatial]
         inner = [self.renamed(a, renamed) for a in reduction]
         index = tuple(renamed[a.name] for a in spatial) or (Const(0),)
-        add: Statement = Assign(name, index, "+=", _placed(atom, renamed))
+        add: Statement = Assign(name, index, "+=", substitute(atom, renamed))
         for guard in reversed(self.update.guards):
             assert isinstance(guard, Bool)
             add = Guard(substitute_bool(guard, renamed), (add,))
@@ -226,10 +226,6 @@ class _Rebuild:
     def joined_sum(self, held: Read, rest: Polynomial) -> Value:
         value = scaled(widened(held, self.restated.dtype), self.restated.coefficient, self.restated.invariants)
         return total(value, rest)
-
-
-def _placed(value: Value, names: dict[str, Int]) -> Value:
-    return map_value(value, on_int=lambda i: substitute_int(i, names), on_bool=lambda b: substitute_bool(b, names))
 
 
 def _bounded(spatial: list[Axis], reduction: list[Axis]) -> bool:

@@ -14,9 +14,9 @@ from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import Rewrite
-from autosched.ir.value import Condition, Index, Value, map_value, reads
-from autosched.logic import Bool, Const, Int, Var
-from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.ir.value import reads, substitute, substitute_condition, substitute_index
+from autosched.logic import Const, Int, Var
+from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.dependence import analyse
 
 
@@ -76,19 +76,7 @@ def _renamed(stmt: Statement, to: dict[str, Int]) -> Statement:
             axis = replace(axis, lower=substitute_int(axis.lower, to), upper=substitute_int(axis.upper, to))
             return Loop(axis, tuple(_renamed(s, to) for s in body))
         case Guard(condition, body):
-            return Guard(_condition(condition, to), tuple(_renamed(s, to) for s in body))
+            return Guard(substitute_condition(condition, to), tuple(_renamed(s, to) for s in body))
         case Assign():
-            index = tuple(_index(i, to) for i in stmt.index)
-            return replace(stmt, index=index, value=_value(stmt.value, to))
-
-
-def _value(value: Value, to: dict[str, Int]) -> Value:
-    return map_value(value, on_int=lambda i: substitute_int(i, to), on_bool=lambda b: substitute_bool(b, to))
-
-
-def _index(index: Index, to: dict[str, Int]) -> Index:
-    return substitute_int(index, to) if isinstance(index, Int) else _value(index, to)
-
-
-def _condition(condition: Condition, to: dict[str, Int]) -> Condition:
-    return substitute_bool(condition, to) if isinstance(condition, Bool) else _value(condition, to)
+            index = tuple(substitute_index(i, to) for i in stmt.index)
+            return replace(stmt, index=index, value=substitute(stmt.value, to))
