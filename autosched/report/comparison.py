@@ -13,7 +13,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.report import statistics
 from autosched.report.extras import extra
 from autosched.report.performance import Performance, performance
-from autosched.report.statistics import Floats, Interval
+from autosched.report.statistics import Floats, Interval, spanned
 from autosched.report.text import aligned, number, points, seconds
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
@@ -70,16 +70,16 @@ class Summary:
         lines = [
             [
                 s.strategy,
-                *(_spanned(s.best_s[n], seconds) for n in checkpoints),
-                _spanned(s.regret, points),
-                *(_spanned(i, number) for _, of in _PERFORMANCES if (i := of(s)) is not None),
+                *(spanned(s.best_s[n], seconds) for n in checkpoints),
+                spanned(s.regret, points),
+                *(spanned(i, number) for _, of in _PERFORMANCES if (i := of(s)) is not None),
                 _share(s),
             ]
             for s in self.strategies
         ]
         text = aligned([head, *lines])
         for d in self.differences:
-            gap = _spanned(d.difference, (lambda x: f"{x:+.3f}") if d.outcome == "performance" else _signed)
+            gap = spanned(d.difference, (lambda x: f"{x:+.3f}") if d.outcome == "performance" else _signed)
             p = "p < 0.001" if d.p < 0.001 else f"p = {d.p:.3f}"
             text += f"\n{d.strategy} - {d.baseline}: {d.outcome} {gap}, better in {d.superiority:.0%} of pairs, {p}"
         return text
@@ -230,10 +230,6 @@ _PERFORMANCES: tuple[tuple[str, Callable[[StrategySummary], Interval | None]], .
 
 def _signed(value: float) -> str:
     return f"{value:+.1%}"
-
-
-def _spanned(interval: Interval, show: Any) -> str:
-    return f"{show(interval.value)} [{show(interval.low)}, {show(interval.high)}]"
 
 
 def _share(summary: StrategySummary) -> str:

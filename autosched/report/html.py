@@ -9,7 +9,7 @@ import numpy as np
 from autosched.escape import html_text
 from autosched.report import statistics
 from autosched.report.comparison import StrategyComparison, StrategySummary
-from autosched.report.statistics import Interval
+from autosched.report.statistics import spanned
 from autosched.report.svg import PlotAxis, Series, chart
 from autosched.report.text import amount, number, points, seconds
 from autosched.store.ranking import ranked
@@ -154,14 +154,10 @@ def _best_so_far(found: StrategyComparison, rng: np.random.Generator) -> str:
 
 
 def _summary_row(s: StrategySummary, checkpoints: Sequence[int]) -> list[str]:
-    row = [s.strategy, *(_spanned(s.best_s[n], seconds) for n in checkpoints), _spanned(s.regret, points)]
+    row = [s.strategy, *(spanned(s.best_s[n], seconds) for n in checkpoints), spanned(s.regret, points)]
     if s.performance is not None:
-        row.append(_spanned(s.performance, number))
+        row.append(spanned(s.performance, number))
     return [*row, f"{s.failed:.0%}"]
-
-
-def _spanned(interval: Interval, show: statistics.Show) -> str:
-    return f"{show(interval.value)} [{show(interval.low)}, {show(interval.high)}]"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -30,6 +30,10 @@ class Interval:
     high: float
 
 
+def spanned(interval: Interval, show: Show) -> str:
+    return f"{show(interval.value)} [{show(interval.low)}, {show(interval.high)}]"
+
+
 def median_curve(curves: npt.ArrayLike, rng: np.random.Generator, resamples: int = RESAMPLES) -> tuple[Floats, ...]:
     """Median over seeds and its 95 % interval for each column of `curves` (seeds, columns): value, low, high.
 

@@ -82,7 +82,7 @@ class Outlook:
             return 0.0
         said = self._model.predict(*self._space.described(rows))
         off = float(np.sqrt(np.mean(np.square(self._errors[-_JUDGED:]))))
-        best = self._best()
+        best = self._memory.best_log_s
         return float(np.max(saved(said.log_s - best, np.maximum(said.sigma, off)) * said.valid))
 
     def _judge(self, trials: Sequence[Trial]) -> None:
@@ -92,11 +92,8 @@ class Outlook:
             rows = Rows(plans, np.array([t.row for t in fine], np.int64))
             said = np.asarray(self._model.predict(*self._space.described(rows)).log_s, np.float64)
             took = np.log([t.measurement.cost or np.nan for t in fine])
-            near = np.minimum(said, took) < self._best() + _NEAR
+            near = np.minimum(said, took) < self._memory.best_log_s + _NEAR
             self._errors += (said - took)[near].tolist()
-
-    def _best(self) -> float:
-        return float(np.log(self._memory.seconds(self._memory.fastest(1))[0]))
 
     def _left(self) -> Rows:
         """Rows not measured yet that may be worth it."""

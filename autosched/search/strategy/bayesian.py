@@ -79,7 +79,7 @@ class Bayesian:
         log_s = mean + self._clock(pool)
         chosen: list[int] = []
         for place in range(min(n, len(pool))):
-            gain = _expected_improvement(log_s, np.sqrt(variance), self._best())
+            gain = _expected_improvement(log_s, np.sqrt(variance), self._memory.best_log_s)
             gain[chosen] = -np.inf
             if rng.random() < self.near and place < len(around):
                 gain[len(around) :] = -np.inf
@@ -110,9 +110,6 @@ class Bayesian:
     @cached_property
     def _has_clock(self) -> bool:
         return has_clock(self._space)
-
-    def _best(self) -> float:
-        return float(np.log(self._memory.seconds(self._memory.fastest(1))[0]))
 
     def _pool(self, rng: np.random.Generator) -> Rows:
         parts = [draw(self._space, self._memory, _POOL // 2 if self._has_clock else _POOL, rng)]

@@ -93,6 +93,11 @@ class TrialHistory:
         return self.rows().take(fine[np.argsort(times[fine], kind="stable")[:k]])
 
     @property
+    def best_log_s(self) -> float:
+        """ln(seconds) of the fastest row."""
+        return float(np.log(self.seconds(self.fastest(1))[0]))
+
+    @property
     def surprise(self) -> float:
         """How far the clock was off: the deviation of ln(measured / clock), infinite before two rows came out right.
         Where all were wrong alike, and by more than a machine may be, what is beyond that counts too: its favourites
