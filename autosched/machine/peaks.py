@@ -149,11 +149,13 @@ def _took(call: Callable[[int], object], times: int) -> float:
     return time.perf_counter() - clock
 
 
+_MOST_TIMES = 1 << 40
+
+
 def _best(
     call: Callable[[int], object],
     work: float,
     how: PeakEffort,
-    limit: int = 1 << 40,
     took: Callable[[Callable[[int], object], int], float] = _took,
 ) -> float:
     """Work a second: `call(n)` does `n` times `work`; the fastest of the runs. Runs are made longer until the fastest
@@ -161,9 +163,9 @@ def _best(
     times = max(1, int(FIRST_WORK / work))
     while True:
         took_s = min(took(call, times) for _ in range(how.runs))
-        if took_s >= how.run_s / 2 or times >= limit:
+        if took_s >= how.run_s / 2 or times >= _MOST_TIMES:
             return times * work / took_s
-        times = min(limit, times * max(2, min(64, int(how.run_s / max(took_s, 1e-9)))))
+        times = min(_MOST_TIMES, times * max(2, min(64, int(how.run_s / max(took_s, 1e-9)))))
 
 
 def _pinned(jobs: Sequence[tuple[int, Callable[[], float]]]) -> list[float]:

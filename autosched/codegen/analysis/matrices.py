@@ -35,11 +35,11 @@ class MatrixMove:
         return number_of(self.buffer, self.index)
 
 
-def number_of(buffer: Buffer, index: tuple[Int, ...], values: Mapping[str, int] = {}) -> int:
-    """The number of the register at these subscripts, all but the last; `values` are those of unrolled loops."""
+def number_of(buffer: Buffer, index: tuple[Int, ...]) -> int:
+    """The number of the register at these subscripts, all but the last."""
     number = 0
     for part, extent in zip(index, buffer.shape[:-1], strict=True):
-        number = number * extent + int(evaluate(part, values))
+        number = number * extent + int(evaluate(part, {}))
     return buffer.first + number
 
 

@@ -11,7 +11,7 @@ from autosched.codegen.llvm.types import Val, constant, double_text, scalar, spl
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
 F32, F64 = DTYPES["f32"], DTYPES["f64"]
-U32, S64 = DTYPES["u32"], DTYPES["s64"]
+U32 = DTYPES["u32"]
 
 
 class Convert:

@@ -16,7 +16,7 @@ from autosched.ir.oracle.evaluate import call
 Array = npt.NDArray[Any]
 CHUNK = 1 << 20
 SAMPLES = 1 << 18
-F32, F64 = DTYPES["f32"], DTYPES["f64"]
+F64 = DTYPES["f64"]
 UNIT = 2.0**-23
 """What errors are counted in, as a share of the result: a unit in the last place of an f32 is that at most."""
 LEAST = 2.0**-149

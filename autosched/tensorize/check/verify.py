@@ -32,12 +32,12 @@ from autosched.tensorize.spec.catalogue import Catalogue
 _OPEN = "its contract leaves the bits open, so there is nothing exact to compare with"
 _UNKNOWN = re.compile(r"LLVM has no (llvm\.[\w.]+)")
 _LLVM_NAME = re.compile(r"@(llvm\.[\w.]+)")
-STATUSES = ("proved", "passed", "failed", "skipped")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckPart:
-    """One thing checked. `status` is one of STATUSES; `detail` says what was tried, or what is wrong."""
+    """One thing checked. `status` is `proved`, `passed`, `failed` or `skipped`; `detail` says what was tried, or
+    what is wrong."""
 
     what: str
     status: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +35,6 @@ from autosched.logic import TRUE, Const, Var, ceil_div
 from autosched.logic.walk import substitute_bool, substitute_int
 
 INTEGERS = tuple(d for d in DTYPES.values() if d.is_integer)
-FLOATS = tuple(d for d in DTYPES.values() if d.is_float)
 I = Var("i")  # noqa: E741
 INT_OPS = ("+", "-", "*", "//", "%", "<<", ">>", "&", "|", "^", "min", "max")
 FLOAT_OPS = ("+", "-", "*", "/", "min", "max")
@@ -233,7 +231,3 @@ def random_arrays(n: int, seed: int) -> Arrays:
         else corners(d)[rng.integers(0, len(corners(d)), n)]
         for name, d in RANDOM_INPUTS.items()
     }
-
-
-def renamed(kernel: Kernel, name: str) -> Kernel:
-    return replace(kernel, name=name)
