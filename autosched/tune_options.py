@@ -38,6 +38,10 @@ class TuneOptions:
     noise: float | None = _option(None, "On the simulator: deviation of its samples; 0 is none.")
 
     def __post_init__(self) -> None:
+        for name in ("trials", "seed", "threads"):
+            given = getattr(self, name)
+            if not hasattr(given, "__index__"):
+                raise UsageError(f"{name} is {given!r}, and must be a whole number")
         if self.trials < 1:
             raise UsageError(f"trials is {self.trials}, which leaves nothing to measure", hint="give 1 or more")
         if self.seed < 0:

@@ -12,6 +12,7 @@ import typer.main
 
 from autosched import api
 from autosched.cli.commands import compare, tune
+from autosched.errors import UsageError
 from autosched.search.request import TuneRequest
 from autosched.tune_options import EFFORTS, MEANINGS, TuneOptions
 
@@ -84,3 +85,10 @@ def test_help_says_what_the_table_says() -> None:
 def test_every_option_has_a_default_and_a_meaning() -> None:
     assert MISSING not in TABLE.values()
     assert all(meaning.endswith(".") for meaning in MEANINGS.values())
+
+
+@pytest.mark.parametrize("name", ["trials", "seed", "threads"])
+@pytest.mark.parametrize("value", ["3", None, 1.5, float("nan")])
+def test_counts_are_whole_numbers(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"{name} is .*, and must be a whole number"):
+        TuneOptions(**{name: value})
