@@ -67,8 +67,8 @@ def compared(store: str, study: str, compilers: dict[str, list[str]]) -> dict[st
 
     from autosched.cli.stored import picked, plan_of
     from autosched.codegen.c import print_c
-    from autosched.codegen.c.export.files import WORKSPACE
     from autosched.codegen.c.export.shared_library import build_shared
+    from autosched.codegen.c_like.source import WORKSPACE
     from autosched.codegen.call.callable import CompiledKernel, aligned
     from autosched.codegen.llvm.machine.compile import compile_object
     from autosched.codegen.llvm.machine.jit import load

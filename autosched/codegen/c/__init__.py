@@ -1,8 +1,9 @@
 """Exported C. Read `export.files` (what is printed), then `statements` and `assignments` (how).
 
-`values` holds the exact meaning of expressions, `helpers` and `arithmetic` the functions that carry it.
+What CUDA prints alike is in `codegen.c_like`.
 """
 
-from autosched.codegen.c.export.files import CSource, print_c
+from autosched.codegen.c.export.files import print_c
+from autosched.codegen.c_like.source import CSource
 
 __all__ = ["CSource", "print_c"]

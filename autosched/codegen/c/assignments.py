@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autosched.codegen.analysis.access import classify, plain
-from autosched.codegen.c.ctypes import storage_type
-from autosched.codegen.c.guarded import guarded
-from autosched.codegen.c.indices import INDEX_TYPE
 from autosched.codegen.c.known import known
 from autosched.codegen.c.lanes import vector_values
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.validity import Valid, lower_bound, repeats, split_valid
 from autosched.codegen.c.vector_helpers import NotVector
+from autosched.codegen.c_like.ctypes import storage_type
+from autosched.codegen.c_like.guarded import guarded
+from autosched.codegen.c_like.indices import INDEX_TYPE
 from autosched.codegen.tree.kernel import Assign, Lane, Stmt
 from autosched.ir.value import Literal, Read, Value, is_plain, map_value, walk
 from autosched.ir.variables import value_vars

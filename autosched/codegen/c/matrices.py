@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.codegen.analysis.matrices import MatrixMove, ref_number
-from autosched.codegen.c.helpers import ASKING
 from autosched.codegen.c.scope import FunctionScope
+from autosched.codegen.c_like.helpers import ASKING
 from autosched.codegen.tree.kernel import IntrinsicCall
 from autosched.errors import SpecError
 from autosched.tensorize.matrices import Matrices

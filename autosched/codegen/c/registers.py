@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autosched.codegen.c.ctypes import storage_type, vector_name, vector_typedef
+from autosched.codegen.c_like.ctypes import storage_type, vector_name, vector_typedef
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall, Kernel, statements
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType

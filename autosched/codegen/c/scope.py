@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from autosched.codegen.analysis.access import flat_offset, plain
-from autosched.codegen.c.ctypes import storage_type
-from autosched.codegen.c.formulas import Formulas
-from autosched.codegen.c.indices import IndexPrinter
-from autosched.codegen.c.names import Names
 from autosched.codegen.c.registers import Register, VectorHelpers
-from autosched.codegen.c.values import CValuePrinter
+from autosched.codegen.c.vector_formulas import VectorFormulas
+from autosched.codegen.c_like.ctypes import storage_type
+from autosched.codegen.c_like.indices import IndexPrinter
+from autosched.codegen.c_like.names import Names
+from autosched.codegen.c_like.values import CLikeValuePrinter
 from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     Assign,
@@ -41,7 +41,7 @@ class FunctionScope:
     vectors: VectorHelpers
     used: set[str]
     macros: dict[str, str]
-    formulas: Formulas
+    formulas: VectorFormulas
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     lanes: dict[tuple[str, tuple[Int, ...]], str] = field(default_factory=dict)
     """Vector copies of registers that a lane loop reads element by element."""
@@ -49,7 +49,7 @@ class FunctionScope:
     def __post_init__(self) -> None:
         spelled = _Spelling(self.names)
         self.index = IndexPrinter(spelled, self.ranges, self.used.add)
-        self.values = CValuePrinter(self.index, self.read, self.names, self.used.add, self.formulas.name)
+        self.values = CLikeValuePrinter(self.index, self.read, self.names, self.used.add, self.formulas.name)
         self.homes = _homes(self.kernel, self.function)
 
     def use(self, helper: str) -> None:

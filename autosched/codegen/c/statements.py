@@ -9,7 +9,6 @@ from typing import assert_never
 from autosched.codegen.analysis.access import plain
 from autosched.codegen.analysis.matrices import move_of
 from autosched.codegen.c.assignments import CAssignPrinter, streamed
-from autosched.codegen.c.indices import INDEX_TYPE, loop_range
 from autosched.codegen.c.known import known
 from autosched.codegen.c.matrices import CMatrixPrinter
 from autosched.codegen.c.register_pressure import (
@@ -22,6 +21,7 @@ from autosched.codegen.c.register_pressure import (
     sums_of,
 )
 from autosched.codegen.c.scope import FunctionScope
+from autosched.codegen.c_like.indices import INDEX_TYPE, loop_range
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,

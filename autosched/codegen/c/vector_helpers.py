@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autosched.codegen.c.ctypes import compute_type, literal, storage_type
 from autosched.codegen.c.registers import Register, VectorHelpers
+from autosched.codegen.c_like.ctypes import compute_type, literal, storage_type
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Literal, Value
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from autosched.codegen.c.ctypes import literal, stored_as_bits
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
+from autosched.codegen.c_like.ctypes import literal, stored_as_bits
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 from autosched.ir.value import (
     Arith,

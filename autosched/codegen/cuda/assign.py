@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import flat_offset, plain
-from autosched.codegen.c.guarded import guarded
+from autosched.codegen.c_like.guarded import guarded
 from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from autosched.codegen.c.helpers import is_helper, text_of
+from autosched.codegen.c_like.helpers import is_helper, text_of
 from autosched.codegen.cuda.headers import device_headers
 
 _OWN = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autosched.codegen.c.indices import IndexPrinter
+from autosched.codegen.c_like.indices import IndexPrinter
 from autosched.codegen.cuda.simplify import Simplifier
 from autosched.logic import Binary, Bool, Const, Int, Var
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from autosched.codegen.c.names import Names
+from autosched.codegen.c_like.names import Names
 from autosched.codegen.cuda.simplify import Simplifier, Sum
 from autosched.logic import Binary, Const, Int, Var, free_vars
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autosched.codegen.analysis.access import flat_offset, plain
-from autosched.codegen.c.names import Names
+from autosched.codegen.c_like.names import Names
 from autosched.codegen.cuda.fragments.registers import identifier, register_type, registers_of
 from autosched.codegen.cuda.indices import CudaIndices
 from autosched.codegen.cuda.simplify import Simplifier

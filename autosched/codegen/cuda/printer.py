@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from autosched.codegen.analysis.barriers import Phases
-from autosched.codegen.c.export.files import about
-from autosched.codegen.c.formulas import Formulas
-from autosched.codegen.c.names import Names
+from autosched.codegen.c_like.formulas import Formulas
+from autosched.codegen.c_like.names import Names
+from autosched.codegen.c_like.source import about
 from autosched.codegen.cuda.blocks import block_lines
 from autosched.codegen.cuda.emission import device_function, whole_function
 from autosched.codegen.cuda.engine import EnginePrinter, maps_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from autosched.codegen.analysis.access import flat_offset, strides
-from autosched.codegen.c.names import Names
+from autosched.codegen.c_like.names import Names
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.indices import CudaIndices, Wide

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
 from autosched.codegen.analysis.barriers import Path
-from autosched.codegen.c.indices import loop_range
+from autosched.codegen.c_like.indices import loop_range
 from autosched.codegen.cuda.assign import CudaAssignPrinter
 from autosched.codegen.cuda.engine import EnginePrinter
 from autosched.codegen.cuda.fragments.fragments import THREAD

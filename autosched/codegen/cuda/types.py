@@ -5,7 +5,7 @@ Small floats are stored as their bits under their own name (`f16` is an alias of
 
 from __future__ import annotations
 
-from autosched.codegen.c.ctypes import storage_type
+from autosched.codegen.c_like.ctypes import storage_type
 from autosched.ir.dtypes import DType
 
 _ALIASES = frozenset(["f16", "bf16", "e4m3", "e5m2"])

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from autosched.codegen.c.ctypes import stored_as_bits
-from autosched.codegen.c.values import CValuePrinter
+from autosched.codegen.c_like.ctypes import stored_as_bits
+from autosched.codegen.c_like.values import CLikeValuePrinter
 from autosched.ir.oracle.numerics import store
 from autosched.ir.value import Literal, Read, Select, Value
 
@@ -17,8 +17,8 @@ _MOVED = Read | Literal | Select
 
 
 @dataclass(frozen=True)
-class CudaValues(CValuePrinter):
-    """As `CValuePrinter`; a choice between elements is a choice between their bits."""
+class CudaValues(CLikeValuePrinter):
+    """As `CLikeValuePrinter`; a choice between elements is a choice between their bits."""
 
     index_type: ClassVar[str] = "int64_t"
 

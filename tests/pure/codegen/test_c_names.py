@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autosched.codegen.c.names import Names
+from autosched.codegen.c_like.names import Names
 from autosched.codegen.cuda.export.reserved_names import declared
 
 

@@ -2,59 +2,35 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from autosched.backends import backend_of
-from autosched.codegen.c.ctypes import storage_type
-from autosched.codegen.c.formulas import Formulas
-from autosched.codegen.c.helpers import ordered
-from autosched.codegen.c.names import Names
 from autosched.codegen.c.register_pressure import high_pressure_sums
 from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.statements import INDENT, CStatementPrinter
+from autosched.codegen.c.vector_formulas import VectorFormulas
+from autosched.codegen.c_like.ctypes import storage_type
+from autosched.codegen.c_like.helpers import ordered
+from autosched.codegen.c_like.names import Names
+from autosched.codegen.c_like.source import WORKSPACE, CSource, about, function_text
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.passes.narrow import narrow
 from autosched.codegen.passes.scalarize_intrinsics import scalarize_intrinsics
 from autosched.codegen.tree.kernel import Buffer, Function, GuardedDispatch, Kernel, Stmt, statements
 from autosched.codegen.tree.uses import called_functions
 from autosched.escape import comment_lines, in_comment
-from autosched.ir.program import Program
 from autosched.ir.value import Call, walk
 
 ALIGNMENT = 64
 """Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
-
-
 BY_PRIORITY = """\
 /* Where sums in turn take one operand and most registers, GCC's usual way to hand those out puts a sum on the stack. */
 #if defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("ira-algorithm=priority")
 #endif"""
-WORKSPACE = ""
-"""Stands for the workspace among a call's arguments: no buffer has this name."""
-
-
-@dataclass(frozen=True, slots=True)
-class CSource:
-    """`name` is the function's; the files are to be called `name.h` and `name.c`. `calls` are the functions, in the
-    order to call them, each with its arguments: buffers and scalars by the kernel's names, and `WORKSPACE`. `compiler`
-    builds the source, which ends in `suffix`, with `flags`. `failure` is C for the words of a `status` that is not 0,
-    where calls answer one."""
-
-    header: str
-    source: str
-    name: str
-    calls: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    flags: str = ""
-    workspace_bytes: int = 0
-    compiler: str = "cc"
-    suffix: str = ".c"
-    failure: str = ""
 
 
 def print_c(kernel: Kernel) -> CSource:
@@ -77,7 +53,7 @@ class _Printer:
         self.vectors = VectorHelpers()
         self.used: set[str] = set()
         self.macros: dict[str, str] = {}
-        self.formulas = Formulas(kernel.formulas, self.names, self.used.add, scarce=scarce(kernel))
+        self.formulas = VectorFormulas(kernel.formulas, self.names, self.used.add, scarce(kernel))
         self.constants: dict[str, str] = {}
         self.workspaces = [kernel.buffers[b] for b in kernel.main.buffers if kernel.buffers[b].scope == "workspace"]
 
@@ -339,21 +315,6 @@ class _Printer:
 def _checks(body: tuple[Stmt, ...]) -> set[str]:
     """The buffers that choices look at."""
     return {name for stmt in statements(body) if isinstance(stmt, GuardedDispatch) for name in stmt.checks}
-
-
-def about(name: str, program: Program) -> str:
-    """What a file holds, as running text: the function's name, and the program's docstring."""
-    return f"{name}: {program.doc}" if program.doc.split() else name
-
-
-def function_text(program: Program) -> str:
-    """The program's own text: of a file with several functions, its function."""
-    try:
-        tree = ast.parse(program.source)
-    except (SyntaxError, ValueError):
-        return ""
-    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == program.name]
-    return (ast.get_source_segment(program.source, found[0]) or "") if found else ""
 
 
 def _aligned(buffer: Buffer) -> int:

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.c.ctypes import literal, storage_type, stored_as_bits
-from autosched.codegen.c.export.files import WORKSPACE, CSource
-from autosched.codegen.c.helpers import ordered
-from autosched.codegen.c.names import Names, libc
+from autosched.codegen.c_like.ctypes import literal, storage_type, stored_as_bits
+from autosched.codegen.c_like.helpers import ordered
+from autosched.codegen.c_like.names import Names, libc
+from autosched.codegen.c_like.source import WORKSPACE, CSource
 from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import UsageError
 from autosched.escape import c_string

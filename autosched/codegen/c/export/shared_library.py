@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from autosched.backends import backend_of, host_backend
-from autosched.codegen.c.export.files import CSource
+from autosched.codegen.c_like.source import CSource
 from autosched.errors import MissingError
 
 

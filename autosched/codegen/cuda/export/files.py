@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from autosched.codegen.c.ctypes import storage_type
-from autosched.codegen.c.export.files import CSource, about, function_text
-from autosched.codegen.c.names import Names
+from autosched.codegen.c_like.ctypes import storage_type
+from autosched.codegen.c_like.names import Names
+from autosched.codegen.c_like.source import CSource, about, function_text
 from autosched.codegen.cuda.export.reserved_names import TAKEN, declared
 from autosched.codegen.cuda.launch import (
     ALIGNMENT,

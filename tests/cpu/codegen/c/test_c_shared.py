@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.compiled.c_build import COMPILER, needs_compiler
 
-from autosched.codegen.c.export.files import CSource
 from autosched.codegen.c.export.shared_library import build_shared
+from autosched.codegen.c_like.source import CSource
 from autosched.errors import MissingError
 
 pytestmark = [needs_compiler, pytest.mark.compiler]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 
-from autosched.codegen.c.helpers import is_helper
+from autosched.codegen.c_like.helpers import is_helper
 
 # Keywords (C++'s too: it reads headers), what the included headers define as macros or types, and what printed code
 # itself uses.
@@ -44,7 +44,7 @@ _VECTOR = r"^([a-z]?[bfsu]\d+|e\dm\d\w*|bool)x\d+(_operand\d*)?$"  # types of ve
 @cache
 def libc() -> frozenset[str]:
     """Functions and variables of the C library."""
-    lines = files("autosched.codegen.c").joinpath("libc.txt").read_text("utf-8").splitlines()
+    lines = files("autosched.codegen.c_like").joinpath("libc.txt").read_text("utf-8").splitlines()
     return frozenset(name for line in lines if not line.startswith("#") for name in line.split())
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from autosched.codegen.c.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
-from autosched.codegen.c.ctypes import compute_type
+from autosched.codegen.c_like.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
+from autosched.codegen.c_like.ctypes import compute_type
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.permission import NEEDED, Permission
 

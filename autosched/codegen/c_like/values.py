@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, assert_never
 
-from autosched.codegen.c.ctypes import compute_type, literal, stored_as_bits
-from autosched.codegen.c.helpers import is_helper
-from autosched.codegen.c.indices import INDEX_TYPE, IndexPrinter
+from autosched.codegen.c_like.ctypes import compute_type, literal, stored_as_bits
+from autosched.codegen.c_like.helpers import is_helper
+from autosched.codegen.c_like.indices import INDEX_TYPE, IndexPrinter
 from autosched.ir.dtypes import DType
 from autosched.ir.value import (
     Arith,
@@ -37,7 +37,7 @@ Text = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class CValuePrinter:
+class CLikeValuePrinter:
     """`read` spells a tensor element (as stored), `scalar` a run-time scalar, `use` is told of each helper called;
     `formula` spells a function of the kernel's own, None for one of the language's."""
 

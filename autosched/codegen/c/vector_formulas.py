@@ -1,46 +1,30 @@
-"""Formulas of a kernel as `static inline` functions of one number, a line a step, which compilers vectorise."""
+"""Formulas of a kernel as functions on vectors, a line a step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from autosched.codegen.c.ctypes import compute_type, literal
-from autosched.codegen.c.indices import IndexPrinter
-from autosched.codegen.c.names import Names
-from autosched.codegen.c.values import CValuePrinter
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
+from autosched.codegen.c_like.ctypes import literal
+from autosched.codegen.c_like.formulas import Formulas
+from autosched.codegen.c_like.names import Names
 from autosched.codegen.passes.memory_constants import memory_constants
-from autosched.ir.dtypes import BOOL, DType
+from autosched.ir.dtypes import BOOL
 from autosched.ir.formula import Formula
 from autosched.ir.value import Literal, Read, Value
 from autosched.logic import Bool, Int
 
 
-class Formulas:
-    """The formulas that a kernel may call; those it does call are printed."""
+class VectorFormulas(Formulas):
+    """Adds vectors. `scarce`: their registers are, so that constants are taken from memory where they can be."""
 
     def __init__(
-        self,
-        formulas: Mapping[str, Formula],
-        names: Names,
-        use: Callable[[str], None],
-        printer: str = "c",
-        scarce: bool = False,
+        self, formulas: Mapping[str, Formula], names: Names, use: Callable[[str], None], scarce: bool
     ) -> None:
-        """`scarce`: vector registers are, so that constants are taken from memory where they can be."""
-        self.formulas, self.names, self.use, self.printer, self.scarce = formulas, names, use, printer, scarce
-        self.called: dict[str, str] = {}
+        super().__init__(formulas, names, use)
+        self.scarce = scarce
         self.vectors: dict[tuple[str, int], tuple[str, str]] = {}  # name and text
-
-    def name(self, function: str) -> str | None:
-        """The C name of a formula, which is then printed; None for a function of the language."""
-        formula = self.formulas.get(function)
-        if formula is None:
-            return None
-        if function not in self.called:
-            self.called[function] = self.names.fresh(f"approximate_{formula.function}_{formula.dtype}")
-        return self.called[function]
 
     def vector(self, function: str, helpers: LaneHelpers) -> str | None:
         """The C name of a formula on vectors; None for a function of the language."""
@@ -56,20 +40,6 @@ class Formulas:
                 self.use("from_memory")
             self.vectors[key] = name, _vector_text(formula, name, v, helpers, constants)
         return self.vectors[key][0]
-
-    def texts(self) -> list[str]:
-        """The definitions of those called."""
-        return [self._text(self.formulas[function], name) for function, name in self.called.items()]
-
-    def _text(self, formula: Formula, name: str) -> str:
-        values = CValuePrinter(IndexPrinter({}, {}, self.use), _no_memory, lambda scalar: scalar, self.use)
-        t = compute_type(formula.dtype)
-        head = f"static inline {t} {name}({t} {formula.argument}) {{  /* within {formula.ulp:g} ulp */"
-        own = dict(formula.texts).get(self.printer)
-        if own is not None:
-            return "\n".join([head, *(f"  {line}" for line in own.replace("{x}", formula.argument).splitlines()), "}"])
-        lines = [f"  const {_type(step.dtype)} {n} = {values.value(step)};" for n, step in formula.steps]
-        return "\n".join([head, *lines, f"  return {values.value(formula.result)};", "}"])
 
 
 def _vector_text(
@@ -115,11 +85,3 @@ class _Steps:
 
     def formula(self, function: str) -> str | None:
         return None
-
-
-def _type(dtype: DType) -> str:
-    return "int" if dtype == BOOL else compute_type(dtype)
-
-
-def _no_memory(read: Read) -> str:
-    raise AssertionError(f"a formula reads {read.tensor}")

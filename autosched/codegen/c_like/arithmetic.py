@@ -5,7 +5,7 @@ Conversions to a narrower signed type rely on the modular conversion that GCC, C
 
 from __future__ import annotations
 
-from autosched.codegen.c.ctypes import compute_type, literal
+from autosched.codegen.c_like.ctypes import compute_type, literal
 from autosched.ir.dtypes import DTYPES, DType
 
 
