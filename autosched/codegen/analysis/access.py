@@ -24,6 +24,7 @@ from autosched.codegen.tree.kernel import Buffer, Lane
 from autosched.ir.value import Index, is_plain
 from autosched.ir.variables import index_vars
 from autosched.logic import Binary, Const, Int, Var, affine, evaluate, free_vars, merge_dimensions
+from autosched.logic.walk import substitute_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ def plain(name: str, index: tuple[Index, ...]) -> tuple[Int, ...]:
     if not is_plain(index):
         raise KernelError(f"{name} is indexed by data")
     return index
+
+
+def at_lane(index: tuple[Int, ...], lane: str, element: Int | int = 0) -> tuple[Int, ...]:
+    """The subscripts in one lane."""
+    return tuple(substitute_int(part, {lane: element}) for part in index)
 
 
 @lru_cache(maxsize=1 << 12)  # kernels of one plan have most of their subscripts in common

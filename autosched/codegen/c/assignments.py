@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autosched.codegen.analysis.access import classify, plain
-from autosched.codegen.c.known import known
+from autosched.codegen.analysis.access import at_lane, classify, plain
+from autosched.codegen.analysis.known import known
+from autosched.codegen.analysis.masks import Valid, lower_bound, repeats, split_valid
 from autosched.codegen.c.lanes import vector_values
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
-from autosched.codegen.c.validity import Valid, lower_bound, repeats, split_valid
 from autosched.codegen.c.vector_helpers import NotVector
 from autosched.codegen.c_like.ctypes import storage_type
 from autosched.codegen.c_like.guarded import guarded
@@ -174,7 +174,7 @@ class CAssignPrinter:
             if access.kind == "contiguous" and source.elements == register.elements and valid.count is None:
                 return source.cast_to_vector(scope.register(read.tensor, read.index[:-1]))
             return None
-        first = _substituted(read.index, lane.var)
+        first = at_lane(read.index, lane.var)
         if access.kind == "contiguous":
             if valid.count is None:
                 return f"{scope.vectors.load(register)}(&{scope.element(read.tensor, first)})"
@@ -195,7 +195,7 @@ class CAssignPrinter:
             return None
         if classify(read.index, scope.kernel.buffers[read.tensor].shape, lane).kind != "contiguous":
             return None
-        offset = scope.flat(read.tensor, _substituted(read.index, lane.var))
+        offset = scope.flat(read.tensor, at_lane(read.index, lane.var))
         bounds = f"{scope.index.number(least)}, {lane.width if count is None else scope.index.number(count)}"
         return f"{scope.vectors.load_between(register)}({scope.names(read.tensor)}, {offset}, {bounds})"
 
@@ -278,7 +278,7 @@ class CAssignPrinter:
 
     def _stored(self, stmt: Assign, lane: Lane, register: Register, text: str, valid: Valid) -> str:
         scope = self.scope
-        first = scope.element(stmt.buffer, _substituted(stmt.index, lane.var))
+        first = scope.element(stmt.buffer, at_lane(stmt.index, lane.var))
         if valid.count is None:
             if stmt.stream and self.past is not None:
                 self.past.append((register, f"&{first}", text))
@@ -380,10 +380,6 @@ def _reads_other_elements(stmt: Assign) -> bool:
     )
 
 
-def _substituted(index: tuple[Int, ...], lane: str) -> tuple[Int, ...]:
-    return tuple(substitute_int(i, {lane: 0}) for i in index)
-
-
 def _at_lane_zero(stmt: Assign) -> Assign:
     assert stmt.lane is not None
     zero = {stmt.lane.var: 0}
@@ -393,5 +389,5 @@ def _at_lane_zero(stmt: Assign) -> Assign:
         lane=None,
         value=value,
         valid=substitute_bool(stmt.valid, zero),
-        index=_substituted(stmt.index, stmt.lane.var),
+        index=at_lane(stmt.index, stmt.lane.var),
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autosched.codegen.analysis.access import classify, plain
-from autosched.codegen.c.validity import split_valid
+from autosched.codegen.analysis.access import at_lane, classify, plain
+from autosched.codegen.analysis.masks import lane_truth, split_valid
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.tree.kernel import Lane
 from autosched.ir.value import Read, Value, is_plain
 from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, minimum
-from autosched.logic.walk import substitute_int
 
 if TYPE_CHECKING:
     from autosched.codegen.c.scope import FunctionScope
@@ -47,7 +46,7 @@ class _Lanes:
     def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:
         width, var = self.lane.width, self.lane.var
         if free_vars(condition) == {var}:
-            lanes = [bool(evaluate(condition, {var: e})) for e in range(width)]
+            lanes = lane_truth(condition, var, width)
             count = lanes.index(False) if False in lanes else width
             below = Const(count) if not any(lanes[count:]) else None
             return self.helpers.constant_mask(lanes, bits), below
@@ -66,7 +65,7 @@ class _Lanes:
             return self._from_registers(read)
         register = self.helpers.register(read.dtype)
         access = classify(read.index, scope.kernel.buffers[read.tensor].shape, lane)
-        first = tuple(substitute_int(i, {lane.var: 0}) for i in read.index)
+        first = at_lane(read.index, lane.var)
         at = f"&{scope.element(read.tensor, first)}"
         if self.wanted != TRUE and access.kind in ("contiguous", "group"):
             raise NotVector
@@ -79,9 +78,8 @@ class _Lanes:
             raise NotVector
         if access.kind == "group" and (function := scope.vectors.repeat(register, access.size)):
             return f"{function}({at})"
-        elements = [tuple(substitute_int(i, {lane.var: e}) for i in read.index)
-                    for e in range(lane.width)]  # fmt: skip
-        there = [bool(evaluate(self.wanted, {lane.var: e})) for e in range(lane.width)]
+        elements = [at_lane(read.index, lane.var, e) for e in range(lane.width)]
+        there = lane_truth(self.wanted, lane.var, lane.width)
         if not any(there):
             raise NotVector
         if all(there) and (function := scope.vectors.pick(register, access.offsets, scope.kernel.vector_bytes)):

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from math import prod
 
 from autosched.backends import backend_of
-from autosched.codegen.analysis.access import classify, flat_offset
+from autosched.codegen.analysis.access import at_lane, classify, flat_offset
 from autosched.codegen.tree.kernel import Assign, For, IntrinsicCall, Kernel, Stmt, bodies, statements
 from autosched.ir.value import Read, is_plain, walk
 from autosched.logic import Affine, Const, affine
-from autosched.logic.walk import substitute_int
 
 
 def high_pressure_sums(kernel: Kernel) -> frozenset[str]:
@@ -103,7 +102,7 @@ def _loads(stmt: Stmt, kernel: Kernel) -> Iterator[tuple[str, Affine]]:
         return
     for read in walk(stmt.value):
         if isinstance(read, Read) and kernel.buffers[read.tensor].scope != "register" and is_plain(read.index):
-            index = tuple(substitute_int(i, {stmt.lane.var: 0} if stmt.lane else {}) for i in read.index)
+            index = at_lane(read.index, stmt.lane.var) if stmt.lane else read.index
             form = affine(flat_offset(kernel.buffers[read.tensor], index))
             if form is not None:
                 yield read.tensor, form

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from autosched.codegen.analysis.access import flat_offset, plain
+from autosched.codegen.analysis.access import at_lane, flat_offset, plain
 from autosched.codegen.c_like.guarded import guarded
 from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
@@ -171,7 +171,7 @@ class CudaAssignPrinter:
         buffer = scope.buffer(name)
 
         def offset(v: Int) -> Int:
-            return flat_offset(buffer, tuple(substitute_int(i, {lane: at(v)}) for i in index))
+            return flat_offset(buffer, at_lane(index, lane, at(v)))
 
         first = Var(GROUP) * width
         base = scope.simplifier.sum(offset(first))
@@ -254,9 +254,7 @@ class CudaAssignPrinter:
             v = Var(GROUP) * width + Var(INSIDE)
             here = _placed(stmt, lane, at(v), scope, v)
             value = scope.values.stored(here.value)
-            to = scope.address(
-                stmt.buffer, tuple(substitute_int(i, {lane: at(Var(GROUP) * width)}) for i in stmt.index)
-            )
+            to = scope.address(stmt.buffer, at_lane(stmt.index, lane, at(Var(GROUP) * width)))
             dtype = scope.buffer(stmt.buffer).dtype
             scope.used.headers.add("copy")
             body = [f"alignas({width * dtype.bytes}) {element_type(dtype)} row[{width}];"]
@@ -319,10 +317,10 @@ def _placed(stmt: Assign, lane: str, element: Int, scope: CudaScope, own: Int | 
 
     def index(name: str, parts: tuple[Int, ...]) -> tuple[Int, ...]:
         if name not in scope.layouts:
-            return tuple(substitute_int(i, {lane: element}) for i in parts)
+            return at_lane(parts, lane, element)
         *outer, last = parts
         inside = mine if last == Var(lane) else substitute_int(last, {lane: element})
-        return (*(substitute_int(i, {lane: element}) for i in outer), inside)
+        return (*at_lane(tuple(outer), lane, element), inside)
 
     value = _map_reads(stmt.value, lane, element, index)
     valid = substitute_bool(stmt.valid, {lane: element})
@@ -341,8 +339,7 @@ def _map_reads(
     def on_value(node: Value) -> Value:
         if not isinstance(node, Read) or not is_plain(node.index):
             return node
-        back = tuple(substitute_int(i, {marked: Var(lane)}) for i in node.index)
-        return replace(node, index=index(node.tensor, back))
+        return replace(node, index=index(node.tensor, at_lane(node.index, marked, Var(lane))))
 
     found = map_value(value, on_value, on_int, lambda b: substitute_bool(b, {lane: element}))
     return map_value(found, on_int=lambda n: substitute_int(n, {marked: element}))

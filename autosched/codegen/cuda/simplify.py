@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
+from autosched.codegen.analysis.known import decided
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Truth, Var, Where, all_of, any_of, interval
 from autosched.logic.expr import where
 
@@ -133,10 +134,10 @@ class Simplifier:
             case Binary("min" | "max" as op, left, right):
                 return self._extreme(op, self.sum(left), self.sum(right))
             case Where(condition, then, other):
-                decided = self.condition(condition)
-                if isinstance(decided, Truth):
-                    return self.sum(then if decided.value else other)
-                return Sum({where(decided, self.number(then), self.number(other)): 1})
+                found = self.condition(condition)
+                if isinstance(found, Truth):
+                    return self.sum(then if found.value else other)
+                return Sum({where(found, self.number(then), self.number(other)): 1})
         return Sum({node: 1})
 
     def _exclusive(self, left: Int, right: Int) -> Sum:
@@ -257,9 +258,8 @@ class Simplifier:
             difference, op = difference.scaled(-1), {">": "<", ">=": "<="}[op]
         if op == "<=":
             difference, op = difference.plus(Sum({}, -1)), "<"
-        bounds = self.bounds(difference)
-        if bounds is not None and (decided := _decided(op, *bounds)) is not None:
-            return Truth(decided)
+        if (answer := decided(op, self.bounds(difference))) is not None:
+            return Truth(answer)
         g = gcd(*difference.terms.values())
         if op == "<" and g > 1:  # g * x + c < 0 says x + floor(c / g) < 0
             difference = Sum({a: c // g for a, c in difference.terms.items()}, difference.constant // g)
@@ -303,17 +303,6 @@ def exclusive(node: Int) -> tuple[Int, Int] | None:
 
 def _half(term: Int, bit: int) -> Int | None:
     return term.left if isinstance(term, Binary) and term.op == "*" and term.right == Const(bit) else None
-
-
-def _decided(op: str, low: int, high: int) -> bool | None:
-    match op:
-        case "<":
-            return True if high < 0 else False if low >= 0 else None
-        case "==" | "!=":
-            if low > 0 or high < 0:
-                return op == "!="
-            return op == "==" if low == high == 0 else None
-    return None
 
 
 def _distinct(parts: Iterable[Bool]) -> list[Bool]:

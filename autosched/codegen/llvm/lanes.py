@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from autosched.codegen.analysis.masks import lane_truth
 from autosched.codegen.llvm.accesses.indexing import COMPARES, Indexing, Linear, fixed
 from autosched.codegen.llvm.types import splat_text, vector_text
 from autosched.codegen.tree.kernel import Lane
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Where, affine, evaluate, free_vars
-from autosched.logic.expr import COMPARE
 
 
 def clean_width(lanes: int) -> int:
@@ -26,6 +26,11 @@ class Lanes:
     """A vector of i1, one for each lane."""
 
     name: str
+
+
+def constant_mask(truth: list[bool]) -> bool | Lanes:
+    """Known truth values, one answer where all lanes have the same."""
+    return truth[0] if len(set(truth)) == 1 else Lanes(vector_text("i1", [str(t).lower() for t in truth]))
 
 
 class LaneIndexing(Indexing):
@@ -48,8 +53,7 @@ class LaneIndexing(Indexing):
         if lane is None or lane.var not in free_vars(node):
             return self.condition(node)
         if free_vars(node) == {lane.var}:  # decided as a whole, so that the store sees which lanes it keeps
-            truth = [bool(evaluate(node, {lane.var: e})) for e in range(lane.width)]
-            return truth[0] if len(set(truth)) == 1 else Lanes(vector_text("i1", [str(t).lower() for t in truth]))
+            return constant_mask(lane_truth(node, lane.var, lane.width))
         match node:
             case And(parts) | Or(parts):
                 op = "and" if isinstance(node, And) else "or"
@@ -71,8 +75,7 @@ class LaneIndexing(Indexing):
         n = lane.width
         difference = a - b
         if free_vars(difference) <= {lane.var}:
-            truth = [bool(COMPARE[op](int(evaluate(difference, {lane.var: e})), 0)) for e in range(n)]
-            return truth[0] if len(set(truth)) == 1 else Lanes(vector_text("i1", [str(t).lower() for t in truth]))
+            return constant_mask(lane_truth(Compare(op, difference, Const(0)), lane.var, n))
         form = affine(difference)
         slope = form.coefficient(lane.var) if form is not None else 0
         if slope in (1, -1) and op not in ("==", "!="):
@@ -109,9 +112,7 @@ class LaneIndexing(Indexing):
         if len(known) > 1:  # constants are joined here, so that a store sees which lanes it keeps
             columns = zip(*([x.split()[-1] for x in p.name.strip("<>").split(",")] for p in known), strict=True)
             truth = [(all if op == "and" else any)(x == "true" for x in column) for column in columns]
-            folded: bool | Lanes = Lanes(vector_text("i1", [str(t).lower() for t in truth]))
-            folded = truth[0] if len(set(truth)) == 1 else folded
-            return self._join_masks(op, [folded, *(p for p in parts if p not in known)], n)
+            return self._join_masks(op, [constant_mask(truth), *(p for p in parts if p not in known)], n)
         if len(parts) == 1:
             return parts[0]
         wide = [p if isinstance(p, bool) else self.as_mask(p, n) for p in parts]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from autosched.codegen.analysis.masks import lane_truth
 from autosched.codegen.tree.kernel import (
     Assign,
     Buffer,
@@ -182,7 +183,7 @@ def _decided(condition: Bool, lane: str | None, width: int) -> Bool:
     """TRUE or FALSE where all lanes agree."""
     if lane is None or free_vars(condition) != {lane}:
         return condition
-    truth = {bool(evaluate(condition, {lane: e})) for e in range(width)}
+    truth = set(lane_truth(condition, lane, width))
     return condition if len(truth) > 1 else Truth(truth.pop())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autosched.codegen.llvm.accesses.word_groups import groups_of
+from autosched.codegen.analysis.word_groups import groups_of
 from autosched.codegen.tree.kernel import Lane
 from autosched.logic import Bool, Int, Var, all_of, evaluate
 

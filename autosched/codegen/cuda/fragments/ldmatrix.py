@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autosched.codegen.analysis.access import flat_offset, plain
+from autosched.codegen.analysis.access import at_lane, flat_offset, plain
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign, For
@@ -102,7 +102,7 @@ class _Rows:
     def index(self, t: Int, v: Int) -> tuple[Int, ...]:
         """Subscripts of the element that lane `t` holds as its `v`-th."""
         element = self.layout.element(v, t)
-        return tuple(substitute_int(i, {self.lane: element}) for i in plain(self.read.tensor, self.read.index))
+        return at_lane(plain(self.read.tensor, self.read.index), self.lane, element)
 
     def offset(self, t: Int, v: Int) -> Int:
         return flat_offset(self.scope.buffer(self.read.tensor), self.index(t, v))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
-from autosched.codegen.analysis.access import flat_offset
+from autosched.codegen.analysis.access import at_lane, flat_offset
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.gathered import WORD_BITS, gathered
 from autosched.codegen.cuda.scope import CudaScope
@@ -215,7 +215,7 @@ class OpaquePrinter:
         element = Var(LINE) * columns + Var(PLACE)
         with scope.ranged({LINE: (0, rows - 1), PLACE: (0, columns - 1)}):
             there = scope.simplifier.condition(substitute_bool(valid, {lane: element})) == TRUE
-            placed = tuple(substitute_int(i, {lane: element}) for i in index)
+            placed = at_lane(index, lane, element)
             total = scope.simplifier.sum(flat_offset(buffer, placed))
         down, across = total.terms.get(Var(LINE), 0), total.terms.get(Var(PLACE), 0)
         rest = [a for a in total.terms if a not in (Var(LINE), Var(PLACE))]

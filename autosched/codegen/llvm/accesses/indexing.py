@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from autosched.codegen.analysis.known import decided
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.logic import (
     Affine,
@@ -272,9 +273,9 @@ class Indexing:
     def _compare(self, op: str, difference: Linear) -> bool | str:
         if not difference.terms:
             return bool(COMPARE[op](difference.constant, 0))
-        decided = decide(op, self.range_of(difference))
-        if decided is not None:
-            return decided
+        answer = decided(op, self.range_of(difference))
+        if answer is not None:
+            return answer
         moving = self.operand(Linear(0, difference.terms))
         text = f"icmp {COMPARES[op]} i64 {moving}, {-difference.constant}"
         return self.out.pure(text, self.out.depth_of(moving), text, "c")
@@ -292,23 +293,3 @@ class Indexing:
             text = f"{op} {kind} {result}, {name}"
             result = self.out.pure(text, self.out.depth_of(result, name), text, "m")
         return result
-
-
-def decide(op: str, bounds: Range) -> bool | None:
-    """Whether `x op 0` holds for every (True) or no (False) x in the bounds."""
-    if bounds is None:
-        return None
-    low, high = bounds
-    match op:
-        case "<":
-            return True if high < 0 else False if low >= 0 else None
-        case "<=":
-            return True if high <= 0 else False if low > 0 else None
-        case ">":
-            return True if low > 0 else False if high <= 0 else None
-        case ">=":
-            return True if low >= 0 else False if high < 0 else None
-        case "==":
-            return False if low > 0 or high < 0 else True if low == high == 0 else None
-        case _:
-            return True if low > 0 or high < 0 else False if low == high == 0 else None

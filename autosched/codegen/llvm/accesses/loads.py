@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from autosched.codegen.analysis.masks import at_lanes, periodic
+from autosched.codegen.analysis.runs import VectorRun, overlapping, runs, windows
+from autosched.codegen.analysis.word_groups import WordGroups, groups_of
 from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.indexing import Linear
 from autosched.codegen.llvm.accesses.pointers import LaneAddress, LaneAddresses
-from autosched.codegen.llvm.accesses.word_groups import WordGroups, groups_of
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.lanes import Lanes
-from autosched.codegen.llvm.masks import Mask, VectorRun, at_lanes, overlapping, periodic, runs, windows
+from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.types import Val, memory, scalar, splat_text, suffix, typed
 from autosched.codegen.tree.kernel import Buffer, Lane

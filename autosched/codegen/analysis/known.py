@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autosched.logic import FALSE, TRUE, And, Bool, Compare, Not, Or, all_of, any_of, interval
+from autosched.logic import FALSE, TRUE, And, Bool, Compare, Not, Or, Truth, all_of, any_of, interval
 
 
 def known(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> Bool:
@@ -12,7 +12,7 @@ def known(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> Bool:
 
     >>> from autosched.logic import Var
     >>> x = Var("x")
-    >>> print(known(all_of(x + 1 > 0, x * 8 + 3 < 56), {"x": (0, 6)}), known(x < 0, {"x": (0, 6)}))
+    >>> print(known(all_of(x + 1 > 0, x * 8 + 3 < 56), {"x": (0, 7)}), known(x < 0, {"x": (0, 6)}))
     x * 8 + 3 < 56 False
     """
     match condition:
@@ -30,9 +30,21 @@ def known(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> Bool:
 
 def _compared(comparison: Compare, ranges: Mapping[str, tuple[int, int]]) -> Bool:
     try:
-        low, high = interval(comparison.left - comparison.right, ranges)
+        answer = decided(comparison.op, interval(comparison.left - comparison.right, ranges))
     except (KeyError, ValueError):
         return comparison
+    return comparison if answer is None else Truth(answer)
+
+
+def decided(op: str, bounds: tuple[int, int] | None) -> bool | None:
+    """Whether `x op 0` holds for every (True) or no (False) x in the inclusive bounds.
+
+    >>> decided("<", (-3, -1)), decided("!=", (1, 4)), decided("<=", (0, 1))
+    (True, True, None)
+    """
+    if bounds is None:
+        return None
+    low, high = bounds
     always, never = {
         "<": (high < 0, low >= 0),
         "<=": (high <= 0, low > 0),
@@ -40,5 +52,5 @@ def _compared(comparison: Compare, ranges: Mapping[str, tuple[int, int]]) -> Boo
         ">=": (low >= 0, high < 0),
         "==": (low == high == 0, low > 0 or high < 0),
         "!=": (low > 0 or high < 0, low == high == 0),
-    }[comparison.op]
-    return TRUE if always else FALSE if never else comparison
+    }[op]
+    return True if always else False if never else None

@@ -1,11 +1,31 @@
-"""Which lanes of an assignment are valid, as a loop bound: `guard` (lane-free) and `lane < count`."""
+"""Conditions on the lane: as a loop bound (`guard`, lane-free, and `lane < count`), lane by lane, in groups."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autosched.logic import TRUE, And, Bool, Compare, Expr, Int, Var, affine, all_of, free_vars
-from autosched.logic.walk import children
+from autosched.codegen.analysis.access import classify, split_divisible
+from autosched.codegen.tree.kernel import Lane
+from autosched.logic import (
+    TRUE,
+    And,
+    Binary,
+    Bool,
+    Compare,
+    Const,
+    Expr,
+    Int,
+    Not,
+    Or,
+    Var,
+    affine,
+    all_of,
+    any_of,
+    evaluate,
+    free_vars,
+)
+from autosched.logic.expr import binary, compare, negate
+from autosched.logic.walk import children, substitute_int
 
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -82,3 +102,55 @@ def repeats(node: Expr, lane: str, period: int) -> bool:
     if node == Var(lane) % period:
         return True
     return node != Var(lane) and all(repeats(part, lane, period) for part in children(node))
+
+
+def lane_truth(condition: Bool, lane: str, width: int) -> list[bool]:
+    """A condition of the lane alone, in each lane."""
+    return [bool(evaluate(condition, {lane: e})) for e in range(width)]
+
+
+def periodic(formula: Bool, lane: Lane, group: int) -> bool:
+    """Whether the formula holds in lane e as in lane e % group, by the offsets of what it compares (False where these
+    depend on more than the lane: of `(4 * x + lane % 4) // 6`, of which `repeats` sees it)."""
+    match formula:
+        case Compare(_, a, b):
+            offsets = classify((a - b,), (1,), lane).offsets
+            return offsets is not None and all(o == offsets[e % group] for e, o in enumerate(offsets))
+        case And(parts) | Or(parts):
+            return all(periodic(p, lane, group) for p in parts)
+        case Not(part):
+            return periodic(part, lane, group)
+        case _:
+            return True
+
+
+def at_lanes(formula: Bool, lane: Lane, first: int, step: int) -> Bool:
+    """The formula of lane `first + step * lane`."""
+
+    def integer(node: Int) -> Int:
+        if lane.var not in free_vars(node):
+            return node
+        match node:
+            case Var(_):
+                return node * step + first
+            case Binary("//" | "%" as op, a, Const(divisor)) if (
+                split := split_divisible(integer(a), divisor)
+            ) is not None:
+                quotient, rest = split
+                return quotient + rest // divisor if op == "//" else rest % divisor
+            case Binary(op, a, b):
+                return binary(op, integer(a), integer(b))
+            case _:
+                return substitute_int(node, {lane.var: Var(lane.var) * step + first})
+
+    match formula:
+        case Compare(op, a, b):
+            return compare(op, integer(a), integer(b))
+        case And(parts):
+            return all_of(*(at_lanes(p, lane, first, step) for p in parts))
+        case Or(parts):
+            return any_of(*(at_lanes(p, lane, first, step) for p in parts))
+        case Not(part):
+            return negate(at_lanes(part, lane, first, step))
+        case _:
+            return formula
