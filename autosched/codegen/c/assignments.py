@@ -12,11 +12,12 @@ from autosched.codegen.c.lanes import vector_values
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.vector_helpers import NotVector
+from autosched.codegen.c_like.blocks import loop_head, under
 from autosched.codegen.c_like.ctypes import storage_type
-from autosched.codegen.c_like.guarded import guarded
 from autosched.codegen.c_like.indices import INDEX_TYPE
+from autosched.codegen.c_like.values import is_zero
 from autosched.codegen.tree.kernel import Assign, Lane, Stmt
-from autosched.ir.value import Literal, Read, Value, is_plain, map_value, walk
+from autosched.ir.value import Read, Value, is_plain, map_value, walk
 from autosched.ir.variables import value_vars
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, free_vars, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -83,7 +84,7 @@ class CAssignPrinter:
         if guard == TRUE:
             yield from lines
             return
-        yield from guarded(self.scope.index.condition(guard), lines, "  ", 100)
+        yield from under(f"if ({self.scope.index.condition(guard)})", lines, "  ", 105)
 
     # Registers
 
@@ -128,7 +129,7 @@ class CAssignPrinter:
             return None
         zero = f"({vectors.vector(register)}){{0}}"
         if stmt.lane.var not in value_vars(stmt.value) and valid.count is None and least is None:
-            if isinstance(stmt.value, Literal) and stmt.value.value == 0 and "-" not in str(stmt.value.value):
+            if is_zero(stmt.value):
                 return zero
             value = scope.values.stored(stmt.value)
             if valid.guard != TRUE:
@@ -320,17 +321,12 @@ class CAssignPrinter:
             return
         scope, lane, width = self.scope, stmt.lane.var, stmt.lane.width
         upper = scope.index.number(Const(width) if count is None else minimum(count, width), 5)
-        name = scope.names(lane)
-        head = f"for ({INDEX_TYPE} {name} = 0; {name} < {upper}; ++{name})"
-        if len(body) == 1 and len(head) + len(body[0]) < 110:
-            yield f"{head} {body[0]}"
-        elif len(body) == 1:
+        head = loop_head(INDEX_TYPE, scope.names(lane), upper)
+        if len(body) == 1 and len(head) + len(body[0]) >= 110:
             yield head
             yield f"  {body[0]}"
         else:
-            yield f"{head} {{"
-            yield from (f"  {line}" for line in body)
-            yield "}"
+            yield from under(head, body, "  ", 110)
 
     def _copies(self, value: Value) -> list[str]:
         """Vector copies of the registers that `value` reads by element: indexing the register itself with a variable

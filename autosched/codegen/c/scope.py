@@ -9,7 +9,7 @@ from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.codegen.c.vector_formulas import VectorFormulas
 from autosched.codegen.c_like.ctypes import storage_type
 from autosched.codegen.c_like.indices import IndexPrinter
-from autosched.codegen.c_like.names import Names
+from autosched.codegen.c_like.names import Names, Spelling
 from autosched.codegen.c_like.values import CLikeValuePrinter
 from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
@@ -23,9 +23,9 @@ from autosched.codegen.tree.kernel import (
     Prefetch,
     Stmt,
     bodies,
-    statements,
 )
-from autosched.ir.value import Index, Read, Scalar, walk
+from autosched.codegen.tree.uses import used_scalars
+from autosched.ir.value import Index, Read, walk
 from autosched.logic import Int
 
 
@@ -47,8 +47,7 @@ class FunctionScope:
     """Vector copies of registers that a lane loop reads element by element."""
 
     def __post_init__(self) -> None:
-        spelled = _Spelling(self.names)
-        self.index = IndexPrinter(spelled, self.ranges, self.used.add)
+        self.index = IndexPrinter(Spelling(self.names), self.ranges, self.used.add)
         self.values = CLikeValuePrinter(self.index, self.read, self.names, self.used.add, self.formulas.name)
         self.homes = _homes(self.kernel, self.function)
 
@@ -118,20 +117,8 @@ class FunctionScope:
 
     def scalars(self) -> list[str]:
         """The run-time scalars that the function's values name, in the program's order."""
-        assigned = (stmt.value for stmt in statements(self.function.body) if isinstance(stmt, Assign))
-        used = {v.name for value in assigned for v in walk(value) if isinstance(v, Scalar)}
+        used = used_scalars(self.function.body)
         return [name for name in self.kernel.program.scalars if name in used]
-
-
-class _Spelling(dict[str, str]):
-    """Variables to identifiers, on demand."""
-
-    def __init__(self, names: Names) -> None:
-        super().__init__()
-        self._names = names
-
-    def __missing__(self, key: str) -> str:
-        return self._names(key)
 
 
 def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ...]]:

@@ -21,16 +21,14 @@ from autosched.codegen.c.register_pressure import (
     sums_of,
 )
 from autosched.codegen.c.scope import FunctionScope
+from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.c_like.indices import INDEX_TYPE, loop_range
 from autosched.codegen.tree.kernel import (
+    CONCURRENT,
     WORKERS,
     Assign,
-    AsyncCalls,
-    AsyncCopies,
-    AsyncProxyFence,
-    BarrierArrive,
-    BarrierWait,
     Comment,
+    Concurrent,
     Configure,
     For,
     GuardedDispatch,
@@ -39,11 +37,6 @@ from autosched.codegen.tree.kernel import (
     Prefetch,
     Stmt,
     StoreFence,
-    TileCopy,
-    WaitCalls,
-    WaitCopies,
-    WarpSpecialize,
-    WorkerBarrier,
 )
 from autosched.errors import UsageError
 from autosched.escape import in_comment
@@ -118,14 +111,9 @@ class CStatementPrinter:
             case Comment(text):
                 for line in text.splitlines():
                     yield f"/* {in_comment(line)} */"
-            case (
-                AsyncCopies() | WaitCopies() | TileCopy() | AsyncCalls() | WaitCalls() | AsyncProxyFence()
-                | WorkerBarrier() | BarrierArrive() | BarrierWait() | WarpSpecialize()
-            ):  # fmt: skip
-                raise UsageError(
-                    "copies under way, barriers and roles are for GPU kernels", hint="C can hold rows without them"
-                )
             case _:
+                if isinstance(stmt, Concurrent):
+                    raise UsageError(CONCURRENT, hint="C can hold rows without them")
                 assert_never(stmt)
 
     def _for(self, loop: For) -> Iterator[str]:
@@ -147,8 +135,7 @@ class CStatementPrinter:
         sliding = slides(loop, self.high_pressure, scope.kernel)
         if sliding and loop.kind != "unrolled":
             yield "#pragma GCC unroll 1"
-        advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
-        yield f"for ({INDEX_TYPE} {var} = {lower}; {var} < {upper}; {advance}) {{{comment}"
+        yield f"{loop_head(INDEX_TYPE, var, upper, lower, loop.step)} {{{comment}"
         found = loop_range(loop.lower, loop.upper, loop.step, scope.ranges)
         if found is not None:
             scope.ranges[loop.var] = found

@@ -164,14 +164,15 @@ _PERMISSIONS = {ASKING[feature]: _asking(ASKING[feature], permission) for featur
 _FIXED = _INDEX | _BITS | _PERMISSIONS | ODD_INT | {"odd_sum": ODD_SUM}
 
 
-def ordered(used: Iterable[str]) -> list[str]:
-    """The texts of all helpers in `used` and of those that they call, callees first."""
+def ordered(used: Iterable[str], known: frozenset[str] = frozenset()) -> dict[str, str]:
+    """The texts of all helpers in `used` and of those that they call, by name, callees first; empty for those `known`
+    elsewhere, whose callees are not asked for."""
     done: dict[str, str] = {}
 
     def add(name: str) -> None:
         if name in done:
             return
-        text = text_of(name)
+        text = "" if name in known else text_of(name)
         for word in dict.fromkeys(re.findall(r"\b[a-z]\w*(?=\()", text)):
             if word != name and is_helper(word):
                 add(word)
@@ -179,7 +180,7 @@ def ordered(used: Iterable[str]) -> list[str]:
 
     for name in sorted(used):
         add(name)
-    return list(done.values())
+    return done
 
 
 def is_helper(name: str) -> bool:

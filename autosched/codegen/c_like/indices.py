@@ -6,6 +6,7 @@ Floor division prints as `/` where the ranges of the loops show that nothing is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Truth, Var, Where, interval
 
@@ -17,6 +18,8 @@ INDEX_TYPE = "ptrdiff_t"
 class IndexPrinter:
     """Prints `logic` expressions; `names` spells variables, `ranges` holds their inclusive bounds where known, and
     `use` is told each helper function that the text calls."""
+
+    floor_helpers: ClassVar[Mapping[str, str]] = {"//": "floor_div_index", "%": "floor_mod_index"}
 
     def __init__(
         self, names: Mapping[str, str], ranges: Mapping[str, tuple[int, int]], use: Callable[[str], None]
@@ -49,7 +52,7 @@ class IndexPrinter:
                 self.use(f"{op}_index")
                 return f"{op}_index({self.number(left)}, {self.number(right)})", _PRIMARY
             case Binary("//" | "%" as op, left, right) if not self._natural(left, right):
-                name = "floor_div_index" if op == "//" else "floor_mod_index"
+                name = self.floor_helpers[op]
                 self.use(name)
                 return f"{name}({self.number(left)}, {self.number(right)})", _PRIMARY
             case Binary(op, left, right):

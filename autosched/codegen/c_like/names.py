@@ -83,3 +83,15 @@ class Names:
             base += "_"
         self._taken.add(base)
         return base
+
+
+class Spelling(dict[str, str]):
+    """Variables to identifiers, on demand; those of printed loops (`.v`) get the plain name where it is free."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, key: str) -> str:
+        self[key] = self._names.fresh(key[1:]) if key.startswith(".") else self._names(key)
+        return self[key]

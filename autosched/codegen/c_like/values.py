@@ -261,6 +261,11 @@ def chosen(place: str, numbers: list[str]) -> str:
     return f"({place} & {half} ? {chosen(place, numbers[half:])} : {chosen(place, numbers[:half])})"
 
 
+def is_zero(value: Value) -> bool:
+    """Whether it is a constant of which all bits are 0."""
+    return isinstance(value, Literal) and value.value == 0 and "-" not in str(value.value)
+
+
 def _promoted(dtype: DType) -> bool:
     """Whether C widens the type to a signed int before it complements a value: GCC warns where such a complement, or
     `x ^ 255` for one, is compared, even if it is cast back. Printed code has it in a function of its own."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import at_lane, flat_offset, plain
-from autosched.codegen.c_like.guarded import guarded
+from autosched.codegen.c_like.blocks import loop_head, under
+from autosched.codegen.c_like.values import is_zero
 from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
@@ -19,7 +20,7 @@ from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.tree.kernel import Assign
-from autosched.ir.value import Literal, Read, Select, Value, is_plain, map_value, walk
+from autosched.ir.value import Read, Select, Value, is_plain, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
 from autosched.logic.walk import substitute_bool, substitute_int
 
@@ -151,7 +152,7 @@ class CudaAssignPrinter:
         """The assignment as a copy of bits; None where it computes."""
         value, register = stmt.value, stmt.buffer in self.scope.layouts
         there, zero = stmt.valid, register and stmt.valid != TRUE
-        if isinstance(value, Select) and isinstance(value.condition, Bool) and _is_zero(value.other):
+        if isinstance(value, Select) and isinstance(value.condition, Bool) and is_zero(value.other):
             if there != TRUE and not register:
                 return None
             there, zero, value = all_of(there, value.condition), True, value.then
@@ -293,22 +294,15 @@ class CudaAssignPrinter:
         if guard == TRUE:
             yield from lines
             return
-        yield from guarded(self.scope.index.condition(guard), lines, "    ", 90)
+        yield from under(f"if ({self.scope.index.condition(guard)})", lines, "    ", 95)
 
     def _loop(self, count: int, lines: list[str], var: str = ELEMENT) -> Iterator[str]:
         """An unrolled loop over a thread's own elements; the variable of a single trip has the range of one number."""
         if count == 1 or not lines:
             yield from lines
             return
-        var = self.scope.spell(var)
         yield "#pragma unroll"
-        head = f"for (int {var} = 0; {var} < {count}; ++{var})"
-        if len(lines) == 1 and len(head) + len(lines[0]) < 100:
-            yield f"{head} {lines[0]}"
-            return
-        yield head + " {"
-        yield from (f"    {line}" for line in lines)
-        yield "}"
+        yield from under(loop_head("int", self.scope.spell(var), count), lines, "    ", 100)
 
 
 def _placed(stmt: Assign, lane: str, element: Int, scope: CudaScope, own: Int | None = None) -> Assign:
@@ -343,10 +337,6 @@ def _map_reads(
 
     found = map_value(value, on_value, on_int, lambda b: substitute_bool(b, {lane: element}))
     return map_value(found, on_int=lambda n: substitute_int(n, {marked: element}))
-
-
-def _is_zero(value: Value) -> bool:
-    return isinstance(value, Literal) and value.value == 0 and "-" not in str(value.value)
 
 
 def _zero(value: Value) -> str:

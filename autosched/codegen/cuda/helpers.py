@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from autosched.codegen.c_like.helpers import is_helper, text_of
+from autosched.codegen.c_like.helpers import ordered
 from autosched.codegen.cuda.headers import device_headers
 
 _OWN = {
@@ -35,33 +35,18 @@ _OLDER = "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 890"
 def helper_texts(used: Iterable[str]) -> list[str]:
     """The definitions of helpers and of those that they call, callees first; those of the header `convert` are not
     among them."""
-    names = set(used)
-    return [*(_OWN[n] for n in sorted(names & _OWN.keys())), *_closed(names)[0].values()]
+    found = {name: device(text) for name, text in _closed(used).items() if text}
+    older = {name: f"{_OLDER}\n{found[name]}\n#endif" for name in EIGHT_BITS & found.keys()}
+    return [*(_OWN[n] for n in sorted(_OWN.keys() & set(used))), *(found | older).values()]
 
 
 def converts(used: Iterable[str]) -> bool:
     """Whether helpers, or those that they call, are in the header `convert`."""
-    return _closed(set(used))[1]
+    return not converted().isdisjoint(_closed(used))
 
 
-def _closed(names: set[str]) -> tuple[dict[str, str], bool]:
-    """Texts by name, callees first, and whether a function of the header is among those called."""
-    done: dict[str, str] = {}
-    header = False
-
-    def add(name: str) -> None:
-        nonlocal header
-        header = header or name in converted()
-        if name not in done and (name not in converted() or name in EIGHT_BITS):
-            text = text_of(name)
-            for word in dict.fromkeys(re.findall(r"\b[a-z]\w*(?=\()", text)):
-                if word != name and is_helper(word):
-                    add(word)
-            done[name] = f"{_OLDER}\n{device(text)}\n#endif" if name in EIGHT_BITS else device(text)
-
-    for name in sorted(names - _OWN.keys()):
-        add(name)
-    return done, header
+def _closed(used: Iterable[str]) -> dict[str, str]:
+    return ordered(set(used) - _OWN.keys(), converted() - EIGHT_BITS)
 
 
 @cache

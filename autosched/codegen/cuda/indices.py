@@ -16,6 +16,8 @@ LEAST, MOST = -(2**31), 2**31 - 1
 class CudaIndices(IndexPrinter):
     """`simplifier` answers the one for where the text stands; `wide` prints what 32 bits may not hold."""
 
+    floor_helpers = {"//": "floor_div", "%": "floor_mod"}
+
     def __init__(
         self,
         names: Mapping[str, str],
@@ -32,8 +34,7 @@ class CudaIndices(IndexPrinter):
         short = self.simplifier().number(node)
         if self.wide is not None and not self._fits(short):
             return self.wide.number(short, level)
-        text, own = self._int(short)
-        return f"({text})" if own < level else text
+        return super().number(short, level)
 
     def _fits(self, node: Int) -> bool:
         if isinstance(node, Var):
@@ -53,10 +54,6 @@ class CudaIndices(IndexPrinter):
                 return f"{op}({self._side(left)}, {self._side(right)})", 9
             case Binary("%", left, Const(size)) if self.round is not None and (slot := self.round(left, size)):
                 return slot, 9
-            case Binary("//" | "%" as op, left, right) if not self._natural(left, right):
-                name = "floor_div" if op == "//" else "floor_mod"
-                self.use(name)
-                return f"{name}({self.number(left)}, {self.number(right)})", 9
         return super()._int(node)
 
     def _side(self, node: Int) -> str:
@@ -65,7 +62,6 @@ class CudaIndices(IndexPrinter):
         return f"INT64_C({node.value})" if isinstance(node, Const) and wide else self.number(node)
 
     def _natural(self, left: Int, right: Int) -> bool:
-        """Whether C's division, which truncates, is floor division here."""
         bounds = [self.simplifier().bounds(self.simplifier().sum(side)) for side in (left, right)]
         return bounds[0] is not None and bounds[1] is not None and bounds[0][0] >= 0 and bounds[1][0] > 0
 

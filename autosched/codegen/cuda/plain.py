@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from autosched.codegen.analysis.access import flat_offset, plain
-from autosched.codegen.c_like.names import Names
+from autosched.codegen.c_like.blocks import loop_head
+from autosched.codegen.c_like.names import Names, Spelling
 from autosched.codegen.cuda.fragments.registers import identifier, register_type, registers_of
 from autosched.codegen.cuda.indices import CudaIndices
 from autosched.codegen.cuda.simplify import Simplifier
@@ -21,7 +22,7 @@ def plain_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
     """The device function; `use` is told the helpers that it calls."""
     stage, names = intrinsic.stage, Names(["element"])
     ranges = {a.name: (0, a.extent - 1) for a in stage.axes}
-    index = CudaIndices(_Names(names), ranges, use, lambda: Simplifier(ranges))
+    index = CudaIndices(Spelling(names), ranges, use, lambda: Simplifier(ranges))
     buffers = {o.name: Buffer(o.name, o.dtype, o.shape, "register") for o in intrinsic.operands.values()}
 
     def place(name: str, subscripts: tuple[Index, ...]) -> str:
@@ -43,21 +44,11 @@ def plain_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
     lines = [f"__device__ __forceinline__ void {identifier(intrinsic)}({', '.join(parameters)}) {{"]
     pad = "    "
     for axis in stage.axes:
-        var = names(axis.name)
         if axis.extent == 1:  # its range says what it is
             continue
         lines.append("#pragma unroll")
-        lines.append(f"{pad}for (int {var} = 0; {var} < {axis.extent}; ++{var})")
+        lines.append(f"{pad}{loop_head('int', names(axis.name), axis.extent)}")
         pad += "    "
     target = place(stage.assign.tensor, stage.assign.index)
     lines.append(f"{pad}{target} = {values.stored(updated(stage))};")
     return "\n".join([*lines, "}"])
-
-
-class _Names(dict[str, str]):
-    def __init__(self, names: Names) -> None:
-        super().__init__()
-        self.names = names
-
-    def __missing__(self, key: str) -> str:
-        return self.names(key)

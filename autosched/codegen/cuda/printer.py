@@ -18,7 +18,7 @@ from autosched.codegen.cuda.export.reserved_names import TAKEN
 from autosched.codegen.cuda.fragments.fragments import layouts
 from autosched.codegen.cuda.grids import CudaGrid, grids
 from autosched.codegen.cuda.headers import defined, needed
-from autosched.codegen.cuda.helpers import CONVERT, converts, helper_texts
+from autosched.codegen.cuda.helpers import CONVERT, converts, device, helper_texts
 from autosched.codegen.cuda.launch import (
     Argument,
     BufferArgument,
@@ -45,8 +45,9 @@ from autosched.codegen.tree.kernel import (
     WarpSpecialize,
     statements,
 )
+from autosched.codegen.tree.uses import used_scalars
 from autosched.escape import comment_lines
-from autosched.ir.value import Scalar, walk
+from autosched.ir.value import reads
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -195,8 +196,7 @@ class _Printer:
         for name in function.buffers:
             if name in touched:
                 yield BufferArgument(name, self.kernel.buffers[name].dtype, name in written)
-        values = (s.value for s in statements(grid.body) if isinstance(s, Assign))
-        scalars = {v.name for value in values for v in walk(value) if isinstance(v, Scalar)}
+        scalars = used_scalars(grid.body)
         for name, scalar in self.kernel.program.scalars.items():
             if name in scalars:
                 yield ScalarArgument(name, scalar.dtype)
@@ -213,7 +213,7 @@ class _Printer:
 
     def _own(self) -> list[str]:
         """Functions that take the place of the language's."""
-        return [_device(text) for text in self.formulas.texts()]
+        return [device(text) for text in self.formulas.texts()]
 
     # -- the file ------------------------------------------------------------------------------------------------------
 
@@ -239,15 +239,12 @@ class _Printer:
             yield from (f"// {line}" for line in comment_lines(paragraph, 115)) if paragraph else ("//",)
 
 
-def _device(text: str) -> str:
-    return text.replace("static inline ", "__device__ __forceinline__ ")
-
-
 def _touched(body: tuple[Stmt, ...]) -> set[str]:
+    """Buffers that the text names; those of tensor maps go by their maps."""
     found: set[str] = set()
     for stmt in statements(body):
         if isinstance(stmt, Assign):
-            found |= {stmt.buffer, *(n.tensor for n in walk(stmt.value) if hasattr(n, "tensor"))}
+            found |= {stmt.buffer, *(r.tensor for r in reads(stmt.value))}
         elif isinstance(stmt, IntrinsicCall):
             found |= {ref.buffer for ref in stmt.operands.values()}
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from autosched.codegen.analysis.access import flat_offset, strides
-from autosched.codegen.c_like.names import Names
+from autosched.codegen.c_like.names import Names, Spelling
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.indices import CudaIndices, Wide
@@ -24,18 +24,6 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 MOST_NARROW = 2**31
 """Elements of an array that 32-bit offsets reach."""
-
-
-class Spelling(dict[str, str]):
-    """Variables to identifiers, on demand."""
-
-    def __init__(self, names: Names) -> None:
-        super().__init__()
-        self._names = names
-
-    def __missing__(self, key: str) -> str:
-        self[key] = self._names.fresh(key[1:]) if key.startswith(".") else self._names(key)
-        return self[key]
 
 
 class Known(Protocol):
@@ -226,4 +214,3 @@ class CudaScope:
         last = read.index[-1]
         assert isinstance(last, Int)
         return self.register(layout, read.index, last)
-

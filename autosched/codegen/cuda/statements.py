@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
 from autosched.codegen.analysis.barriers import Path
+from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.c_like.indices import loop_range
 from autosched.codegen.cuda.assign import CudaAssignPrinter
 from autosched.codegen.cuda.engine import EnginePrinter
@@ -210,10 +211,9 @@ class CudaStatementPrinter:
         note = [f"// {in_comment(loop.note)}"] if loop.note else []
         if trips == 1:
             return [*note, *lines]
-        var = scope.spell(STEP)
         pragma = self._unrolled(loop, trips, trips if trips <= MOST_UNROLLED else 4)
-        head = f"for (int {var} = 0; {var} < {trips}; ++{var}) {{"
-        return [*note, pragma, head, *(INDENT + line for line in lines), "}"]
+        head = loop_head("int", scope.spell(STEP), trips)
+        return [*note, pragma, f"{head} {{", *(INDENT + line for line in lines), "}"]
 
     def _plain(self, loop: For, path: Path | None) -> Iterator[str]:
         scope = self.scope
@@ -252,13 +252,12 @@ class CudaStatementPrinter:
                 yield self._unrolled(loop, trips, 1 << (min(many, trips).bit_length() - 1))
             elif phases or waits or self._counted(loop.body):
                 yield "#pragma unroll 1"
-            yield f"for (int {var} = 0; {var} < {trips}; ++{var}) {{{comment}"
+            yield f"{loop_head('int', var, trips)} {{{comment}"
             yield from inner
             yield from ring.advance()
             yield "}"
             return
         lower_text, upper_text = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
-        advance = f"++{var}" if loop.step == 1 else f"{var} += {loop.step}"
         ranges = {loop.var: loop_range(loop.lower, loop.upper, loop.step, scope.ranges)}
         around = scope.rings.around(loop.var, frozenset(scope.ranges), counted and (phases or waits))
         with scope.ranged(ranges), around as ring:
@@ -267,7 +266,7 @@ class CudaStatementPrinter:
             yield from self._turning(ring)
             if waits:  # unrolled, products of a warpgroup may stand where ptxas finds a divergent path (C7520)
                 yield "#pragma unroll 1"
-            yield f"for (int {var} = {lower_text}; {var} < {upper_text}; {advance}) {{{comment}"
+            yield f"{loop_head('int', var, upper_text, lower_text, loop.step)} {{{comment}"
             yield from inner
             yield from ring.advance()
             yield "}"
@@ -306,7 +305,7 @@ class CudaStatementPrinter:
             yield call
             return
         yield "#pragma unroll"
-        yield f"for (int {var} = 0; {var} < {trips // many}; ++{var}) {{"
+        yield f"{loop_head('int', var, trips // many)} {{"
         yield INDENT + call
         yield "}"
 

@@ -26,14 +26,11 @@ from autosched.codegen.llvm.types import Val, scalar
 from autosched.codegen.llvm.values import LlvmValuePrinter
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.tree.kernel import (
+    CONCURRENT,
     Assign,
-    AsyncCalls,
-    AsyncCopies,
-    AsyncProxyFence,
-    BarrierArrive,
-    BarrierWait,
     Buffer,
     Comment,
+    Concurrent,
     Configure,
     For,
     Function,
@@ -44,11 +41,6 @@ from autosched.codegen.tree.kernel import (
     Prefetch,
     Stmt,
     StoreFence,
-    TileCopy,
-    WaitCalls,
-    WaitCopies,
-    WarpSpecialize,
-    WorkerBarrier,
     bodies,
 )
 from autosched.escape import printable
@@ -113,12 +105,9 @@ class Printer:
                 self.matrices.configure(matrices, on)
             case Comment(text):
                 self.out.line(f"  ; {printable(' '.join(text.split()))}")
-            case (
-                AsyncCopies() | WaitCopies() | TileCopy() | AsyncCalls() | WaitCalls() | AsyncProxyFence()
-                | WorkerBarrier() | BarrierArrive() | BarrierWait() | WarpSpecialize()
-            ):  # fmt: skip
-                raise UnsupportedError("copies under way, barriers and roles are for GPU kernels")
             case _:
+                if isinstance(stmt, Concurrent):
+                    raise UnsupportedError(CONCURRENT)
                 assert_never(stmt)
 
     # -- loops --------------------------------------------------------------------------------------------------

@@ -329,6 +329,8 @@ Asynchronous: TypeAlias = AsyncCopies | WaitCopies | TileCopy | AsyncCalls | Wai
 Synchronized: TypeAlias = WorkerBarrier | BarrierArrive | BarrierWait | WarpSpecialize
 Concurrent: TypeAlias = Asynchronous | Synchronized
 """What only kernels of a GPU have."""
+CONCURRENT = "copies under way, barriers and roles are for GPU kernels"
+"""Why other printers refuse those."""
 Plain: TypeAlias = For | If | GuardedDispatch | Assign | IntrinsicCall | Prefetch | StoreFence | Configure | Comment
 Stmt: TypeAlias = Plain | Concurrent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.codegen.tree.kernel import Assign, GuardedDispatch, IntrinsicCall, Prefetch, Stmt, TileCopy, bodies
-from autosched.ir.value import Call, reads, walk
+from autosched.ir.value import Call, Scalar, Value, reads, walk
 
 
 def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
@@ -29,8 +29,18 @@ def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
 
 def called_functions(body: tuple[Stmt, ...]) -> set[str]:
     """Functions that values call."""
-    assigned = [stmt.value for stmt in _all(body) if isinstance(stmt, Assign)]
-    return {v.function for value in assigned for v in walk(value) if isinstance(v, Call)}
+    return {v.function for v in _values(body) if isinstance(v, Call)}
+
+
+def used_scalars(body: tuple[Stmt, ...]) -> set[str]:
+    """Run-time scalars that values name."""
+    return {v.name for v in _values(body) if isinstance(v, Scalar)}
+
+
+def _values(body: tuple[Stmt, ...]) -> Iterator[Value]:
+    for stmt in _all(body):
+        if isinstance(stmt, Assign):
+            yield from walk(stmt.value)
 
 
 def _all(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -287,7 +287,8 @@ class _Printer:
         headers = {i.header for i in kernel.intrinsics if i.header}
         for header in sorted({"float.h", "math.h", "stdbool.h", "string.h"} | headers):
             yield f"#include <{header}>"
-        if "immintrin.h" not in headers and "_mm" in " ".join((*ordered(self.used), *self.vectors.functions.values())):
+        called = " ".join((*ordered(self.used).values(), *self.vectors.functions.values()))
+        if "immintrin.h" not in headers and "_mm" in called:
             yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
         yield ""
         if self._by_priority():
@@ -306,7 +307,7 @@ class _Printer:
             yield ""
         own = self.formulas.texts()  # first: they use helpers
         vectors = [text for _, text in self.formulas.vectors.values()]
-        for text in (*ordered(self.used), *own, *self.vectors.functions.values(), *vectors):
+        for text in (*ordered(self.used).values(), *own, *self.vectors.functions.values(), *vectors):
             yield from (text, "")
         for body in bodies:
             yield from (body, "")

@@ -132,7 +132,7 @@ class _Test:
         yield from (f'#include "{name}.h"', "")
         yield from (f"#include <{h}.h>" for h in ("inttypes", "math", "stdbool", "stdio", "stdlib", "string"))
         helpers = {f"load_{d.name}" for d in map(self._dtype, self.checks) if stored_as_bits(d)}
-        yield from ("", *(text for helper in ordered(helpers) for text in (helper, "")))
+        yield from ("", *(text for helper in ordered(helpers).values() for text in (helper, "")))
         yield from (
             "static uint64_t state = 1;",
             "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Buffer
@@ -33,9 +34,9 @@ def gathered(
         store = f"{scope.element(piece.name, (warp, word))} = word;"
         guard = scope.simplifier.condition(word < words)
         condition = "" if guard == TRUE else f"if ({scope.index.condition(guard)}) "
-    yield "{" if turns == 1 else f"for (int {turn} = 0; {turn} < {turns}; ++{turn}) {{"
+    yield "{" if turns == 1 else f"{loop_head('int', turn, turns)} {{"
     yield "    uint32_t word = 0;"
     yield "    #pragma unroll"
-    yield f"    for (int {x} = 0; {x} < {each}; ++{x}) word |= {element} << {x} * {bits};"
+    yield f"    {loop_head('int', x, each)} word |= {element} << {x} * {bits};"
     yield f"    {condition}{store}"
     yield "}"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import at_lane, flat_offset
+from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.fragments.gathered import WORD_BITS, gathered
 from autosched.codegen.cuda.scope import CudaScope
@@ -114,7 +115,7 @@ class OpaquePrinter:
             value = map_value(stmt.value, on_int=lambda e: own if e == lane else e)
             v = self.scope.spell(own.name)
             text = f"{self.scope.array(layout, stmt.index)}[{v}] = {self.scope.values.stored(value)};"
-        return ["#pragma unroll", f"for (int {v} = 0; {v} < {layout.registers.count}; ++{v}) {text}"]
+        return ["#pragma unroll", f"{loop_head('int', v, layout.registers.count)} {text}"]
 
     def _alike(self, read: Read, layout: Layout) -> bool:
         other = self.scope.layouts[read.tensor]
