@@ -79,7 +79,10 @@ def run(start: Start | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             complain(f"cannot write {error.filename or 'the output'}: {error.strerror}", "free some space")
-            _drop_output()
+            try:
+                sys.stdout.flush()
+            except OSError:  # the full disk is the one that holds the output
+                _drop_output()
             return 2
         complain("this is a mistake in autosched, not in your input; please report what follows")
         traceback.print_exc()

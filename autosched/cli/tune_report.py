@@ -213,7 +213,7 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
 
 
 def checked(m: Measurement) -> str:
-    """What the outputs were compared with, and how far they were off; or that nobody compared them."""
+    """What the device compared the outputs with and the largest error, or that it compared none."""
     if not m.verified:
         return str(m.extra.get("verified_by", "not checked"))
     by = str(m.extra.get("verified_by", "the interpreter"))

@@ -216,10 +216,12 @@ def substitute(value: Value, to: Mapping[str, Int]) -> Value:
 
 
 def substitute_index(index: Index, to: Mapping[str, Int]) -> Index:
+    """The same of a subscript."""
     return substitute_int(index, to) if isinstance(index, Int) else substitute(index, to)
 
 
 def substitute_condition(condition: Condition, to: Mapping[str, Int]) -> Condition:
+    """The same of a guard."""
     return substitute_bool(condition, to) if isinstance(condition, Bool) else substitute(condition, to)
 
 

@@ -39,6 +39,8 @@ class PeakEffort:
 
 CORES_A_CACHE = 8
 """Last-level caches come in pieces, each for some cores; 1/8 of four times a piece, by every core, leaves them all."""
+_MOST_TIMES = 1 << 40
+"""Repetitions of a loop in one run at most."""
 FIRST_WORK = 1e5
 """Issues or bytes of the first, sizing run: some ten microseconds."""
 MOST_BYTES = 2 << 30
@@ -147,9 +149,6 @@ def _took(call: Callable[[int], object], times: int) -> float:
     clock = time.perf_counter()
     call(times)
     return time.perf_counter() - clock
-
-
-_MOST_TIMES = 1 << 40
 
 
 def _best(

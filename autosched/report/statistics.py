@@ -31,6 +31,7 @@ class Interval:
 
 
 def spanned(interval: Interval, show: Show) -> str:
+    """`0.98 [0.97, 0.99]`, each number by `show`."""
     return f"{show(interval.value)} [{show(interval.low)}, {show(interval.high)}]"
 
 

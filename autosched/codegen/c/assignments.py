@@ -15,7 +15,7 @@ from autosched.codegen.c.vector_helpers import NotVector
 from autosched.codegen.c_like.blocks import loop_head, under
 from autosched.codegen.c_like.ctypes import storage_type
 from autosched.codegen.c_like.indices import INDEX_TYPE
-from autosched.codegen.c_like.values import is_zero
+from autosched.codegen.c_like.values import all_bits_zero
 from autosched.codegen.tree.kernel import Assign, Lane, Stmt
 from autosched.ir.value import Read, Value, is_plain, map_value, walk
 from autosched.ir.variables import value_vars
@@ -129,7 +129,7 @@ class CAssignPrinter:
             return None
         zero = f"({vectors.vector(register)}){{0}}"
         if stmt.lane.var not in value_vars(stmt.value) and valid.count is None and least is None:
-            if is_zero(stmt.value):
+            if all_bits_zero(stmt.value):
                 return zero
             value = scope.values.stored(stmt.value)
             if valid.guard != TRUE:

@@ -261,8 +261,8 @@ def chosen(place: str, numbers: list[str]) -> str:
     return f"({place} & {half} ? {chosen(place, numbers[half:])} : {chosen(place, numbers[:half])})"
 
 
-def is_zero(value: Value) -> bool:
-    """Whether it is a constant of which all bits are 0."""
+def all_bits_zero(value: Value) -> bool:
+    """Whether it is the constant 0, and not -0.0."""
     return isinstance(value, Literal) and value.value == 0 and "-" not in str(value.value)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.analysis.access import at_lane, flat_offset, plain
 from autosched.codegen.c_like.blocks import loop_head, under
-from autosched.codegen.c_like.values import is_zero
+from autosched.codegen.c_like.values import all_bits_zero
 from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
@@ -152,7 +152,7 @@ class CudaAssignPrinter:
         """The assignment as a copy of bits; None where it computes."""
         value, register = stmt.value, stmt.buffer in self.scope.layouts
         there, zero = stmt.valid, register and stmt.valid != TRUE
-        if isinstance(value, Select) and isinstance(value.condition, Bool) and is_zero(value.other):
+        if isinstance(value, Select) and isinstance(value.condition, Bool) and all_bits_zero(value.other):
             if there != TRUE and not register:
                 return None
             there, zero, value = all_of(there, value.condition), True, value.then
