@@ -25,6 +25,7 @@ from autosched.ir.value import (
     Select,
     Unary,
     Value,
+    children,
     is_value,
     map_value,
 )
@@ -140,23 +141,6 @@ def evaluate_formula(formula: Formula, x: Any) -> Any:
     for name, step in formula.steps:
         known[name] = value(step, Frame({}, known))
     return value(formula.result, Frame({}, known))
-
-
-def children(node: Value) -> list[Value]:
-    """The direct operands of a node without memory."""
-    match node:
-        case Unary() | Cast():
-            return [node.operand]
-        case Arith() | Comparison():
-            return [node.left, node.right]
-        case Logical(_, parts, _):
-            return [p for p in parts if is_value(p)]
-        case Select(condition, then, other, _):
-            return [*([condition] if is_value(condition) else []), then, other]
-        case Call(_, args, _):
-            return list(args)
-        case _:
-            return []
 
 
 def _with_children(node: Value, new: list[Value]) -> Value:

@@ -159,6 +159,11 @@ def is_plain(index: tuple[Index, ...]) -> TypeGuard[tuple[Int, ...]]:
     return all(isinstance(i, Int) for i in index)
 
 
+def converted(value: Value, dtype: DType) -> Value:
+    """The value in `dtype`."""
+    return value if value.dtype == dtype else Cast(value, dtype)
+
+
 def map_value(
     value: Value,
     on_value: Callable[[Value], Value] = lambda v: v,
@@ -229,25 +234,32 @@ def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
     return all(map(is_, new, old))
 
 
+def children(value: Value) -> tuple[Value, ...]:
+    """The direct parts that are values: data-dependent subscripts and conditions are, others not."""
+    match value:
+        case Read(_, index, _):
+            return tuple([i for i in index if is_value(i)])
+        case Unary() | Cast():
+            return (value.operand,)
+        case Arith() | Comparison():
+            return value.left, value.right
+        case Logical(_, parts, _):
+            return tuple([p for p in parts if is_value(p)])
+        case Select(c, then, other, _):
+            return (c, then, other) if is_value(c) else (then, other)
+        case Call(_, args, _):
+            return args
+        case _:
+            return ()
+
+
 def walk(value: Value) -> Iterator[Value]:
     """All value nodes of the tree, parents first (data-dependent subscripts and conditions included)."""
     waiting: list[Value] = [value]
     while waiting:
         node = waiting.pop()
         yield node
-        match node:
-            case Read(_, idx, _):
-                waiting += [i for i in reversed(idx) if is_value(i)]
-            case Unary() | Cast():
-                waiting.append(node.operand)
-            case Arith() | Comparison():
-                waiting += (node.right, node.left)
-            case Logical(_, conditions, _):
-                waiting += [c for c in reversed(conditions) if is_value(c)]
-            case Select(c, a, b, _):
-                waiting += (b, a, c) if is_value(c) else (b, a)
-            case Call(_, args, _):
-                waiting += reversed(args)
+        waiting += reversed(children(node))
 
 
 def reads(value: Value) -> tuple[Read, ...]:

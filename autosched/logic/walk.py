@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from autosched.logic.expr import (
     And,
@@ -82,14 +82,21 @@ def substitute_int(node: Int, values: Mapping[str, IntLike]) -> Int:
 
 def substitute_bool(node: Bool, values: Mapping[str, IntLike]) -> Bool:
     """`substitute_int` for truth values."""
+    return map_compared(
+        node, lambda c: compare(c.op, substitute_int(c.left, values), substitute_int(c.right, values))
+    )
+
+
+def map_compared(node: Bool, to: Callable[[Compare], Bool]) -> Bool:
+    """`node` with what `to` makes of each comparison in its place, simplified again."""
     match node:
-        case Compare(op, a, b):
-            return compare(op, substitute_int(a, values), substitute_int(b, values))
+        case Compare():
+            return to(node)
         case And(parts):
-            return all_of(*(substitute_bool(p, values) for p in parts))
+            return all_of(*(map_compared(p, to) for p in parts))
         case Or(parts):
-            return any_of(*(substitute_bool(p, values) for p in parts))
+            return any_of(*(map_compared(p, to) for p in parts))
         case Not(part):
-            return negate(substitute_bool(part, values))
+            return negate(map_compared(part, to))
         case _:
             return node

@@ -11,9 +11,9 @@ from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from autosched.errors import StoreError
+from autosched.store.numbers import floats
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES, Measurement, StudyRecord, Trial
 from autosched.tiling.step import Decision
@@ -84,9 +84,9 @@ class Measured:
             decisions=tuple(_decision(parameter, values) for parameter, values in kept.items()),
             indices=indices,
             status=np.array([STATUSES.index(m.status) for m in self.measurements], np.uint8),
-            time_s=_column([m.time_s if m.ok else None for m in self.measurements]),
-            spread=_column([m.spread for m in self.measurements]),
-            cost_s=_column([sum(m.costs_s.values()) if m.costs_s else None for m in self.measurements]),
+            time_s=floats([m.time_s if m.ok else None for m in self.measurements]),
+            spread=floats([m.spread for m in self.measurements]),
+            cost_s=floats([sum(m.costs_s.values()) if m.costs_s else None for m in self.measurements]),
             messages={i: m.message for i, m in enumerate(self.measurements) if m.message},
         )
         name = self.name or "kernel"
@@ -138,10 +138,6 @@ def _decision(name: str, values: tuple[Value, ...]) -> Decision:
     labels = tuple(str(v) for v in values)
     alike = len(set(labels)) < len(labels)  # the number 1 and the text "1"
     return Decision(name, tuple(range(len(values))), tuple(repr(v) for v in values) if alike else labels)
-
-
-def _column(values: Sequence[float | None]) -> npt.NDArray[np.float64]:
-    return np.array([np.nan if v is None else v for v in values], np.float64)
 
 
 def _plain(value: object) -> bool:

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 def finite(value: Any) -> float:
@@ -17,6 +18,11 @@ def finite(value: Any) -> float:
     except OverflowError:  # an integer that no float reaches
         pass
     raise ValueError(f"{str(value)[:80]!r} is not a finite number")
+
+
+def floats(values: Sequence[float | None]) -> npt.NDArray[np.float64]:
+    """An array, NaN where there is no number."""
+    return np.array([np.nan if v is None else v for v in values], np.float64)
 
 
 def spread_of(samples_s: Sequence[float]) -> float | None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from autosched.errors import StoreError
 from autosched.store import codec
 from autosched.store.json_file import read_json
+from autosched.store.numbers import floats
 from autosched.store.recorded_space import Floats, RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
 from autosched.tiling.step import Decision
@@ -104,9 +105,9 @@ def _plan_from_dict(data: Mapping[str, Any]) -> RecordedPlan:
         decisions=decisions,
         indices=np.array(data["indices"], np.int32).reshape(len(decisions), rows).T,
         status=np.array([STATUSES.index(s) for s in data["status"]], np.uint8),
-        time_s=_floats(data["time_s"]),
-        spread=_floats(data["spread"]),
-        cost_s=_floats(data["cost_s"]),
+        time_s=floats(data["time_s"]),
+        spread=floats(data["spread"]),
+        cost_s=floats(data["cost_s"]),
         terms={name: _column(c, np.float64) for name, c in data["terms"].items()},
         derived={name: _column(c, np.int64) for name, c in data["derived"].items()},
         messages={int(place): str(text) for place, text in data["messages"].items()},
@@ -127,7 +128,3 @@ def _column(data: Mapping[str, Any], dtype: Any) -> npt.NDArray[Any]:
     if at.size and (at.min() < 0 or at.max() >= len(values)):
         raise ValueError("a column refers to a value that it does not have")
     return values[at] if at.size else np.zeros(0, dtype)
-
-
-def _floats(values: list[float | None]) -> Floats:
-    return np.array([np.nan if v is None else v for v in values], np.float64)

@@ -15,17 +15,14 @@ from autosched.logic import (
     Const,
     Expr,
     Int,
-    Not,
-    Or,
     Var,
     affine,
     all_of,
-    any_of,
     evaluate,
     free_vars,
 )
-from autosched.logic.expr import binary, compare, negate
-from autosched.logic.walk import children, substitute_int
+from autosched.logic.expr import binary, compare
+from autosched.logic.walk import children, map_compared, substitute_int
 
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
@@ -112,16 +109,10 @@ def lane_truth(condition: Bool, lane: str, width: int) -> list[bool]:
 def periodic(formula: Bool, lane: Lane, group: int) -> bool:
     """Whether the formula holds in lane e as in lane e % group, by the offsets of what it compares (False where these
     depend on more than the lane: of `(4 * x + lane % 4) // 6`, of which `repeats` sees it)."""
-    match formula:
-        case Compare(_, a, b):
-            offsets = classify((a - b,), (1,), lane).offsets
-            return offsets is not None and all(o == offsets[e % group] for e, o in enumerate(offsets))
-        case And(parts) | Or(parts):
-            return all(periodic(p, lane, group) for p in parts)
-        case Not(part):
-            return periodic(part, lane, group)
-        case _:
-            return True
+    if not isinstance(formula, Compare):
+        return all(periodic(p, lane, group) for p in children(formula) if isinstance(p, Bool))
+    offsets = classify((formula.left - formula.right,), (1,), lane).offsets
+    return offsets is not None and all(o == offsets[e % group] for e, o in enumerate(offsets))
 
 
 def at_lanes(formula: Bool, lane: Lane, first: int, step: int) -> Bool:
@@ -143,14 +134,4 @@ def at_lanes(formula: Bool, lane: Lane, first: int, step: int) -> Bool:
             case _:
                 return substitute_int(node, {lane.var: Var(lane.var) * step + first})
 
-    match formula:
-        case Compare(op, a, b):
-            return compare(op, integer(a), integer(b))
-        case And(parts):
-            return all_of(*(at_lanes(p, lane, first, step) for p in parts))
-        case Or(parts):
-            return any_of(*(at_lanes(p, lane, first, step) for p in parts))
-        case Not(part):
-            return negate(at_lanes(part, lane, first, step))
-        case _:
-            return formula
+    return map_compared(formula, lambda c: compare(c.op, integer(c.left), integer(c.right)))

@@ -12,9 +12,9 @@ from math import gcd
 from autosched.codegen.analysis.access import split_divisible
 from autosched.codegen.tree.kernel import Lane
 from autosched.ir.value import Index, is_plain
-from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Var, affine, free_vars
-from autosched.logic.expr import all_of, any_of, compare, negate
-from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.logic import Binary, Bool, Compare, Const, Int, Var, affine, free_vars
+from autosched.logic.expr import compare
+from autosched.logic.walk import map_compared, substitute_bool, substitute_int
 
 WORD_BYTES = (8, 4)
 
@@ -100,18 +100,12 @@ def _unit(node: Int) -> int:
 
 def _asked(formula: Bool, lane: Lane, size: int) -> Bool:
     """The formula over words, the same in all lanes of each."""
-    match formula:
-        case Compare(op, a, b):
-            for e in range(size - 1, -1, -1):
-                (x, i), (y, j) = _at(a, lane, size, e), _at(b, lane, size, e)
-                if i != j:
-                    raise _ApartError
-            return compare(op, x, y)
-        case And(parts):
-            return all_of(*(_asked(p, lane, size) for p in parts))
-        case Or(parts):
-            return any_of(*(_asked(p, lane, size) for p in parts))
-        case Not(part):
-            return negate(_asked(part, lane, size))
-        case _:
-            return formula
+
+    def compared(c: Compare) -> Bool:
+        for e in range(size - 1, -1, -1):
+            (x, i), (y, j) = _at(c.left, lane, size, e), _at(c.right, lane, size, e)
+            if i != j:
+                raise _ApartError
+        return compare(c.op, x, y)
+
+    return map_compared(formula, compared)

@@ -7,12 +7,11 @@ hold or repeat each in one all the same (LLVM broadcasts it for every use), and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from autosched.backends import backend_of
 from autosched.codegen.tree.kernel import Kernel
-from autosched.ir.formula import Formula, children
-from autosched.ir.value import Arith, Call, Comparison, Literal, Value
+from autosched.ir.formula import Formula
+from autosched.ir.value import Arith, Call, Comparison, Literal, Value, children, walk
 
 
 def scarce(kernel: Kernel) -> bool:
@@ -26,16 +25,10 @@ def memory_constants(formula: Formula) -> tuple[Literal, ...]:
     found: list[Literal] = []
     named: Counter[Literal] = Counter()
     for value in (*(step for _, step in formula.steps), formula.result):
-        for node in _nodes(value):
+        for node in walk(value):
             named.update(child for child in children(node) if isinstance(child, Literal))
             found += [c for c in _second(node) if isinstance(c, Literal) and c.dtype == formula.dtype and c.value != 0]
     return tuple(c for c in found if named[c] == 1)
-
-
-def _nodes(value: Value) -> Iterator[Value]:
-    yield value
-    for child in children(value):
-        yield from _nodes(child)
 
 
 def _second(node: Value) -> tuple[Value, ...]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Cast, Literal, Read, Value
+from autosched.ir.value import Arith, Cast, Literal, Read, Value, converted
 from autosched.tensorize.adapters.polynomial import signed
-from autosched.tensorize.adapters.proof import prove, widened
+from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import lemma
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import holds
@@ -49,10 +49,10 @@ class AdaptedFactor:
 
     def lemma(self, wide: DType, timeout_ms: int) -> Obligation:
         """That `value` is the element plus the offset, in `wide`. Raises NotProved."""
-        claim = widened(self.read, wide)
+        claim = converted(self.read, wide)
         if self.offset:
             claim = Arith("+", claim, Literal(self.offset, wide), wide)
-        how = prove(widened(self.value(), wide), claim, timeout_ms)
+        how = prove(converted(self.value(), wide), claim, timeout_ms)
         what = show_leaf(self.read)
         if self.offset:
             text = f"{self.dtype}({what}) ^ {abs(self.offset):#x} is {what} {self.offset:+d}"

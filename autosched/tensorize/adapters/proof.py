@@ -8,7 +8,7 @@ import numpy as np
 
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.oracle import numerics
-from autosched.ir.value import Cast, Read, Value, walk
+from autosched.ir.value import Read, Value, converted, walk
 from autosched.logic.solver import proving, z3
 from autosched.tensorize.adapters.proposal import NotProved
 from autosched.tensorize.body.arrays import evaluate
@@ -83,14 +83,9 @@ def prove_conversion(staged: Value, claim: Value) -> str:
         a, b = (numerics.cast(evaluate(v, every), v.dtype, _REALS) for v in (staged, claim))
         if np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a) & (a == 0), np.signbit(b) & (b == 0)):
             return "exhaustion"
-    elif holds(claim.dtype, staged.dtype) and canonical(staged) == canonical(widened(claim, staged.dtype)):
+    elif holds(claim.dtype, staged.dtype) and canonical(staged) == canonical(converted(claim, staged.dtype)):
         return "structure"
     raise NotProved(f"{show_leaf(staged)} = {show_leaf(claim)}")
-
-
-def widened(value: Value, dtype: DType) -> Value:
-    """The value in `dtype`."""
-    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def every_value(dtype: DType) -> Any:

@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from autosched.ir.nodes import Assign, Axis, Guard, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
-from autosched.ir.value import Arith, Literal, Read, Value, is_value, reads, substitute
+from autosched.ir.value import Arith, Literal, Read, Value, converted, is_value, reads, substitute
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.adapters.factor import AdaptedFactor
 from autosched.tensorize.adapters.polynomial import Polynomial
-from autosched.tensorize.adapters.proof import widened
 from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.adapters.restate import Restated, scaled, total
 from autosched.tensorize.adapters.site import Site, guarded, holds, nest
@@ -70,10 +69,10 @@ class _Rebuild:
         """The factor as the new stage reads it, widened; a converted tensor is made for one of another type."""
         wide = self.restated.wide
         if not factor.converted:
-            return widened(factor.read, wide)
+            return converted(factor.read, wide)
         name = f"{factor.read.tensor}_{factor.dtype}"
         held = self.site.converted(factor.read, factor.dtype, lambda r: replace(factor, read=r).value(), name)
-        return widened(held, wide)
+        return converted(held, wide)
 
     def compensation(self) -> Polynomial:
         """`rest` summed over the reduction: what moves along it replaced by its sum, the others times the points."""
@@ -216,7 +215,7 @@ class _Rebuild:
     def joined(self, start: Value, held: Read) -> Value:
         """`start` plus the product's sum, in the program's dtype."""
         restated = self.restated
-        value: Value = widened(held, restated.dtype)
+        value: Value = converted(held, restated.dtype)
         minus = restated.coefficient == -1
         value = scaled(value, 1 if minus else restated.coefficient, restated.invariants)
         if isinstance(start, Literal) and start.value == 0 and not minus:
@@ -224,7 +223,7 @@ class _Rebuild:
         return Arith("-" if minus else "+", start, value, restated.dtype)
 
     def joined_sum(self, held: Read, rest: Polynomial) -> Value:
-        value = scaled(widened(held, self.restated.dtype), self.restated.coefficient, self.restated.invariants)
+        value = scaled(converted(held, self.restated.dtype), self.restated.coefficient, self.restated.invariants)
         return total(value, rest)
 
 

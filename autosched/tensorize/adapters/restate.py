@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Cast, Literal, Read, Scalar, Unary, Value, map_value
+from autosched.ir.value import Arith, Cast, Literal, Read, Scalar, Unary, Value, converted, map_value
 from autosched.logic import Int
 from autosched.tensorize.adapters.factor import AdaptedFactor, factor_of
 from autosched.tensorize.adapters.polynomial import Monomial, Polynomial, polynomial, signed
-from autosched.tensorize.adapters.proof import prove, widened
+from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import lemma
 from autosched.tensorize.addresses.axes import value_axes
 from autosched.tensorize.body.counterexample import show_leaf
@@ -197,7 +197,7 @@ def _number(n: int, dtype: DType) -> Literal:
 
 
 def _shifted(factor: AdaptedFactor, wide: DType) -> Value:
-    plain = widened(factor.read, wide)
+    plain = converted(factor.read, wide)
     return _plus(plain, Literal(factor.offset, wide)) if factor.offset else plain
 
 

@@ -17,8 +17,8 @@ from functools import reduce
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign
-from autosched.ir.value import Arith, Call, Cast, Literal, Read, Unary, Value, is_value, map_value, walk
-from autosched.tensorize.adapters.proof import prove, prove_conversion, widened
+from autosched.ir.value import Arith, Call, Cast, Literal, Read, Unary, Value, converted, is_value, map_value, walk
+from autosched.tensorize.adapters.proof import prove, prove_conversion
 from autosched.tensorize.adapters.proposal import Adapted, NotProved, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.stage_facts import StageFacts
@@ -47,7 +47,7 @@ class ElementFunction:
 
     def staged(self, dtype: DType, read: Read | None = None) -> Value:
         """The value in the instruction's type, for the element or another one of its tensor."""
-        value = canonical(widened(self.value, dtype))
+        value = canonical(converted(self.value, dtype))
         return value if read is None else map_value(value, lambda v: read if v == self.read else v)
 
     def name(self, dtype: DType) -> str:
@@ -178,7 +178,7 @@ def _element(site: Site, function: ElementFunction, into: DType, dtype: DType) -
     if not (function.plain and read.dtype == into):
         name = f"{read.tensor}_{'negated' if function.negated else into if function.plain else 'staged'}"
         read = site.converted(read, into, lambda r: function.staged(into, r), name)
-    return widened(read, dtype)
+    return converted(read, dtype)
 
 
 def _assign(facts: StageFacts, left: Value, right: Value) -> Assign:

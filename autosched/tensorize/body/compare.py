@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autosched.ir.dtypes import DType
 from autosched.ir.printer import print_value
-from autosched.ir.value import Arith, Cast, Unary, Value, map_value
+from autosched.ir.value import Arith, Cast, Unary, Value, converted, map_value
 from autosched.tensorize.body.counterexample import find_difference, leaves, show_leaf
 from autosched.tensorize.body.equal import Proof, canonical, holds, prove_equal
 from autosched.tensorize.body.intervals import loses
@@ -24,14 +24,10 @@ def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int) -> Proof
         wide = max(mine.dtype, term.dtype, key=lambda d: d.bits)
         if not (holds(mine.dtype, wide) and holds(term.dtype, wide)):
             return Proof("unknown", "structure")
-        mine, term = _converted(mine, wide), _converted(term, wide)
+        mine, term = converted(mine, wide), converted(term, wide)
     # A term wider than the accumulator (a clamped addition's) counts modulo the accumulator.
-    proof = prove_equal(mine, _converted(term, mine.dtype), timeout_ms)
+    proof = prove_equal(mine, converted(term, mine.dtype), timeout_ms)
     return proof if proof.status != "differs" else _differs(program, intrinsic, proof)
-
-
-def _converted(value: Value, dtype: DType) -> Value:
-    return value if value.dtype == dtype else Cast(value, dtype)
 
 
 def _differs(program: Update, intrinsic: Update, proof: Proof) -> Reason:

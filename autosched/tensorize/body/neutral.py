@@ -14,7 +14,7 @@ from math import inf, isinf, isnan
 
 from autosched.ir.oracle import numerics
 from autosched.ir.printer import print_value
-from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, reads
+from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, converted, map_value, reads
 from autosched.tensorize.body.canonical import canonical
 from autosched.tensorize.body.counterexample import differs_at_once, find_difference, show_leaf
 from autosched.tensorize.body.equal import Proof, prove_equal
@@ -292,5 +292,5 @@ def shown_to_matter(update: Update, fills: Mapping[str, Literal]) -> Proof:
     before = update.target
     op = update.combine or "+"
     term = filled(update, fills)
-    term = term if term.dtype == before.dtype else Cast(term, before.dtype)
+    term = converted(term, before.dtype)
     return Proof("differs", "running", find_difference(before, Arith(op, before, term, before.dtype)))

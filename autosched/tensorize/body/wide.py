@@ -6,7 +6,7 @@ A solver then sees one product for `s16(a) * s16(b)` and `s64(a) * s64(b)`, and 
 from __future__ import annotations
 
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.value import Arith, Cast, Literal, Value, map_value
+from autosched.ir.value import Arith, Cast, Literal, Value, converted, map_value
 from autosched.tensorize.body.intervals import exact_range
 
 _WIDE = DTYPES["s64"]
@@ -47,4 +47,4 @@ def _wide(value: Value) -> Value:
             return Literal(number, _WIDE)
         case Cast(operand, dtype, _) if operand.dtype.is_integer and exact_range(operand).within(dtype.limits):
             return _wide(operand)
-    return value if value.dtype == _WIDE else Cast(value, _WIDE)
+    return converted(value, _WIDE)

@@ -13,17 +13,12 @@ from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage
 from autosched.ir.nodes import Statement as Node
 from autosched.ir.program import Program
 from autosched.ir.value import (
-    Arith,
-    Call,
-    Cast,
-    Comparison,
     Condition,
     Index,
-    Logical,
     Read,
     Select,
-    Unary,
     Value,
+    children,
 )
 from autosched.logic import TRUE, Bool, Int, all_of
 
@@ -118,25 +113,8 @@ def _reads(value: Value, when: Bool) -> Iterator[TensorAccess]:
         case _:
             if isinstance(value, Read):
                 yield TensorAccess(value.tensor, _subscripts(value.index), when=when)
-            for child in _children(value):
+            for child in children(value):
                 yield from _reads(child, when)
-
-
-def _children(value: Value) -> list[Value]:
-    """The direct sub-values (`walk` would also give those below a choice, without its condition)."""
-    match value:
-        case Read(_, index, _):
-            return [i for i in index if not isinstance(i, Int)]
-        case Unary() | Cast():
-            return [value.operand]
-        case Arith() | Comparison():
-            return [value.left, value.right]
-        case Logical(_, parts, _):
-            return [p for p in parts if not isinstance(p, Bool)]
-        case Call(_, args, _):
-            return list(args)
-        case _:
-            return []
 
 
 def _subscripts(index: tuple[Index, ...]) -> tuple[Int | None, ...]:

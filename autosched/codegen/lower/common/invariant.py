@@ -18,6 +18,7 @@ from autosched.ir.value import (
     Select,
     Unary,
     Value,
+    children,
     is_value,
 )
 from autosched.ir.variables import value_vars
@@ -67,17 +68,9 @@ def _unchanging(value: Value, inner: frozenset[str], written: str) -> bool:
     return all(_unchanging(c, inner, written) for c in _always(value))
 
 
-def _always(value: Value) -> list[Value]:
+def _always(value: Value) -> tuple[Value, ...]:
     """Operands that are evaluated whenever the value is."""
-    match value:
-        case Unary() | Cast():
-            return [value.operand]
-        case Arith() | Comparison():
-            return [value.left, value.right]
-        case Call(_, args, _):
-            return list(args)
-        case _:
-            return []
+    return () if isinstance(value, Read | Logical | Select) else children(value)
 
 
 def _replaced(value: Value, by: dict[Value, Value]) -> Value:

@@ -27,7 +27,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     blocks,
     chosen,
     flattened,
-    guard,
     in_slot,
     kept,
     under,
@@ -37,6 +36,7 @@ from autosched.codegen.lower.gpu_scalar.team import (
     write,
 )
 from autosched.codegen.lower.scalar.reduction import identity
+from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Stmt
 from autosched.codegen.tree.rename import place_index
 from autosched.codegen.tree.update import accumulated, combine
@@ -167,7 +167,7 @@ class Columns:
         number = first + (CHUNK * team.warps + WARP if team.warps > 1 else CHUNK)
         at = unflattened(stage.spatial, element) | unflattened(stage.reduction, number)
         some = number < total if steps * together != total else TRUE
-        present = all_of(some, guard(stage, at))
+        present = all_of(some, guard_formula(stage, at))
         moving = frozenset({str(CHUNK), str(WARP)})
         value = registers.fetched(stage.assign.value, at, unroll, all_of(inside, present), moving)
         # What all lanes read is there wherever the term is, as far as that does not depend on the lane.

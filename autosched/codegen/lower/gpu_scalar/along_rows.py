@@ -27,7 +27,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     all_reads,
     blocks,
     chosen,
-    guard,
     in_slot,
     kept,
     left_by,
@@ -40,6 +39,7 @@ from autosched.codegen.lower.gpu_scalar.team import (
 )
 from autosched.codegen.lower.scalar.quotient import with_reciprocals
 from autosched.codegen.lower.scalar.reduction import identity
+from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import accumulated, combine
@@ -135,7 +135,7 @@ class RowTeam:
         op = "+=" if assign.op == "-=" else assign.op
         acc = registers.declare(f"{tensor}_acc", dtype)
         self.add([write(acc, Literal(identity(op, dtype), dtype), registers.lane)])
-        there = guard(member, at)
+        there = guard_formula(member, at)
         before, value = self.fetched(member, assign.value, at)
 
         def work(valid: Bool) -> Sequence[Stmt]:
@@ -216,7 +216,7 @@ class RowTeam:
         registers = self.registers
         if not self.team.hold:
             registers.known = {r: k for r, k in registers.known.items() if len(k.index) == 2}
-        there = guard(member, at)
+        there = guard_formula(member, at)
         before: list[Stmt] = []
         for part in self.common.get(member.name, ()):
             here = registers.fetched(part, at, self.slots, there)

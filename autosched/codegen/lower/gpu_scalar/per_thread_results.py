@@ -24,7 +24,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     all_reads,
     blocks,
     chosen,
-    guard,
     in_slot,
     kept,
     unflattened,
@@ -33,6 +32,7 @@ from autosched.codegen.lower.gpu_scalar.team import (
     write,
 )
 from autosched.codegen.lower.scalar.reduction import identity
+from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import accumulated, combine
@@ -108,7 +108,7 @@ class _Apiece:
     def added(self, stage: Stage, op: str, acc: Read, term: Place, p: Place) -> list[Stmt]:
         """One term of one result."""
         at = self.at(stage, p) | {a.name: a.lower + t for a, t in zip(stage.reduction, term, strict=True)}
-        present = guard(stage, at)
+        present = guard_formula(stage, at)
         value = self.fetched(stage, at, all_of(self.inside, present))
         return [write(acc, chosen(present, accumulated(op, acc, value, self.part.fused), acc), self.registers.lane)]
 

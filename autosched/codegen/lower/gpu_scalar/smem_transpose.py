@@ -20,13 +20,13 @@ from autosched.codegen.lower.gpu_scalar.team import (
     TeamRegisters,
     all_reads,
     blocks,
-    guard,
     in_slot,
     unflattened,
     warps,
     with_formulas,
     write,
 )
+from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.nodes import Axis, Stage
@@ -104,7 +104,7 @@ class _Tiles:
         later, _ = self.at(member, self.line, Var(LANE))
         registers.known[Read(name, place_index(read.index, later), read.dtype)] = transposed
         self.transposed.append((transposed, Read(tile, (Var(LANE), self.line), read.dtype)))
-        load = write(now, here, registers.lane, all_of(inside, guard(member, at)))
+        load = write(now, here, registers.lane, all_of(inside, guard_formula(member, at)))
         return load, Assign(tile, (self.line, Var(LANE)), now, registers.lane)
 
     def made(self, member: Stage) -> list[Stmt]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.positions import LANE
+from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
@@ -22,7 +23,6 @@ from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
-from autosched.logic.walk import substitute_bool
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.step import Handle
 from autosched.tiling.steps.scalar import handles
@@ -166,7 +166,7 @@ class TeamRegisters:
     ) -> list[Stmt]:
         """What an elementwise member leaves at a place: in a register for the members behind it, and in memory where
         somebody wants it there."""
-        valid = all_of(valid, guard(member, at))
+        valid = all_of(valid, guard_formula(member, at))
         value = self.fetched(left_by(member), at, slots, valid)
         tensor, index = member.assign.tensor, place_index(member.assign.index, at)
         stmts: list[Stmt] = []
@@ -191,11 +191,6 @@ def left_by(stage: Stage) -> Value:
     if stage.init is None:
         return updated(stage)
     return combine(stage.assign.op, stage.init, stage.assign.value)
-
-
-def guard(stage: Stage, at: Mapping[str, Int]) -> Bool:
-    """Where a stage's guards hold."""
-    return all_of(*(substitute_bool(g, at) for g in stage.guards if isinstance(g, Bool)))
 
 
 def write(target: Read, value: Value, lane: Lane | None = None, valid: Bool = TRUE) -> Assign:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autosched.ir.value import Read, reads
-from autosched.logic import Int, free_vars
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.scalar_parts import side_by_side
 from autosched.tiling.plans.teams import along_lanes, serial_elements
+from autosched.tiling.steps.scalar.results_per_thread import moves
 
 TILES = (0, 32, 64)
 """Elements of a tile along each of its two axes; 0: no tiles."""
@@ -37,15 +37,11 @@ def team_transpose(part: WarpCooperativePart) -> TeamTranspose | None:
     for member in part.members:
         names = [a.name for a in member.spatial]
         for read in dict.fromkeys(reads(member.assign.value)):
-            moves = along_lanes(part, member, read) and read.tensor not in written
+            loaded = along_lanes(part, member, read) and read.tensor not in written
             slow = next((n for n, name in enumerate(names) if n != fast and side_by_side(read, name)), None)
-            if moves and slow is not None and spatial[slow].extent > 1 and _uses(read, names[fast]):
+            if loaded and slow is not None and spatial[slow].extent > 1 and moves(read, names[fast]):
                 found.setdefault(slow, []).append((member.name, read))
     if not found:
         return None
     slow = max(found, key=lambda n: len(found[n]))
     return TeamTranspose(slow, fast, tuple(found[slow]))
-
-
-def _uses(read: Read, axis: str) -> bool:
-    return any(axis in free_vars(i) for i in read.index if isinstance(i, Int))
