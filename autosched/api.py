@@ -338,10 +338,10 @@ def compare(
     tuning = prepare(request)
     study = tuning.study
     try:
-        rows = comparing.compare(study.space, tuning.device, study.record, chosen, trials, numbers, on_run=on_run)
+        played = comparing.compare(study.space, tuning.device, study.record, chosen, trials, numbers, on_run=on_run)
     finally:
         tuning.device.close()
-    names = tuple(c.name for c in chosen)
+    rows, names = played.some(), tuple(c.name for c in chosen)
     return StrategyComparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
 
 
@@ -383,12 +383,12 @@ def simulate(
     if jobs < 1:
         raise UsageError(f"{jobs} jobs can run nothing", hint="give 1 or more")
     if jobs > 1:
-        rows = simulate_in_processes(space, names, budget, numbers, model=cost_model, jobs=jobs, on_run=on_run)
+        played = simulate_in_processes(space, names, budget, numbers, model=cost_model, jobs=jobs, on_run=on_run)
     else:
-        rows = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
+        played = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
     device = str(space.device.get("name") or space.source or "recorded")
     named = tuple(c.name for c in chosen)
-    return StrategyComparison(space.name, "recorded", device, named, numbers, budget, rows, landscape)
+    return StrategyComparison(space.name, "recorded", device, named, numbers, budget, played.some(), landscape)
 
 
 __all__ = [

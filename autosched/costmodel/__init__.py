@@ -3,7 +3,6 @@
 Nothing here measures or chooses. Read `analytic.clock`, `features`, `protocol`, then `learned.learned`.
 """
 
-from autosched.costmodel.accuracy.metrics import Quality, quality
 from autosched.costmodel.features import (
     FEATURE_VERSION,
     FeatureMismatchError,
@@ -23,11 +22,9 @@ __all__ = [
     "FeatureSchema",
     "Features",
     "Prediction",
-    "Quality",
     "ResidualModel",
     "Samples",
     "cost_model",
     "cost_models",
     "feature_table",
-    "quality",
 ]

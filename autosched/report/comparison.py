@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from autosched.errors import UnknownNameError, UsageError
+from autosched.extras import needed
 from autosched.report import statistics
-from autosched.report.extras import extra
 from autosched.report.performance import Performance, performance
 from autosched.report.statistics import Floats, Interval, spanned
 from autosched.report.text import aligned, number, points, seconds
@@ -103,7 +103,7 @@ class StrategyComparison:
     @property
     def frame(self) -> Any:
         """The rows as a pandas DataFrame, one row a trial. Raises MissingError without pandas (the extra `plots`)."""
-        return extra("pandas", "table.frame").DataFrame(list(self.rows), columns=list(Row._fields))
+        return needed("pandas", "plots", "table.frame").DataFrame(list(self.rows), columns=list(Row._fields))
 
     @property
     def best_s(self) -> float | None:

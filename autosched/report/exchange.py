@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from autosched.errors import UsageError
+from autosched.extras import needed
 from autosched.report.comparison import StrategyComparison
-from autosched.report.extras import extra
 from autosched.report.statistics import Interval
 from autosched.search.evaluate.compare import Row
 
@@ -90,7 +90,7 @@ def write_figure(path: Path, draw: Callable[[Any], Any]) -> None:
 
 def figure(path: Path) -> Any:
     """An empty figure for a file, without a window. Raises MissingError without matplotlib (the extra `plots`)."""
-    return extra("matplotlib.figure", str(path)).Figure(layout="tight")
+    return needed("matplotlib.figure", "plots", str(path)).Figure(layout="tight")
 
 
 def _three(interval: Interval) -> list[float | None]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from autosched.costmodel.accuracy.importance import Relied
 from autosched.errors import UsageError
+from autosched.extras import needed
 from autosched.report import statistics
-from autosched.report.extras import extra
 from autosched.report.performance import Performance
 from autosched.report.statistics import Floats
 from autosched.store.records import Trial
@@ -80,7 +80,7 @@ def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> A
         (line,) = axes.plot(trials, value, drawstyle="steps-post", label=name)
         axes.fill_between(trials, low, high, step="post", alpha=0.2, color=line.get_color(), linewidth=0)
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(extra("matplotlib.ticker", "a plot").StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_major_formatter(needed("matplotlib.ticker", "plots", "a plot").StrMethodFormatter("{x:g}"))
     axes.set_xlabel("trials")
     axes.set_ylabel(f"best time so far ({unit})")
     axes.legend()
@@ -120,7 +120,7 @@ def importance(found: Relied, most: int = 15, ax: Any = None) -> Any:
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
-    return extra("matplotlib.pyplot", "a plot").subplots()[1]
+    return needed("matplotlib.pyplot", "plots", "a plot").subplots()[1]
 
 
 def _unit(values: Floats) -> tuple[float, str]:

@@ -88,7 +88,7 @@ def test_native_code_that_lets_no_thread_run_is_ended_too(cli: Cli) -> None:
             "import autosched.search.space.space as s; s.SearchSpace.empty = property({how})",
             "while laying out the spaces",
         ),
-        ("from autosched.device.cpu import device as c; c.oracles.compute = {how}", "while"),
+        ("from autosched.device.correctness import oracle as c; c.compute = {how}", "while"),
         ("import autosched.search.tuning.tune as t; t.measure_baseline = {how}", ""),
     ],
 )

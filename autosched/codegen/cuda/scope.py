@@ -131,9 +131,6 @@ class CudaScope:
     def buffer(self, name: str) -> Buffer:
         return self.staging.get(name) or self.kernel.buffers[name]
 
-    def in_register(self, name: str) -> bool:
-        return name in self.layouts
-
     def offset(self, buffer: Buffer, index: tuple[Int, ...]) -> Int:
         """Row-major offset in elements."""
         return self.simplifier.number(flat_offset(buffer, index))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +10,6 @@ import numpy.typing as npt
 from autosched.costmodel.learned.learner import load
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Quality:
-    """`regret[k]` is 1 - best time of all / best time among the k rows predicted fastest: 0 means nothing was lost.
-
-    `spearman` and `pairwise` are NaN where fewer than two rows differ."""
-
-    rows: int
-    spearman: float
-    pairwise: float
-    regret: dict[int, float]
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
@@ -113,10 +99,3 @@ def coverage(log_s: npt.ArrayLike, sigma: npt.ArrayLike, measured: npt.ArrayLike
     """Share of measured times within 1.2816 standard deviations of what was predicted: 0.8 where these are right."""
     error = np.abs(np.log(np.asarray(measured, np.float64)) - np.asarray(log_s, np.float64))
     return float(np.mean(error <= 1.2816 * np.asarray(sigma, np.float64)))
-
-
-def quality(predicted: npt.ArrayLike, measured: npt.ArrayLike, ks: Iterable[int] = (1, 5, 16)) -> Quality:
-    """All of the above for predicted and measured seconds of the same rows (at least one)."""
-    rows = len(np.asarray(measured))
-    regret = {k: best_k_regret(predicted, measured, k) for k in ks if k <= rows}
-    return Quality(rows, spearman(predicted, measured), pairwise_accuracy(predicted, measured), regret)

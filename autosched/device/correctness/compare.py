@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from autosched.device.job import Outcome
 
 Array = npt.NDArray[Any]
 
@@ -39,6 +42,21 @@ class Wrong(Exception):
     ) -> None:
         super().__init__(message)
         self.difference, self.index, self.extra = difference, index, extra or {}
+
+    def outcome(self, costs: dict[str, float]) -> Outcome:
+        """What the candidate amounts to."""
+        d = self.difference
+        detail = {"index": self.index, "wrong_elements": d.wrong} if d else {}
+        error, tolerance = (d.error, d.tolerance) if d else (None, None)
+        return Outcome("wrong", (), error, tolerance, str(self), costs, detail | self.extra)
+
+
+def right(
+    samples: Sequence[float], difference: Difference | None, costs: dict[str, float], extra: dict[str, Any]
+) -> Outcome:
+    """What a candidate that is right and was timed amounts to."""
+    error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
+    return Outcome("ok", tuple(samples), error, tolerance, "", costs, extra)
 
 
 def scale(tolerance: Array) -> Array | None:

@@ -1,19 +1,17 @@
 """What a kernel's outputs must be: inputs within `assume`, the interpreter's outputs, and a tolerance an element.
 
-Computed once in the parent and written to a folder that the worker reads.
+Computed once in the parent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.job import TensorFile
 from autosched.errors import UsageError
 from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
@@ -31,6 +29,16 @@ class Oracle:
     wants: Mapping[str, Array]
     tolerances: Mapping[str, Array | None]
     scalars: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def oracle(self) -> Oracle:
+        """This one, as what boxes hold has one (`device.correctness.sampled`)."""
+        return self
+
+    @property
+    def text(self) -> str:
+        """What was compared, for people."""
+        return "every element, by the interpreter"
 
 
 def compute(
@@ -59,26 +67,3 @@ def compute(
         for name, bound in bounds.items()
     }
     return Oracle(values, wants, tolerances, scalars)
-
-
-def write(program: Program, oracle: Oracle, folder: Path) -> tuple[TensorFile, ...]:
-    """Write the data files and say what they are, in the order of the program's tensors."""
-    tensors = []
-    for name in program.parameters:
-        if name not in program.tensors:
-            continue
-        tensor = program.tensors[name]
-        storage = np.dtype(tensor.dtype.numpy)
-        size = int(np.prod(tensor.extents, dtype=np.int64)) * storage.itemsize
-        is_input, is_output = name in oracle.inputs, name in oracle.wants
-        if is_input:
-            np.ascontiguousarray(oracle.inputs[name], storage).tofile(folder / f"{name}.in")
-        if is_output:
-            tolerance = oracle.tolerances.get(name)
-            kept = storage if tolerance is None else np.float64
-            np.ascontiguousarray(oracle.wants[name]).astype(kept).tofile(folder / f"{name}.want")
-            if tolerance is not None:
-                filled = np.broadcast_to(np.asarray(tolerance, np.float64), tensor.extents)
-                np.ascontiguousarray(filled).tofile(folder / f"{name}.tol")
-        tensors.append(TensorFile(name, storage.name, tensor.extents, size, is_input, is_output))
-    return tuple(tensors)

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from autosched.device.correctness import oracle as oracles
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.wants import SAMPLES, write_wants
 from autosched.device.job import Box, Sample, TensorFile
@@ -71,6 +72,18 @@ class Sampled:
         tolerances[output] = _tolerance(self.program, output, both)
         oracle = Oracle(self.oracle.inputs, wants, tolerances, self.oracle.scalars)
         return Sampled(oracle, self.boxes | {output: (*self.boxes[output], box)}, self.program, self.slack)
+
+
+Expected: TypeAlias = Oracle | Sampled
+
+
+def expected(
+    program: Program, seed: int, slack: float = 1.0, inputs: Mapping[str, Any] | None = None
+) -> Expected:
+    """Inputs and outputs, or boxes of the outputs of large programs; takes its arguments as `oracle.compute` does."""
+    if not program.symbolic and is_large(program):
+        return sampled(program, seed, slack, inputs)
+    return oracles.compute(program, seed, slack=slack, inputs=inputs)
 
 
 def is_large(program: Program) -> bool:
@@ -184,10 +197,11 @@ def _boxes(
     return boxes
 
 
-def tensors_of(program: Program, found: Sampled) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
-    """The program's tensors, and where the boxes' elements lie in `.want` and `.tol`."""
+def tensors_of(program: Program, found: Expected) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
+    """The program's tensors, and where the boxes' elements lie in `.want` and `.tol`, if there are boxes."""
     tensors: list[TensorFile] = []
     samples: list[Sample] = []
+    boxes = found.boxes if isinstance(found, Sampled) else {}
     for name in (p for p in program.parameters if p in program.tensors):
         tensor = program.tensors[name]
         storage = np.dtype(tensor.dtype.numpy)
@@ -195,24 +209,25 @@ def tensors_of(program: Program, found: Sampled) -> tuple[tuple[TensorFile, ...]
         is_input, is_output = name in found.oracle.inputs, name in found.oracle.wants
         tensors.append(TensorFile(name, storage.name, tensor.extents, size, is_input, is_output))
         start = 0
-        for box in found.boxes.get(name, ()):
+        for box in boxes.get(name, ()):
             samples.append(Sample(name, box, start))
             start += samples[-1].elements
     return tuple(tensors), tuple(samples)
 
 
-def write_sampled(program: Program, found: Sampled, folder: Path) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
-    """As `oracle.write`; `.want` and `.tol` hold the boxes' elements, which the samples say the places of."""
-    oracle = found.oracle
-    for name, values in oracle.inputs.items():
+def write_data(program: Program, found: Expected, folder: Path) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
+    """Write the data files that the worker reads. What they are, in the order of the program's tensors; where `.want`
+    and `.tol` hold boxes, which."""
+    for name, values in found.oracle.inputs.items():
         np.ascontiguousarray(values, program.tensors[name].dtype.numpy).tofile(folder / f"{name}.in")
-    return write_boxes(program, found, folder)
+    return write_outputs(program, found, folder)
 
 
-def write_boxes(program: Program, found: Sampled, folder: Path) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
-    """The outputs' part of `write_sampled`; `samples.json` says where the boxes lie, too."""
+def write_outputs(program: Program, found: Expected, folder: Path) -> tuple[tuple[TensorFile, ...], tuple[Sample, ...]]:
+    """The outputs' part of `write_data`; `samples.json` says where the boxes lie, too."""
     oracle = found.oracle
     write_wants(folder, {n: program.tensors[n].dtype.numpy for n in oracle.wants}, oracle.wants, oracle.tolerances)
     tensors, samples = tensors_of(program, found)
-    (folder / SAMPLES).write_text(json.dumps([(s.output, s.start, s.box) for s in samples]))
+    if isinstance(found, Sampled):
+        (folder / SAMPLES).write_text(json.dumps([(s.output, s.start, s.box) for s in samples]))
     return tensors, samples

@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf, nan, prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from autosched.device.correctness.oracle import Oracle
-from autosched.device.correctness.sampled import RUN, Sampled, is_large, whole_s
+from autosched.device.correctness.sampled import RUN, Expected, Sampled, is_large, whole_s
 from autosched.ir.oracle.inputs import assumed_range, random_inputs
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin
 from autosched.tiling.plans.plan import Plan
 
-Found: TypeAlias = Oracle | Sampled
 VALUES = (nan, inf, nan, -inf)
 APART = 64
 """Elements of a tensor for each place with such a value: fewer would leave few outputs to compare."""
@@ -40,7 +39,7 @@ class Special:
     """`tensors` hold the values; `found` are all inputs and what the outputs must be."""
 
     tensors: tuple[str, ...]
-    found: Found
+    found: Expected
 
     @property
     def folder(self) -> str:
@@ -74,7 +73,7 @@ def _sources(program: Program, tensors: Iterable[str]) -> set[str]:
 
 
 def special(
-    program: Program, seed: int, finite: frozenset[str], compute: Callable[[Mapping[str, Any]], Found]
+    program: Program, seed: int, finite: frozenset[str], compute: Callable[[Mapping[str, Any]], Expected]
 ) -> Special | None:
     """Such data for a program; `compute` makes inputs and expected outputs of the arrays given. None where no tensor
     may hold such values, where they would reach most of an output, or where looking would take long."""
@@ -96,7 +95,7 @@ def special(
 
 
 def _computed(
-    program: Program, names: list[str], seed: int, most: int, compute: Callable[[Mapping[str, Any]], Found]
+    program: Program, names: list[str], seed: int, most: int, compute: Callable[[Mapping[str, Any]], Expected]
 ) -> Special | None:
     found = lenient(compute(_spoiled(program, names, seed, most)))
     return Special(tuple(names), found) if _reaches_little(found) else None
@@ -131,7 +130,7 @@ def _spoiled(program: Program, names: list[str], seed: int, most: int) -> dict[s
     return found
 
 
-def lenient(found: Found) -> Found:
+def lenient(found: Expected) -> Expected:
     """Where such a value reaches an element without making it one, no bound is known: it may then be any number."""
     if isinstance(found, Sampled):
         oracle = lenient(found.oracle)
@@ -141,10 +140,9 @@ def lenient(found: Found) -> Found:
     return replace(found, tolerances=allowed)
 
 
-def _reaches_little(found: Found) -> bool:
+def _reaches_little(found: Expected) -> bool:
     """Whether most of each output is as it would be without."""
-    wants = (found.oracle if isinstance(found, Sampled) else found).wants
-    for want in wants.values():
+    for want in found.oracle.wants.values():
         values = np.asarray(want)
         if values.dtype.kind == "f" or values.dtype.kind == "V":
             with np.errstate(all="ignore"):

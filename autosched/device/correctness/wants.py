@@ -19,6 +19,8 @@ def write_wants(
     """`.want` and `.tol` of each output; `kinds` are numpy's types of integers, which are compared as they are."""
     for name, want in wants.items():
         tolerance = tolerances[name]
-        np.asarray(want).astype(kinds[name] if tolerance is None else np.float64).tofile(folder / f"{name}.want")
+        kept = kinds[name] if tolerance is None else np.float64
+        np.ascontiguousarray(want).astype(kept).tofile(folder / f"{name}.want")
         if tolerance is not None:
-            tolerance.tofile(folder / f"{name}.tol")
+            filled = np.broadcast_to(np.asarray(tolerance, np.float64), np.shape(want))
+            np.ascontiguousarray(filled).tofile(folder / f"{name}.tol")

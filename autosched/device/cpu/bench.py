@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load
-from autosched.device.correctness.compare import Difference, Wrong
+from autosched.device.correctness.compare import Difference, Wrong, right
 from autosched.device.cpu.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
 from autosched.device.cpu.data import CpuData, address_of, copy_of
 from autosched.device.cpu.drift_correction import DriftCorrection
@@ -73,7 +73,7 @@ class CpuBench:
             ready, difference = self.ready(job, effort, report)
             costs["check"] = time.perf_counter() - clock
             if ready.calls is None:
-                return _fine([ready.first_s], difference, costs, "slow")
+                return right([ready.first_s], difference, costs, {"stopped": "slow"})
             report("time")
             clock, check_s = time.perf_counter(), costs["check"]
             try:
@@ -82,12 +82,8 @@ class CpuBench:
                 costs["time"] = time.perf_counter() - clock - (costs["check"] - check_s)
         except Wrong as wrong:
             costs.setdefault("check", time.perf_counter() - clock)
-            d = wrong.difference
-            detail = {"index": wrong.index, "wrong_elements": d.wrong} if d else {}
-            detail |= wrong.extra
-            error, tolerance = (d.error, d.tolerance) if d else (None, None)
-            return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
-        return _fine(samples, difference, costs, why, level)
+            return wrong.outcome(costs)
+        return right(samples, difference, costs, {"stopped": why} | ({"level": level} if level != 1.0 else {}))
 
     def _samples(
         self, ready: CheckedCandidate, effort: Effort, costs: dict[str, float]
@@ -134,7 +130,7 @@ class CpuBench:
         for i, (one, difference) in ready.items():
             try:
                 self._again(one)
-                outcomes[i] = _fine(samples[i], difference, {}, "rounds")
+                outcomes[i] = right(samples[i], difference, {}, {"stopped": "rounds"})
             except Wrong as wrong:
                 outcomes[i] = Outcome("wrong", message=str(wrong), extra=wrong.extra)
         return [o for o in outcomes if o is not None]
@@ -245,14 +241,6 @@ class CpuBench:
             copies = min(-(-self.cold_bytes // size) + 1, max(2, COLD_LIMIT_BYTES // size))
             sets += [{n: copy_of(v, i) for i, (n, v) in enumerate(used.items())} for _ in range(copies - 1)]
         return sets
-
-
-def _fine(
-    samples: list[float], difference: Difference | None, costs: dict[str, float], why: str, level: float = 1.0
-) -> Outcome:
-    error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
-    extra = {"stopped": why} | ({"level": level} if level != 1.0 else {})
-    return Outcome("ok", tuple(samples), error, tolerance, "", costs, extra)
 
 
 def _call(loaded: Module, entry: EntryPoint, addresses: dict[str, int]) -> float:

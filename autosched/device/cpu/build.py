@@ -21,19 +21,6 @@ from autosched.machine.target import Target
 from autosched.tiling.candidate import Candidate
 
 
-def build(
-    candidate: Candidate,
-    target: Target,
-    builder: Builder,
-    scalars: dict[str, Any],
-    violations: tuple[str, ...] = (),
-) -> Build:
-    """Lower and compile for `target`. A candidate that cannot be built is a Build with an error. `violations`: see
-    `Job`."""
-    (built,) = build_all([(candidate, scalars, violations)], target, builder)
-    return built
-
-
 @dataclass(frozen=True)
 class LoweredCandidate:
     """A candidate as the texts of LLVM modules, which are still to be compiled; `failed` where it cannot be lowered.
@@ -67,8 +54,8 @@ def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, 
 def build_all(
     wanted: Iterable[tuple[Candidate, dict[str, Any], tuple[str, ...]]], target: Target, builder: Builder
 ) -> Iterator[Build]:
-    """`build` for each (candidate, scalars, violations) in order: one is printed while the one before it compiles in
-    the builder's process."""
+    """Lower and compile each (candidate, scalars, violations) for `target`, in order: one is printed while the one
+    before it compiles in the builder's process. A candidate that cannot be built is a Build with an error."""
     compiler = target.compiler
     waiting: LoweredCandidate | None = None
     try:

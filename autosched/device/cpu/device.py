@@ -10,7 +10,7 @@ import contextlib
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,9 +18,9 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.backends import PORTABLE, host_backend
-from autosched.device.correctness import oracle as oracles
 from autosched.device.correctness.dataset import Widening
-from autosched.device.correctness.sampled import Sampled, is_large, sampled, write_boxes, write_sampled
+from autosched.device.correctness.oracle import Oracle
+from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data, write_outputs
 from autosched.device.correctness.special import Special, assumed_finite, special
 from autosched.device.correctness.violations import violations
 from autosched.device.cpu.builder import Builder, BuildError
@@ -76,7 +76,7 @@ class CpuDevice:
         deadline_s: float = 10.0,
         cache: str = "warm",
         seed: int = 0,
-        oracle: oracles.Oracle | None = None,
+        oracle: Oracle | None = None,
     ) -> None:
         cpus = usable_cpus()
         if not 1 <= threads <= len(cpus):
@@ -100,7 +100,7 @@ class CpuDevice:
         self._folder, self._widening = Scratch(), Widening(program)
         self._tensors: tuple[TensorFile, ...] = ()
         self._written: Program | None = None
-        self._computed: tuple[Program, oracles.Oracle | Sampled] | None = None
+        self._computed: tuple[Program, Expected] | None = None
         self._finite: frozenset[str] = frozenset()
         """Tensors that a plan so far assumes to be finite."""
         self._special: tuple[Program, frozenset[str], Special | None] | None = None
@@ -158,7 +158,7 @@ class CpuDevice:
     def _wanted(self, candidate: Candidate) -> tuple[Candidate, dict[str, Any], tuple[str, ...]]:
         """The candidate, the values of its program's scalars, and data that its kernel must refuse."""
         program = self._widening.of(candidate.plan)
-        scalars = _oracle(self._data_of(program)).scalars if program.scalars else {}
+        scalars = self._data_of(program).oracle.scalars if program.scalars else {}
         return candidate, dict(scalars), tuple(v.folder for v in violations(program, candidate.plan, self.seed))
 
     @property
@@ -307,7 +307,7 @@ class CpuDevice:
             found = found.around(output, index)
             self._computed = program, found
         with scratch_errors():
-            write_boxes(program, found, self._folder.path)
+            write_outputs(program, found, self._folder.path)
         if not self.worker.ensure():  # else it reads them with the data
             self.worker.ask("wants", deadline_s=DATA_LIMIT_S)
         else:
@@ -348,16 +348,13 @@ class CpuDevice:
             self._told = False
 
     def _special_of(self, program: Program, finite: frozenset[str]) -> Special | None:
-        return special(program, self.seed, finite, lambda inputs: self._compute(program, inputs))
+        return special(program, self.seed, finite, lambda inputs: expected(program, self.seed, inputs=inputs))
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)
         self._written = None  # until all of it is there
         with scratch_errors():
-            if isinstance(found, Sampled):
-                self._tensors, _ = write_sampled(program, found, self._folder.emptied())
-            else:
-                self._tensors = oracles.write(program, found, self._folder.emptied())
+            self._tensors, _ = write_data(program, found, self._folder.emptied())
         self._written, self.rounds.fastest_s = program, None
         self._told = False
 
@@ -365,34 +362,22 @@ class CpuDevice:
         """Data that break what the build's kernel checks, where they are not written yet."""
         for violation in violations(program, build.candidate.plan, self.seed):
             if not (self._folder.path / violation.folder).exists():
-                self._write_beside(program, violation.folder, self._compute(program, violation.inputs()))
+                self._write_beside(program, violation.folder, expected(program, self.seed, inputs=violation.inputs()))
 
-    def _write_beside(self, program: Program, name: str, found: oracles.Oracle | Sampled) -> None:
+    def _write_beside(self, program: Program, name: str, found: Expected) -> None:
         """Another data set of the program, in a folder of this name below its own."""
         folder = self._folder.path / name
         with scratch_errors():
             folder.mkdir(exist_ok=True)
-            if isinstance(found, Sampled):
-                write_sampled(program, found, folder)
-            else:
-                oracles.write(program, found, folder)
+            write_data(program, found, folder)
 
-    def _data_of(self, program: Program) -> oracles.Oracle | Sampled:
+    def _data_of(self, program: Program) -> Expected:
         if self._oracle is not None:
             return self._oracle
         with self._lock:
             if self._computed is None or self._computed[0] is not program:
-                self._computed = program, self._compute(program)
+                self._computed = program, expected(program, self.seed)
             return self._computed[1]
-
-    def _compute(self, program: Program, inputs: Mapping[str, Any] | None = None) -> oracles.Oracle | Sampled:
-        if not program.symbolic and is_large(program):
-            return sampled(program, self.seed, inputs=inputs)
-        return oracles.compute(program, self.seed, inputs=inputs)
-
-
-def _oracle(found: oracles.Oracle | Sampled) -> oracles.Oracle:
-    return found.oracle if isinstance(found, Sampled) else found
 
 
 def _stray(answer: Any) -> tuple[str, tuple[int, ...]] | None:

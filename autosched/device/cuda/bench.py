@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autosched.device.correctness.compare import Difference, Wrong
+from autosched.device.correctness.compare import Difference, Wrong, right
 from autosched.device.cpu.timing import batch, sample
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import POISONS, SCRATCH_POISON, CudaData
@@ -199,11 +199,8 @@ class CudaBench:
                 self.data.verify_whole(ready.sets[0], job.slack)
                 self.fastest_s = min(samples)
         except Wrong as wrong:
-            d = wrong.difference
-            detail = {"index": wrong.index, "wrong_elements": d.wrong} if d else {}
-            error, tolerance = (d.error, d.tolerance) if d else (None, None)
             costs.setdefault("check", time.perf_counter() - clock)
-            return Outcome("wrong", (), error, tolerance, str(wrong), costs, detail)
+            return wrong.outcome(costs)
         except CudaError as error:
             if not refused(error):
                 raise
@@ -211,7 +208,7 @@ class CudaBench:
         finally:
             if ready is not None:
                 ready.close()
-        return fine(samples, difference, costs, {"stopped": why} | clocks)
+        return right(samples, difference, costs, {"stopped": why} | clocks)
 
     def refer(self, job: CudaJob, report: Report) -> Outcome:
         """Run a plain kernel, compare it in the boxes, and keep all that it wrote: winners are compared with that."""
@@ -223,7 +220,7 @@ class CudaBench:
             self.data.keep(ready.sets[0])
         finally:
             ready.close()
-        return fine([], difference, {}, {})
+        return right([], difference, {}, {})
 
     def interleaved(self, jobs: tuple[CudaJob, ...], rounds: int, effort: Effort, report: Report) -> list[Outcome]:
         """All jobs in turn, `rounds` times (A B C A B C …), after a check each; a wrong one is left out."""
@@ -251,7 +248,7 @@ class CudaBench:
                 try:
                     one.check(POISONS[0])  # once more: all of them write to the same place
                     self.data.verify_whole(one.sets[0], one.job.slack)
-                    outcomes[i] = fine(samples[i], difference, {}, {"stopped": "rounds"} | self.clocks.now())
+                    outcomes[i] = right(samples[i], difference, {}, {"stopped": "rounds"} | self.clocks.now())
                 except Wrong as wrong:
                     outcomes[i] = Outcome("wrong", message=str(wrong))
         finally:
@@ -300,11 +297,3 @@ class CudaBench:
         """The outputs after timing: blocks that race may be right once. Inouts hold sums of many calls by now."""
         if not self.data.first:
             self.data.verify(ready.sets[0], ready.job.slack)
-
-
-def fine(
-    samples: list[float], difference: Difference | None, costs: dict[str, float], extra: dict[str, Any]
-) -> Outcome:
-    """What a candidate that is right and was timed amounts to."""
-    error, tolerance = (difference.error, difference.tolerance) if difference else (0.0, 0.0)
-    return Outcome("ok", tuple(samples), error, tolerance, "", costs, extra)

@@ -46,7 +46,7 @@ class Client:
         plain: CudaJob | None = None,
         comparing: bytes = b"",
     ) -> None:
-        """Measure on the data in a folder (`oracle.write`, `write_sampled`) from now on; whole outputs of the fastest
+        """Measure on the data in a folder (`write_data`) from now on; whole outputs of the fastest
         are compared with those of a `plain` kernel, if there is one and it is right in the samples. With the machine
         code `comparing` (of `comparing.TEXT`) outputs are compared on the GPU."""
         self._data, self._plain, self._changed = (str(folder), tensors, samples, comparing), plain, True

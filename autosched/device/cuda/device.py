@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autosched.device.correctness import oracle as oracles
 from autosched.device.correctness.dataset import Widening
-from autosched.device.correctness.sampled import Sampled, is_large, sampled, write_sampled
+from autosched.device.correctness.oracle import Oracle
+from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data
 from autosched.device.correctness.special import Special, assumed_finite, lenient, special
 from autosched.device.correctness.tolerance import widened
 from autosched.device.cpu.rounds import Rounds
@@ -64,7 +64,7 @@ class CudaDevice:
         seed: int = 0,
         ordinal: int = 0,
         cubins: Path | None = None,
-        oracle: oracles.Oracle | None = None,
+        oracle: Oracle | None = None,
         client: Callable[[int], Client] = Client,
         find_toolkit: Callable[..., Toolkit] = toolkit,
     ) -> None:
@@ -161,8 +161,7 @@ class CudaDevice:
         self._provide_special(program, builds)
         for slack in {b.payload.slack for b in builds} - self._slacks:
             self._write_special_tolerances(program, slack)
-            found = self._data_of(program, slack)
-            oracle = found.oracle if isinstance(found, Sampled) else found
+            oracle = self._data_of(program, slack).oracle
             with scratch_errors():
                 write_tolerances(self._folder.path, oracle.wants, oracle.tolerances, slack)
             self._slacks.add(slack)
@@ -171,17 +170,12 @@ class CudaDevice:
     def _write(self, program: Program) -> None:
         folder = self._folder.emptied()
         found = self._data_of(program)
-        if isinstance(found, Sampled):
-            plain = plain_job(program, self.target, self.builder, found.oracle.scalars)
-            with scratch_errors():
-                written = write_sampled(program, found, folder)
-            self.client.use(folder, *written, plain, self._comparing())
-            self._compared, self._values = found.text, found.oracle.scalars
-        else:
-            with scratch_errors():
-                tensors = oracles.write(program, found, folder)
-            self.client.use(folder, tensors, comparing=self._comparing())
-            self._compared, self._values = "every element, by the interpreter", found.scalars
+        self._compared, self._values = found.text, found.oracle.scalars
+        boxes = isinstance(found, Sampled)
+        plain = plain_job(program, self.target, self.builder, self._values) if boxes else None
+        with scratch_errors():
+            written = write_data(program, found, folder)
+        self.client.use(folder, *written, plain, self._comparing())
         self._written, self._slacks, self.rounds.fastest_s = program, {1.0}, None
 
     def _provide_special(self, program: Program, builds: Sequence[Build]) -> None:
@@ -190,7 +184,7 @@ class CudaDevice:
         known = self._special
         if self._oracle is not None or (known and known[0] is program and known[1] == self._finite):
             return
-        made = special(program, self.seed, self._finite, lambda inputs: self._computed(program, 1.0, inputs))
+        made = special(program, self.seed, self._finite, lambda inputs: expected(program, self.seed, inputs=inputs))
         self._special = program, self._finite, made
         if made is None:
             self.client.use_special()
@@ -198,10 +192,7 @@ class CudaDevice:
         folder = self._folder.path / made.folder
         with scratch_errors():
             folder.mkdir(exist_ok=True)
-            if isinstance(made.found, Sampled):
-                written = write_sampled(program, made.found, folder)
-            else:
-                written = oracles.write(program, made.found, folder), ()
+            written = write_data(program, made.found, folder)
         self.client.use_special(made.folder, folder, *written)
         for slack in self._slacks - {1.0}:
             self._write_special_tolerances(program, slack)
@@ -211,11 +202,10 @@ class CudaDevice:
         made = self._special[2] if self._special else None
         if made is None:
             return
-        oracle = made.found.oracle if isinstance(made.found, Sampled) else made.found
-        found = lenient(self._computed(program, slack, {**oracle.inputs, **oracle.scalars}))
-        tolerances = (found.oracle if isinstance(found, Sampled) else found).tolerances
+        oracle = made.found.oracle
+        found = lenient(expected(program, self.seed, slack, {**oracle.inputs, **oracle.scalars}))
         with scratch_errors():
-            write_tolerances(self._folder.path / made.folder, oracle.wants, tolerances, slack)
+            write_tolerances(self._folder.path / made.folder, oracle.wants, found.oracle.tolerances, slack)
 
     def _comparing(self) -> bytes:
         """The machine code that compares outputs on the GPU; nothing where it does not compile."""
@@ -224,17 +214,10 @@ class CudaDevice:
         except CudaCompileError:
             return b""
 
-    def _data_of(self, program: Program, slack: float = 1.0) -> oracles.Oracle | Sampled:
+    def _data_of(self, program: Program, slack: float = 1.0) -> Expected:
         if self._oracle is not None:
             return widened(self._oracle, program, self.seed, slack)
-        return self._computed(program, slack)
-
-    def _computed(
-        self, program: Program, slack: float, inputs: Mapping[str, Any] | None = None
-    ) -> oracles.Oracle | Sampled:
-        if not program.symbolic and is_large(program):
-            return sampled(program, self.seed, slack, inputs)
-        return oracles.compute(program, self.seed, slack=slack, inputs=inputs)
+        return expected(program, self.seed, slack)
 
     def _scalars(self, program: Program) -> dict[str, Any]:
         """Values of the program's run-time scalars, those of its data."""

@@ -61,6 +61,21 @@ RunListener: TypeAlias = Callable[[RunDone], None]
 
 
 @dataclass(frozen=True)
+class Played:
+    """All trials, in the order strategy, seed, trial; and why nothing came out right in the first run where nothing
+    did."""
+
+    rows: tuple[Row, ...]
+    failure: AutoschedError | None
+
+    def some(self) -> tuple[Row, ...]:
+        """The rows, where any came out right; else raises the failure."""
+        if self.failure is not None and all(row.status != "ok" for row in self.rows):
+            raise self.failure
+        return self.rows
+
+
+@dataclass(frozen=True)
 class Contestant:
     """A strategy under the name that the table shows, with the cost model it gets."""
 
@@ -121,43 +136,15 @@ def compare(
     seeds: Sequence[int],
     *,
     threads: int = 2,
-    batch: int | None = None,
     on_run: RunListener | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[Row, ...]:
-    """Run all strategies with all seeds, each `trials` trials; rows in the order strategy, seed, trial.
+) -> Played:
+    """Run all strategies with all seeds, each `trials` trials.
 
     The space is shared, so enumeration and the clock's scores are paid once. A run whose candidates all fail has rows
-    like any other; where that is so of all runs, raises NoScheduleError or WrongResultError, naming the most frequent
-    reason of the first. Raises UsageError for no trials, MissingError from the device; Ctrl-C ends the comparison.
+    like any other; its failure is a NoScheduleError or WrongResultError that names the most frequent reason. Raises
+    UsageError for no trials, MissingError from the device; Ctrl-C ends the comparison.
     """
-    rows, failure = played(
-        space, device, record, strategies, trials, seeds, threads=threads, batch=batch, on_run=on_run, clock=clock
-    )
-    return some(rows, failure)
-
-
-def some(rows: tuple[Row, ...], failure: AutoschedError | None) -> tuple[Row, ...]:
-    """The rows, where any came out right; else raises the failure."""
-    if failure is not None and all(row.status != "ok" for row in rows):
-        raise failure
-    return rows
-
-
-def played(
-    space: SearchSpace,
-    device: Device,
-    record: StudyRecord,
-    strategies: Sequence[Contestant],
-    trials: int,
-    seeds: Sequence[int],
-    *,
-    threads: int,
-    batch: int | None,
-    on_run: RunListener | None,
-    clock: Callable[[], float],
-) -> tuple[tuple[Row, ...], AutoschedError | None]:
-    """As `compare`; a run in which nothing came out right is not raised but returned, the first of them."""
     if trials < 1:
         raise UsageError(f"{trials} trials leave nothing to compare", hint="give 1 or more")
     remembering = MemoizingDevice(device, clock)
@@ -170,18 +157,16 @@ def played(
             model = TimedModel(cost_model(chosen.model, seed, threads), watch)
             strategy = chosen.factory(space, seed, model)
             study = Study(replace(record, seed=seed), space, strategy, watch=watch)
-            mine, error = _rows(study, remembering, trials, batch, chosen.name)
+            mine, error = _rows(study, remembering, trials, chosen.name)
             failure = failure or error
             rows += mine
             done += 1
             if on_run is not None:
                 on_run(RunDone(chosen.name, seed, len(mine), mine[-1].best_s if mine else None, done, total))
-    return tuple(rows), failure
+    return Played(tuple(rows), failure)
 
 
-def _rows(
-    study: Study, device: MemoizingDevice, trials: int, batch: int | None, name: str
-) -> tuple[list[Row], AutoschedError | None]:
+def _rows(study: Study, device: MemoizingDevice, trials: int, name: str) -> tuple[list[Row], AutoschedError | None]:
     """The rows of one run, and why nothing came out right where nothing did."""
     rows: list[Row] = []
 
@@ -192,7 +177,7 @@ def _rows(
             rows.append(Row(name, study.seed, t.number, t.plan, t.row, status, time_s, event.best_s, event.elapsed_s))
 
     try:
-        result = run(study, device, trials, batch=batch, listener=note, final_rounds=0)
+        result = run(study, device, trials, listener=note, final_rounds=0)
     except (NoScheduleError, WrongResultError) as error:
         return rows, error
     if result.reason == "interrupted":

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from autosched.errors import AutoschedError, UsageError
-from autosched.search.evaluate.compare import Row, RunDone, RunListener, contestants, some
-from autosched.search.evaluate.simulate import check, replayed
+from autosched.errors import UsageError
+from autosched.search.evaluate.compare import Played, RunDone, RunListener, contestants
+from autosched.search.evaluate.simulate import check, simulate
 from autosched.search.protocol import Factory
 from autosched.store.recorded_space import RecordedSpace
 
@@ -27,21 +27,12 @@ class Task:
     seed: int
 
 
-@dataclass(frozen=True)
-class ReplayOutcome:
-    """The trials of a task, and why nothing came out right where nothing did."""
-
-    rows: tuple[Row, ...]
-    failure: AutoschedError | None
-
-
-def outcome(task: Task) -> ReplayOutcome:
+def outcome(task: Task) -> Played:
     """Play a task here."""
-    chosen = contestants([task.strategy], task.model)
-    return ReplayOutcome(*replayed(task.recording, chosen, task.trials, [task.seed]))
+    return simulate(task.recording, contestants([task.strategy], task.model), task.trials, [task.seed])
 
 
-def outcomes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, ReplayOutcome]]:
+def outcomes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Played]]:
     """Each task's number and outcome, as they come. An error in one of them, and Ctrl-C, end all."""
     if jobs < 2:
         yield from enumerate(map(outcome, tasks))
@@ -64,7 +55,7 @@ def simulate_in_processes(
     model: str = "xgb",
     jobs: int = 2,
     on_run: RunListener | None = None,
-) -> tuple[Row, ...]:
+) -> Played:
     """As `search.evaluate.simulate.simulate`, in `jobs` processes of one thread each; the rows come in the same order.
 
     Raises what that raises, and UsageError for strategies that are not given by name."""
@@ -76,7 +67,7 @@ def simulate_in_processes(
     if trials < 1:
         raise UsageError(f"{trials} trials leave nothing to compare", hint="give 1 or more")
     tasks = [Task(recording, c.name, model, trials, seed) for c in chosen for seed in seeds]
-    found: dict[int, ReplayOutcome] = {}
+    found: dict[int, Played] = {}
     for number, made in outcomes(tasks, jobs):
         found[number] = made
         if on_run is not None:
@@ -84,7 +75,7 @@ def simulate_in_processes(
             on_run(RunDone(task.strategy, task.seed, len(made.rows), best_s, len(found), len(tasks)))
     ordered = [found[number] for number in range(len(tasks))]
     failure = next((o.failure for o in ordered if o.failure is not None), None)
-    return some(tuple(row for o in ordered for row in o.rows), failure)
+    return Played(tuple(row for o in ordered for row in o.rows), failure)
 
 
 def _alone() -> None:

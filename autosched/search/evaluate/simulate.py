@@ -9,8 +9,8 @@ from typing import Any
 
 from autosched.device.protocol import Build, Device
 from autosched.device.replay import ReplayDevice
-from autosched.errors import AutoschedError, UsageError
-from autosched.search.evaluate.compare import Contestant, Row, RunListener, played, some
+from autosched.errors import UsageError
+from autosched.search.evaluate.compare import Contestant, Played, RunListener, compare
 from autosched.search.evaluate.landscape import Landscape
 from autosched.search.registry import needs_clock, strategies
 from autosched.search.space.recorded import space_of
@@ -54,35 +54,19 @@ def simulate(
     trials: int,
     seeds: Sequence[int],
     *,
-    batch: int | None = None,
     threads: int = 1,
     on_run: RunListener | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[Row, ...]:
+) -> Played:
     """As `compare`, over the recording's rows. `elapsed_s` of a row is what the recorded tuner spent on its candidates
     and what the strategy took to choose them. Raises UsageError as `check` does."""
     check(recording, contestants)
-    options: dict[str, Any] = {"batch": batch, "threads": threads, "on_run": on_run, "clock": clock}
-    return some(*replayed(recording, contestants, trials, seeds, **options))
-
-
-def replayed(
-    recording: RecordedSpace,
-    contestants: Sequence[Contestant],
-    trials: int,
-    seeds: Sequence[int],
-    *,
-    batch: int | None = None,
-    threads: int = 1,
-    on_run: RunListener | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> tuple[tuple[Row, ...], AutoschedError | None]:
-    """The rows, and the first run's failure in which nothing came out right."""
     device = Accounted(ReplayDevice(recording=recording), clock)
     record = StudyRecord(recording.name, {}, recording.program, recording.name, "", "replay", 0)
     space = space_of(recording, threads=threads)
-    options: dict[str, Any] = {"batch": batch, "threads": threads, "on_run": on_run, "clock": device.clock}
-    return played(space, device, record, contestants, trials, seeds, **options)
+    return compare(
+        space, device, record, contestants, trials, seeds, threads=threads, on_run=on_run, clock=device.clock
+    )
 
 
 @dataclass

@@ -21,7 +21,7 @@ import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.errors import UsageError
-from autosched.search.external.extras import needed
+from autosched.extras import needed
 from autosched.search.protocol import Factory
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace

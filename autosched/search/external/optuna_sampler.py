@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
-from autosched.search.external.extras import needed
+from autosched.extras import needed
 from autosched.search.protocol import Factory
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.compiled import device_kernels as kernels
 
-from autosched.device.correctness import oracle as oracles
+from autosched.device.correctness.sampled import write_data
 from autosched.device.cpu import bench as benches
 from autosched.device.cpu.device import EFFORTS
 
@@ -25,7 +25,7 @@ LATE = """
 
 @pytest.mark.parametrize("paced", [False, True])
 def test_what_is_wrong_later_is_wrong(tmp_path, paced):
-    bench = benches.CpuBench(benches.CpuData(tmp_path, oracles.write(kernels.program(), kernels.oracle(), tmp_path)))
+    bench = benches.CpuBench(benches.CpuData(tmp_path, write_data(kernels.program(), kernels.oracle(), tmp_path)[0]))
     effort = replace(EFFORTS["search"], paced=paced)
     assert bench.measure(kernels.job(kernels.kernel()), effort, lambda stage: None).status == "ok"
     if paced:  # any trial is far from it now, so that it runs after the trial, and writes the right outputs

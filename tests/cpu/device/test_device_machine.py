@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from autosched.device import registry
-from autosched.device.cpu.build import build
+from autosched.device.cpu.build import build_all
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.device import CpuDevice
 from autosched.device.cpu.native_target import native_target
@@ -180,7 +180,8 @@ def test_an_order_is_filled_as_a_draft_is_built(builder):
     compiler = target.compiler
     order = BuildRequest(pickle.dumps(plan), row, {}, (), compiler.get("cpu"), compiler.get("features"))
     candidate = Candidate(plan, row)
-    filled, own = builder.build(order).build(candidate), build(candidate, target, builder, {})
+    filled = builder.build(order).build(candidate)
+    (own,) = build_all([(candidate, {}, ())], target, builder)
     assert filled.error is None
     assert (filled.payload, filled.kernel_sha) == (own.payload, own.kernel_sha)
     os.kill(builder.process.pid, signal.SIGKILL)

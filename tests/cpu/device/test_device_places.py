@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.compiled import device_kernels as kernels
 
-from autosched.device.correctness import oracle as oracles
+from autosched.device.correctness.sampled import write_data
 from autosched.device.cpu import bench as benches
 from autosched.device.cpu.device import EFFORTS
 from autosched.machine.native import NativeCalls
@@ -27,7 +27,7 @@ def test_rounds_go_through_the_places(tmp_path, room, places):
             seen.append(self.sets)
             return super().__call__(times)
 
-    tensors = oracles.write(kernels.program(), kernels.oracle(), tmp_path)
+    tensors = write_data(kernels.program(), kernels.oracle(), tmp_path)[0]
     bench = benches.CpuBench(benches.CpuData(tmp_path, tensors), places_bytes=room, calls=Noted)
     job = kernels.built(kernels.kernel()).payload
     outcomes = bench.interleaved((job, job), 2 * places, EFFORTS["final"], lambda stage: None)
@@ -38,7 +38,7 @@ def test_rounds_go_through_the_places(tmp_path, room, places):
 
 
 def test_copies_hold_what_the_first_holds(tmp_path):
-    data = benches.CpuData(tmp_path, oracles.write(kernels.program(), kernels.oracle(), tmp_path))
+    data = benches.CpuData(tmp_path, write_data(kernels.program(), kernels.oracle(), tmp_path)[0])
     first, second = data.elsewhere(0), data.elsewhere(1)
     assert data.elsewhere(0) is first
     for name, view in data.plain.items():

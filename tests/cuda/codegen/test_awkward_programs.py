@@ -11,12 +11,12 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 from support.cards.gpu_plans import H200
 from support.cards.hand_kernels import needs_compiler
+from support.compiled.kernel_check import check_kernel
 from support.match.agreement import expect
 from support.match.examples import examples
 from support.plans import plans_of as tensor_plans
 from support.programs.lower_programs import lowered_texts
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.cuda.emulation import run_printed
 from autosched.codegen.lower import lower
 from autosched.errors import AutoschedError

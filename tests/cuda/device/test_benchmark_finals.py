@@ -3,7 +3,7 @@
 import pytest
 from support.cards.host_card import FACTS, HostCard, array, boxed, unsampled
 
-from autosched.device.correctness.sampled import write_sampled
+from autosched.device.correctness.sampled import write_data
 from autosched.device.cuda.compile.nvrtc import Cubin
 from autosched.device.cuda.data import CudaData
 from autosched.device.cuda.job import CudaJob, LaunchCall, Pointer
@@ -27,7 +27,7 @@ class Case:
         found, self.output, self.whole = boxed(program)
         self.at = unsampled(self.whole, found.boxes[self.output])
         self.card = HostCard({})
-        tensors, samples = write_sampled(program, found, folder)
+        tensors, samples = write_data(program, found, folder)
         self.data = CudaData(self.card, folder, tensors, samples)
         self.problem = Problem("case", {}, "f32", "gemm", 1, tensors, samples, {}, {}, {}, ())
 

@@ -9,7 +9,7 @@ from support.cards.nvrtc import needs_nvrtc
 
 from autosched.device.correctness import oracle as oracles
 from autosched.device.correctness.compare import Wrong, compare
-from autosched.device.correctness.sampled import write_sampled
+from autosched.device.correctness.sampled import write_data
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, TEXT, Comparer, Wanted
 from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.data import CudaData
@@ -109,7 +109,7 @@ def scale(A: f32[m, n], B: f32[m, n], *, m=20, n=30):
 def test_whole_outputs_are_not_downloaded_where_they_are_right(card, comparer, tmp_path, monkeypatch):
     program = parse(PROGRAM)
     oracle = oracles.compute(program, 0)
-    data = CudaData(card, tmp_path, oracles.write(program, oracle, tmp_path), (), comparer)
+    data = CudaData(card, tmp_path, write_data(program, oracle, tmp_path)[0], (), comparer)
     sizes = []
     downloads = card.download
     monkeypatch.setattr(card, "download", lambda to, address: (sizes.append(to.nbytes), downloads(to, address)))
@@ -128,7 +128,7 @@ def test_whole_outputs_are_not_downloaded_where_they_are_right(card, comparer, t
 def test_boxes_and_the_rest_are_compared_on_the_card(card, comparer, tmp_path, monkeypatch):
     program = workload("matmul", m=200, n=150, k=64)
     boxes, name, whole = boxed(program)
-    data = CudaData(card, tmp_path, *write_sampled(program, boxes, tmp_path), comparer)
+    data = CudaData(card, tmp_path, *write_data(program, boxes, tmp_path), comparer)
     output = array(data.addresses[name], whole.size, np.float32)
     output[:] = whole.reshape(-1)
     sizes = []
@@ -158,7 +158,7 @@ def test_where_the_card_has_no_room_the_host_compares(card, tmp_path):
 
     program = parse(PROGRAM)
     oracle = oracles.compute(program, 0)
-    data = CudaData(card, tmp_path, oracles.write(program, oracle, tmp_path), (), Full(card, b"good"))
+    data = CudaData(card, tmp_path, write_data(program, oracle, tmp_path)[0], (), Full(card, b"good"))
     array(data.addresses["B"], 600, np.float32)[:] = oracle.wants["B"].reshape(-1)
     assert data.verify(data.addresses).ok
     assert data.comparer is None

@@ -9,7 +9,7 @@ import pytest
 from support.cards.host_card import FACTS, HostCard, array, boxed, unsampled
 
 from autosched.device.correctness import oracle as oracles
-from autosched.device.correctness.sampled import write_sampled
+from autosched.device.correctness.sampled import write_data
 from autosched.device.cuda.bench import CudaBench
 from autosched.device.cuda.cards import check_target
 from autosched.device.cuda.clocks import Clocks
@@ -81,7 +81,7 @@ def bench(tmp_path):
     oracle = oracles.compute(program, 0)
     oracle = replace(oracle, scalars={"s": np.float32(2)}, wants={"B": 2 * oracle.inputs["A"]})
     card = HostCard(KERNELS)
-    return CudaBench(card, CudaData(card, tmp_path, oracles.write(program, oracle, tmp_path)))
+    return CudaBench(card, CudaData(card, tmp_path, write_data(program, oracle, tmp_path)[0]))
 
 
 def measured(bench, job, **effort):
@@ -140,7 +140,7 @@ def test_candidates_in_turn(bench):
 def test_inouts_begin_at_their_values_each_time(tmp_path):
     program = parse(PREFIX)
     card = HostCard(KERNELS)
-    bench = CudaBench(card, CudaData(card, tmp_path, oracles.write(program, oracles.compute(program, 0), tmp_path)))
+    bench = CudaBench(card, CudaData(card, tmp_path, write_data(program, oracles.compute(program, 0), tmp_path)[0]))
     call = LaunchCall("added", (1, 1, 1), (32, 1, 1), 0, (Pointer("X"),))
     assert measured(bench, CudaJob(b"good", (call,))).status == "ok"
 
@@ -177,7 +177,7 @@ def test_boxes_of_a_large_output_are_what_the_whole_would_be(tmp_path):
     assert (0, found.boxes[name][0][0][1]) in firsts
     assert whole.shape in lasts
     card = HostCard({})
-    data = CudaData(card, tmp_path, *write_sampled(program, found, tmp_path))
+    data = CudaData(card, tmp_path, *write_data(program, found, tmp_path))
     card.upload(data.addresses[name], whole)
     assert data.verify(data.addresses).ok
     low = found.boxes[name][2][0][0]
@@ -193,7 +193,7 @@ def test_whole_outputs_of_integers_are_equal_to_a_plain_kernels(tmp_path):
     found, name, whole = boxed(program)
     at = unsampled(whole, found.boxes[name])
     card = HostCard({})
-    data = CudaData(card, tmp_path, *write_sampled(program, found, tmp_path))
+    data = CudaData(card, tmp_path, *write_data(program, found, tmp_path))
     card.upload(data.addresses[name], whole)
     data.keep(data.addresses)
     data.verify_whole(data.addresses)
@@ -223,7 +223,7 @@ def test_what_no_box_holds_is_compared_with_a_plain_kernel(tmp_path):
     near[at] += 1e-6
     card.kernels |= {"plain": writes(whole, 1.0), "stray": writes(stray), "near": writes(near)}
     card.kernels["slow"] = writes(stray, 1e-3)
-    bench = CudaBench(card, CudaData(card, tmp_path, *write_sampled(program, found, tmp_path)))
+    bench = CudaBench(card, CudaData(card, tmp_path, *write_data(program, found, tmp_path)))
 
     def of(kernel):
         return CudaJob(b"good", (LaunchCall(kernel, (1, 1, 1), (32, 1, 1), 0, (Pointer(name),)),))
@@ -281,7 +281,7 @@ def test_the_worker_says_what_it_does_and_ends_with_its_context(tmp_path):
         return said
 
     assert ask("card") == [("done", FACTS)]
-    assert ask("data", str(tmp_path), oracles.write(program, oracle, tmp_path), (), b"") == [("done", None)]
+    assert ask("data", str(tmp_path), write_data(program, oracle, tmp_path)[0], (), b"") == [("done", None)]
     said = ask("measure", job("scaled", oracle.scalars["s"]), QUICK)
     assert [s for w, s in said if w == "at"] == ["load", "prepare", "check", "copy", "time"]
     assert said[-1][1].status == "ok"

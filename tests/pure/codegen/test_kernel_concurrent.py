@@ -7,8 +7,8 @@ import threading
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.concurrent import DeadlockError
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import RaceError

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.programs.kernel_cases import CASES, build, case_inputs, literal, loop, matmul_fma, random_array
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.emulate import RegisterEmulator
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import OutOfBoundsError, RaceError, UninitialisedError

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.compiled.kernel_check import check_kernel
 from support.match.examples import examples
 from support.programs.value_cases import (
     RANDOM_INPUTS,
@@ -18,7 +19,6 @@ from support.programs.value_cases import (
     small_values,
 )
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse, run

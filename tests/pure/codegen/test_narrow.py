@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.programs.kernel_cases import inputs_for
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.c import print_c
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower

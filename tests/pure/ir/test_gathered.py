@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.plans import covering_rows, machine
 from support.programs.adapted import adapted_plans, inputs
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.ir import parse

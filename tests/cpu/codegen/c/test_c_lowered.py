@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.compiled.c_build import COMPILER, WARNINGS, build, call, missing_features, needs_compiler
+from support.compiled.kernel_check import check_kernel
 from support.plans import leading
 from support.programs.kernel_cases import inputs_for
 from support.programs.value_cases import differing
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.c import print_c
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower

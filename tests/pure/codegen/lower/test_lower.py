@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.plans import CONV, covering_rows, leading, machine, plans_of, small_programs
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.errors import NoScheduleError

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.match.agreement import disagreement, expect
 from support.plans import covering_rows, plans_of
 from support.programs.matrices import matrix_plans, programs, target
 
 from autosched import permission
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.analysis.matrices import touches
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly

@@ -33,7 +33,7 @@ def rows_of(
     device = device or SyntheticDevice()
     chosen, numbers = contestants(list(names), "analytic"), seeds_of(seeds)
     on_run = None if listener is None else listener.append
-    return compare(over or space(), device, record(), chosen, trials, numbers, on_run=on_run, clock=device.clock)
+    return compare(over or space(), device, record(), chosen, trials, numbers, on_run=on_run, clock=device.clock).some()
 
 
 def test_every_run_is_what_tuning_alone_does() -> None:
@@ -144,7 +144,7 @@ def test_a_strategy_of_ones_own() -> None:
 
     chosen = contestants([Last, "random", Random])
     assert [c.name for c in chosen] == ["Last", "random", "Random"]
-    rows = compare(space(), SyntheticDevice(), record(), chosen, 5, (0, 3))
+    rows = compare(space(), SyntheticDevice(), record(), chosen, 5, (0, 3)).some()
     by = {name: [(r.seed, r.plan, r.row) for r in rows if r.strategy == name] for name in ("Last", "random", "Random")}
     assert by["random"] == by["Random"] != by["Last"]
     assert {seed for seed, _, _ in by["Last"]} == {0, 3}

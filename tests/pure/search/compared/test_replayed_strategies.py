@@ -111,7 +111,7 @@ def strategy_factory(space: SearchSpace, seed: int, model: CostModel | None) -> 
 def test_time_is_what_was_spent_when_it_was_recorded() -> None:
     recording = read_any(CACHE)
     cost = dict(zip(recording.plans[0].space().listed.tolist(), recording.plans[0].cost_s, strict=True))
-    rows = simulate(recording, contestants(["random"]), 10, [0, 1], clock=lambda: 0.0)
+    rows = simulate(recording, contestants(["random"]), 10, [0, 1], clock=lambda: 0.0).some()
     for seed in (0, 1):
         mine = [r for r in rows if r.seed == seed]
         assert [r.elapsed_s for r in mine] == pytest.approx(np.cumsum([cost[r.row] for r in mine]).tolist())

@@ -7,10 +7,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.plans import covering_rows, machine
 from support.programs.adapted import adapted_plans, inputs, programs
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.ir.oracle.interpreter import run

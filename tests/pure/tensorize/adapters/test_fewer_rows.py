@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.match.agreement import disagreement, expect
 from support.plans import covering_rows
 from support.programs.matrices import matrix_plans, target
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.c import print_c
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.compiled.kernel_check import check_kernel
 from support.match.agreement import disagreement
 from support.plans import covering_rows, machine, plans_of
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.passes.simplify import decides
 from autosched.codegen.tree.kernel import For, If, IntrinsicCall, Stmt

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from support.cards.gpu_plans import covering, plans
+from support.compiled.kernel_check import check_kernel
 
 import autosched
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.accuracy.metrics import spearman

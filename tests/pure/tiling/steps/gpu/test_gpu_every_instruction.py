@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from support.cards.gpu_plans import CATALOGUE, H200
+from support.compiled.kernel_check import check_kernel
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
 from autosched.device.correctness.oracle import compute
 from autosched.device.correctness.tolerance import slack

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.cards.gpu_plans import H200, plans
+from support.compiled.kernel_check import check_kernel
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
 from autosched.costmodel.analytic.clock import clock
 from autosched.device.correctness.oracle import compute

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pure.tiling.steps.gpu.test_gpu_boxes import without_boxes
 from support.cards.gpu_plans import CATALOGUE, H200, plans
+from support.compiled.kernel_check import check_kernel
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import AsyncCopies, Im2colWalk, Kernel, TileCopy, statements

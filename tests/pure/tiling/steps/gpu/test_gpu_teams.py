@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.cards.gpu_plans import CATALOGUE, H200, covering
+from support.compiled.kernel_check import check_kernel
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Assign, For, statements
 from autosched.codegen.tree.text import print_kernel

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.compiled.kernel_check import check_kernel
 
-from autosched.codegen.analysis.check import check_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.oracle import compute

@@ -1,4 +1,4 @@
-"""Search packages of others, imported when a strategy of theirs is asked for."""
+"""Packages that only some options need, imported when they are first used."""
 
 from __future__ import annotations
 
