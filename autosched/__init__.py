@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING, Any
 from autosched.version import __version__
 
 if TYPE_CHECKING:
-    from autosched.api import compare, einsum, load, match, parse, resolve, simulate, target, tune, tune_all, workload
+    from autosched.api import (
+        compare,
+        einsum,
+        load,
+        match,
+        parse,
+        resolve,
+        rewrites,
+        simulate,
+        target,
+        tune,
+        tune_all,
+        workload,
+    )
     from autosched.device.protocol import Device
 
 __all__ = [
@@ -27,6 +40,7 @@ __all__ = [
     "match",
     "parse",
     "resolve",
+    "rewrites",
     "simulate",
     "target",
     "targets",

@@ -26,6 +26,7 @@ from autosched.tune_options import TuneOptions
 if TYPE_CHECKING:
     from autosched.costmodel.learned.pretrained import Earlier
     from autosched.device.protocol import Device
+    from autosched.ir.rewrites.verdict import RewriteVerdict
     from autosched.report.comparison import StrategyComparison
     from autosched.search.evaluate.compare import RunListener
     from autosched.search.events import Event, Listener
@@ -119,6 +120,30 @@ def match(
     found: list[Match] = find(program, chosen, numerics=numerics, rule=rule, dump_smt=folder, adapt=adapt)
     single = isinstance(intrinsics, str | Intrinsic) and len(found) == 1
     return found[0] if single else found
+
+
+def rewrites(
+    program: Program, *, numerics: str = "rescaled", block: int = 32, dump_smt: str | Path | None = None
+) -> list[RewriteVerdict]:
+    """Proved steps from the program to one that computes the same, and those that were tried and refused.
+
+    Each `RewriteVerdict` has a `verdict`, the obligations that z3 proved, the `numerics` level that it needs, and the
+    program that results (`after`). `block` is how many iterations of an axis share one look at a running reference.
+    `dump_smt` is a folder for the solver's questions, as SMT-LIB. Raises UsageError.
+
+    >>> softmax = workload("softmax", m=4, n=64)
+    >>> [(c.name, c.verdict, c.rescale) for c in rewrites(softmax)]
+    [('online', 'proved', {'S': "exp(M - M')"})]
+    """
+    from autosched.ir.rewrites.listing import LEVELS, rewrites_of
+    from autosched.logic.questions import written_to
+
+    if numerics not in LEVELS:
+        raise UsageError(f"numerics {numerics!r} is no level", hint=f"one of {', '.join(LEVELS)}")
+    if block < 1:
+        raise UsageError(f"a block of {block} iterations holds nothing", hint="give 1 or more")
+    with written_to(None if dump_smt is None else Path(dump_smt)):
+        return list(rewrites_of(_a_program(program), numerics, block))
 
 
 def _a_program(given: object) -> Program:
@@ -402,6 +427,7 @@ __all__ = [
     "native_target",
     "parse",
     "resolve",
+    "rewrites",
     "simulate",
     "store",
     "target",

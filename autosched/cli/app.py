@@ -13,6 +13,7 @@ from autosched.version import __version__
 COMMANDS = {
     "tune": "tune",
     "match": "match",
+    "rewrite": "rewrite",
     "studies": "trials",
     "show": "show",
     "export": "export",

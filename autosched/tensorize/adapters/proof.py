@@ -9,13 +9,13 @@ import numpy as np
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.oracle import numerics
 from autosched.ir.value import Read, Value, converted, walk
+from autosched.logic.questions import asked
 from autosched.logic.solver import proving, z3
 from autosched.tensorize.adapters.proposal import NotProved
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.bits import Bits, NoReading
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import canonical, holds, prove_equal
-from autosched.tensorize.matcher.smt import asked
 
 _REALS = DTYPES["f64"]
 """Holds every value of the types of up to 32 bits."""

@@ -15,6 +15,7 @@ from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Condition, Read, Value, is_plain, map_value
 from autosched.logic import Bool, Var, all_of, interval, to_z3
+from autosched.logic.questions import asked
 from autosched.logic.solver import proving, z3
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.addresses.axes import index_axes
@@ -23,7 +24,6 @@ from autosched.tensorize.addresses.points import Answer, Points, taken_apart
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.guard import fold_guards, lift_guards, settle_choices
 from autosched.tensorize.match_types import Obligation, Reason
-from autosched.tensorize.matcher.smt import asked
 from autosched.tensorize.reduction.update import Update, update_of
 
 QUICK = 20

@@ -20,9 +20,9 @@ from autosched.ir.value import (
     Value,
     is_value,
 )
+from autosched.logic.questions import asked
 from autosched.logic.solver import proving, z3
 from autosched.tensorize.body.counterexample import run_on, show_leaf
-from autosched.tensorize.matcher.smt import asked
 
 _SIGNED: dict[str, Callable[[Any, Any], Any]] = {
     "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,

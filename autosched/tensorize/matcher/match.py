@@ -16,6 +16,7 @@ from autosched.errors import UsageError
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Read
+from autosched.logic.questions import written_to
 from autosched.logic.solver import proving
 from autosched.tensorize.adapters import Adapters
 from autosched.tensorize.addresses.axes import (
@@ -35,7 +36,6 @@ from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mappi
 from autosched.tensorize.matcher.family import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
-from autosched.tensorize.matcher.smt import written_to
 from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")

@@ -11,9 +11,9 @@ from fuzz.matches import search
 from support.match.computes import made_up
 
 from autosched.ir import workload
+from autosched.logic.questions import written_to
 from autosched.tensorize import match
 from autosched.tensorize.addresses import tile as of_tiles
-from autosched.tensorize.matcher.smt import written_to
 
 ENGINE = """
 def m(d: s8[6, 6, 16], w: s8[3, 3, 16, 8], c: s32[4, 4, 8]):

@@ -1,6 +1,6 @@
 """The solver's questions written out as SMT-LIB 2.6, so that anyone can ask another solver.
 
-Proofs are made in many places; the folder to write to is therefore a context variable, set for the time of one `match`,
+Proofs are made in many places; the folder to write to is therefore a context variable, set for the time of one call,
 and no argument of every proof.
 """
 

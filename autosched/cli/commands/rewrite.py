@@ -1,0 +1,100 @@
+"""`autosched rewrite`: proved steps to a program that computes the same, and why others do not apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autosched import api
+from autosched.cli import inputs, options
+from autosched.cli.output import answer, answer_json, table, talk
+from autosched.errors import UsageError
+from autosched.ir.rewrites.listing import LEVELS, accepted
+from autosched.ir.rewrites.online.search import BLOCK
+from autosched.ir.rewrites.verdict import SCHEMA, RewriteVerdict
+from autosched.text_file import write_text
+
+
+def rewrite(
+    program: options.ProgramArg,
+    define: options.DefineOpt = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what was proved, and how, and why not.")] = False,
+    numerics: Annotated[
+        str,
+        typer.Option("--numerics", metavar="LEVEL", help=f"The weakest level accepted: {', '.join(LEVELS)}."),
+    ] = "rescaled",
+    block: Annotated[
+        int, typer.Option("--block", metavar="N", help="Iterations of the axis that share one look at the reference.")
+    ] = BLOCK,
+    dump_smt: Annotated[
+        Path | None,
+        typer.Option("--dump-smt", metavar="DIR", help="Write every question to the solver there, as SMT-LIB."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.py", help="Write the program after the first that applies."),
+    ] = None,
+    json: options.JsonOpt = False,
+    quiet: options.QuietOpt = False,
+) -> None:
+    """List the rewrites of a program that are proved, and those that were tried and refused.
+
+    Exit status 0 when at least one applies at the level of --numerics, 1 when none does.
+    """
+    inputs.choice("numerics level", numerics, LEVELS)
+    if block < 1:
+        raise UsageError(f"--block {block} holds nothing", hint="give 1 or more")
+    loaded = inputs.program(program, define)
+    found = api.rewrites(loaded, numerics=numerics, block=block, dump_smt=dump_smt)
+    usable = [c for c in found if accepted(c, numerics)]
+    if output is not None and usable:
+        write_text(output, str(usable[0].after))
+    if json:
+        answer_json({"schema": SCHEMA, "program": loaded.name, "rewrites": [c.as_json() for c in found]})
+    elif explain:
+        answer("\n\n".join(_explained(c, numerics) for c in found) or "no stages here that a rewrite is about")
+    else:
+        _list(found, numerics, quiet)
+    raise typer.Exit(0 if usable else 1)
+
+
+def _list(found: list[RewriteVerdict], numerics: str, quiet: bool) -> None:
+    if not found:
+        answer("no stages here that a rewrite is about")
+        return
+    rows = []
+    for c in found:
+        what = ", ".join(dict.fromkeys([*c.rescale.values(), *c.deferred.values()]))
+        why = "" if c.reason is None else f"{c.reason.code}: {c.reason.message}"
+        if c.reason is None and not accepted(c, numerics):
+            why = f"accept it with --numerics {c.numerics}"
+        rows.append((c.name, c.verdict, c.axis, " ".join(c.stages), c.numerics or "", what, why))
+    table(("rewrite", "verdict", "axis", "stages", "numerics", "factors", "reason"), rows)
+    if not quiet:
+        talk().print("--explain says what was proved; -o FILE.py writes the program", markup=False)
+
+
+def _explained(c: RewriteVerdict, numerics: str) -> str:
+    lines = [f"{c.name} of {', '.join(c.stages)}" + (f" along {c.axis}" if c.axis else "") + f": {c.verdict}"]
+    if c.reason is not None:
+        lines.append(f"  {c.reason.code} at {c.reason.stage}: {c.reason.message}")
+        if c.reason.counterexample is not None:
+            lines.append(f"  counterexample: {_shown(c.reason.counterexample)}")
+        return "\n".join(lines)
+    level = "" if accepted(c, numerics) else f" (more than --numerics {numerics} accepts)"
+    lines.append(f"  numerics: {c.numerics}{level}" + (f"; error at most {c.error}" if c.error else ""))
+    lines += [f"  {stage}: multiplied by {factor} where the reference moves" for stage, factor in c.rescale.items()]
+    lines += [f"  {stage}: {factor} taken out of the reduction" for stage, factor in c.deferred.items()]
+    if c.bounded is not None:
+        lines.append("  every factor is at most 1" if c.bounded else "  a factor may exceed 1")
+    lines += [f"  checked at run time: {condition}" for condition in c.conditions]
+    for o in c.obligations:
+        given = f"  given {', '.join(o.given)}" if o.given else ""
+        lines.append(f"  {o.name}: {o.claim}{given}  [{o.by}, {o.seconds:.3f} s]")
+    return "\n".join(lines)
+
+
+def _shown(counterexample: dict[str, object]) -> str:
+    return "; ".join(f"{name} {value}" for name, value in counterexample.items())

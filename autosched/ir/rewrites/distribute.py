@@ -1,0 +1,107 @@
+"""`distributed`: a program's statements, some stages of them left out, as what runs before those and what runs after.
+
+A loop that holds a stage to leave out is distributed: each other stage gets loops of its own. That is right where an
+iteration reads what the same iteration wrote, and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
+from autosched.ir.prepared import assigns
+from autosched.ir.program import Program
+from autosched.ir.rewrites.refusal import NotRewritten
+from autosched.ir.value import Condition, Read, reads
+from autosched.logic import Var
+
+
+def distributed(
+    program: Program, out: frozenset[str], unused: frozenset[str]
+) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+    """Without the stages that write `out`: what needs none of these, and what does. Intermediates among `unused` that
+    nothing else reads are left out too. Raises NotRewritten where the order would change what is computed."""
+    stages = program.stages
+    needs = _needs(stages)
+    gone = set(out)
+    while more := [
+        n
+        for n in unused - gone
+        if program.tensors[n].intermediate
+        and not any(r.tensor == n for s in stages for r in s.reads if s.assign.tensor not in gone)
+    ]:
+        gone |= set(more)
+    before: list[Statement] = []
+    after: list[Statement] = []
+    for statement in program.body:
+        written = {a.tensor for a in assigns(statement)}
+        own = [s for s in stages if any(a is s.assign for a in assigns(statement))]
+        if not written & gone and len({bool(needs[n] & out) for n in written}) == 1:
+            (after if needs[next(iter(written))] & out else before).append(statement)
+            continue
+        _refuse_other_orders(own)
+        for stage in own:
+            if stage.assign.tensor not in gone:
+                (after if needs[stage.assign.tensor] & out else before).extend(nest_of(stage))
+    _refuse_rewritten(program, out, after)
+    return tuple(before), tuple(after)
+
+
+def nest_of(stage: Stage) -> tuple[Statement, ...]:
+    """The stage in loops of its own."""
+    update = _guarded(stage.guards, stage.assign)
+    if stage.init is None:
+        return _nested(stage.axes, (update,))
+    start = Assign(stage.assign.tensor, stage.assign.index, "=", stage.init)
+    return _nested(stage.spatial, (start, *_nested(stage.reduction, (update,))))
+
+
+def _needs(stages: tuple[Stage, ...]) -> dict[str, set[str]]:
+    """For each tensor that is written, which tensors its values come from, in any number of steps."""
+    found: dict[str, set[str]] = {}
+    for stage in stages:
+        used = found.setdefault(stage.assign.tensor, set())
+        for tensor in {r.tensor for r in _reads(stage)}:
+            used |= {tensor} | found.get(tensor, set())
+    return found
+
+
+def _reads(stage: Stage) -> list[Read]:
+    return [*stage.reads, *(reads(stage.init) if stage.init is not None else ())]
+
+
+def _nested(axes: tuple[Axis, ...], body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    for axis in reversed(axes):
+        body = (Loop(axis, body),)
+    return body
+
+
+def _guarded(guards: tuple[Condition, ...], statement: Statement) -> Statement:
+    for guard in reversed(guards):
+        statement = Guard(guard, (statement,))
+    return statement
+
+
+def _refuse_other_orders(stages: list[Stage]) -> None:
+    """An iteration may read what the same one wrote, in the order of the text, and nothing else of these stages."""
+    for k, stage in enumerate(stages):
+        name = stage.assign.tensor
+        if sum(s.assign.tensor == name for s in stages) > 1:
+            raise NotRewritten("DEPENDS", f"{name} is written by several statements of one loop", stage.name)
+        for n, other in enumerate(stages):
+            for read in (r for r in _reads(other) if r.tensor == name):
+                shared = [a.name for a, b in zip(stage.axes, other.axes, strict=False) if a == b]
+                places = {i.name: d for d, i in enumerate(stage.assign.index) if isinstance(i, Var)}
+                same = all(a in places and read.index[places[a]] == Var(a) for a in shared)
+                if n <= k or not same:
+                    text = f"{other.name} reads elements of {name} that other iterations of a shared loop write"
+                    raise NotRewritten("DEPENDS", text, other.name)
+
+
+def _refuse_rewritten(program: Program, out: frozenset[str], after: list[Statement]) -> None:
+    """Nothing that the stages left out read may be written by what now runs before them or after them otherwise than
+    before."""
+    read = {r.tensor for s in program.stages if s.assign.tensor in out for r in _reads(s)}
+    for statement in after:
+        for assign in assigns(statement):
+            if assign.tensor in read and assign.tensor not in out:
+                text = f"{assign.tensor} is written again after {', '.join(sorted(out))} read it"
+                raise NotRewritten("DEPENDS", text, assign.tensor)

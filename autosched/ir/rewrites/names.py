@@ -1,0 +1,34 @@
+"""`FreeNames`: names that a program does not have yet."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+
+from autosched.ir.nodes import Assign, Loop, Statement
+from autosched.ir.program import Program
+
+
+class FreeNames:
+    """Call it with a name for the first of `name`, `name_2`, `name_3`, … that is free; it is taken from then on. What
+    numbers an earlier name is left out: `i_4` asks for a name like `i`."""
+
+    def __init__(self, program: Program) -> None:
+        self._taken = {*program.tensors, *program.scalars, *program.sizes, *program.symbolic, *program.dtypes}
+        self._taken |= set(_axes(program.body))
+
+    def __call__(self, like: str) -> str:
+        stem = re.sub(r"_\d+$", "", like)
+        name = next(n for k in count(1) if (n := stem if k == 1 else f"{stem}_{k}") not in self._taken)
+        self._taken.add(name)
+        return name
+
+
+def _axes(body: tuple[Statement, ...]) -> list[str]:
+    found = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            found.append(stmt.axis.name)
+        if not isinstance(stmt, Assign):
+            found += _axes(stmt.body)
+    return found

@@ -1,0 +1,262 @@
+"""The program with a cascade in one pass over its axis, in blocks:
+
+    for each row:
+        M = -inf; Z = 0
+        for each block:
+            before = M
+            M = max(M, the block's S)
+            moved = exp(before - M)                     the factor; M is taken as 0 while it is -inf
+            Z = Z * moved + the block's sum of exp(S - M)
+        if Z is not finite, or M is -inf: compute Z as the program writes it
+
+The last line makes rows without a finite element, and rows whose sums overflow on the way, give what the program gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement, Tensor, is_zero
+from autosched.ir.program import Program
+from autosched.ir.rewrites.algebra.cases import is_infinite
+from autosched.ir.rewrites.algebra.sums import RealSum
+from autosched.ir.rewrites.algebra.text import times, value_of
+from autosched.ir.rewrites.distribute import distributed
+from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.online.members import Cascade, Member
+from autosched.ir.rewrites.online.states import MemberStates, factor_of, replaced
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Comparison,
+    Condition,
+    Index,
+    Literal,
+    Logical,
+    Read,
+    Select,
+    Value,
+    substitute,
+    substitute_condition,
+    substitute_index,
+)
+from autosched.logic import Const, Int, Var, ceil_div
+from autosched.logic.walk import substitute_int
+
+Places = dict[str, Int]
+"""Axes of the cascade, and what stands for them here."""
+UPDATE = {"+": "+=", "max": "max=", "min": "min="}
+
+
+def fused(
+    program: Program, cascade: Cascade, members: tuple[MemberStates, ...], conditions: tuple[Value, ...], block: int
+) -> Program:
+    """The program with the cascade in one pass, `block` iterations of its outermost axis at a time. Raises NotRewritten
+    where its statements cannot be taken apart."""
+    before, after = distributed(program, cascade.names, cascade.inlined)
+    left = replace(program, body=(*before, *after))
+    builder = _Pass(program, cascade, members, conditions, block, FreeNames(left), {})
+    body = (*before, *builder.statements(), *after)
+    kept = {s.assign.tensor for s in replace(program, body=body).stages}
+    tensors = {n: t for n, t in program.tensors.items() if not t.intermediate or n in kept}
+    return replace(program, body=body, tensors=tensors | builder.tensors)
+
+
+@dataclass(frozen=True)
+class _Moving:
+    """Where states are kept, by `id` of a state; a reference before the block, and after it with 0 for infinite; the
+    factors of this block."""
+
+    states: dict[int, Read]
+    before: dict[Read, Read]
+    so_far: dict[Read, Read]
+    factors: dict[RealSum, Read]
+
+
+@dataclass
+class _Pass:
+    """Builds the statements of the pass; `tensors` are those it adds."""
+
+    program: Program
+    cascade: Cascade
+    members: tuple[MemberStates, ...]
+    conditions: tuple[Value, ...]
+    block: int
+    names: FreeNames
+    tensors: dict[str, Tensor]
+
+    def statements(self) -> tuple[Statement, ...]:
+        return self.nest(self.cascade.rows, {}, self.row)
+
+    def nest(
+        self, axes: tuple[Axis, ...], to: Places, make: Callable[[Places], tuple[Statement, ...]]
+    ) -> tuple[Statement, ...]:
+        """Loops over copies of `axes` around what `make` puts inside."""
+        if not axes:
+            return make(to)
+        first, *rest = axes
+        name = self.names(first.name)
+        axis = Axis(name, substitute_int(first.lower, to), substitute_int(first.upper, to))
+        return (Loop(axis, self.nest(tuple(rest), to | {first.name: Var(name)}, make)),)
+
+    def row(self, to: Places) -> tuple[Statement, ...]:
+        """One row: starts, blocks, results."""
+        states = {id(s): self.state(c) for c in self.members for s in c.states}
+        running = sorted({r for c in self.members for s in c.states for r in s.references}, key=str)
+        before = {r: self.like(r, "before") for r in running}
+        so_far = {r: self.like(r, "so_far") if self.may_be_infinite(r) else r for r in running}
+        moving = _Moving(states, before, so_far, {})
+        body: list[Statement] = []
+        for carried in self.members:
+            for state in carried.states:
+                body += self.each(carried, to, partial(self.put, states[id(state)], "=", self.start(carried)))
+        body += self.blocks(to, moving)
+        for carried in self.members:
+            if not carried.plain:
+                body += self.nest(carried.member.extra, to, partial(self.finish, carried, states))
+        return tuple(body)
+
+    def blocks(self, to: Places, moving: _Moving) -> tuple[Statement, ...]:
+        """The loop over blocks."""
+        outer = self.cascade.axes[0]
+        lower, upper = substitute_int(outer.lower, to), substitute_int(outer.upper, to)
+        count = self.names(f"{_stem(outer.name)}_block")
+        steps: list[Statement] = [self.put(moving.before[r], "=", r, to) for r in moving.before]
+        for carried in self.members:
+            target = carried.member.target
+            for state in carried.states:
+                kept, term = moving.states[id(state)], state.term
+                if state.carried.terms:
+                    if state.carried not in moving.factors:
+                        factor = self.like(min(state.references, key=str), "moved")
+                        moving.factors[state.carried] = factor
+                        value = factor_of(state, moving.before, moving.so_far, term.dtype)
+                        steps.append(self.put(factor, "=", value, to))
+                    steps += self.each(carried, to, partial(self.put, kept, "*=", moving.factors[state.carried]))
+                    term = replaced(term, moving.so_far)
+                update = partial(self.put, kept, UPDATE[carried.member.op], term)
+                steps += self.nest(
+                    carried.member.extra, to, partial(self.points, carried.member, update, Var(count), lower, upper)
+                )
+            if moving.so_far.get(target, target) != target:
+                steps.append(self.put(moving.so_far[target], "=", self.finite(target), to))
+        return (Loop(Axis(count, Const(0), ceil_div(upper - lower, self.block)), tuple(steps)),)
+
+    def points(
+        self, member: Member, update: Callable[[Places], Statement], block: Int, lower: Int, upper: Int, to: Places
+    ) -> tuple[Statement, ...]:
+        """A member's update at each point of a block."""
+        outer, *inner = self.cascade.axes
+        within = self.names(outer.name)
+        at = block * self.block + Var(within) + lower
+        length = upper - lower
+        whole = isinstance(length, Const) and length.value % self.block == 0
+
+        def guarded(p: Places) -> tuple[Statement, ...]:
+            guards: list[Condition] = [] if whole else [at < upper]
+            guards += [substitute_condition(g, p) for g in member.guards]
+            return (_inside(guards, update(p)),)
+
+        inside = self.nest(tuple(inner), to | {outer.name: at}, guarded)
+        return (Loop(Axis(within, Const(0), Const(self.block)), inside),)
+
+    def each(self, carried: MemberStates, to: Places, make: Callable[[Places], Statement]) -> tuple[Statement, ...]:
+        """A statement for each of a member's elements of this row."""
+        return self.nest(carried.member.extra, to, lambda p: (make(p),))
+
+    def put(self, target: Read, op: str, value: Value, to: Places) -> Assign:
+        index: tuple[Index, ...] = tuple(substitute_index(i, to) for i in target.index)
+        return Assign(target.tensor, index, op, substitute(value, to))
+
+    def state(self, carried: MemberStates) -> Read:
+        """Where a state is kept: the member's own tensor if that is all of it."""
+        target = carried.member.target
+        if carried.plain or (carried.direct and _is_identity(carried)):
+            return target
+        return self.like(target, "sum" if carried.member.op == "+" else carried.member.op, carried.member.term.dtype)
+
+    def like(self, read: Read, what: str, dtype: DType | None = None) -> Read:
+        """A new intermediate of the shape of another tensor."""
+        name = self.names(f"{read.tensor}_{what}")
+        dtype = dtype or self.program.tensors[read.tensor].dtype
+        self.tensors[name] = Tensor(name, dtype, self.program.tensors[read.tensor].shape, intermediate=True)
+        return replace(read, tensor=name, dtype=dtype)
+
+    def start(self, carried: MemberStates) -> Value:
+        if carried.plain:
+            return carried.member.init
+        dtype = carried.member.term.dtype
+        return Literal({"+": 0.0, "max": -float("inf"), "min": float("inf")}[carried.member.op], dtype)
+
+    def may_be_infinite(self, reference: Read) -> bool:
+        return is_infinite(self.cascade.member(reference.tensor).init)
+
+    def finite(self, reference: Read) -> Value:
+        """The reference, or 0 while it is infinite: any number does, of the elements so far nothing is left."""
+        start = self.cascade.member(reference.tensor).init
+        return Select(Comparison("!=", reference, start), reference, Literal(0.0, reference.dtype), reference.dtype)
+
+    def finish(self, carried: MemberStates, states: Mapping[int, Read], to: Places) -> tuple[Statement, ...]:
+        """The result from the states, and as the program writes it where that is not finite."""
+        member, dtype = carried.member, carried.member.term.dtype
+        done: list[Statement] = []
+        if states[id(carried.states[0])] != member.target:
+            total: Value | None = None
+            for state in carried.states:
+                kept: Value = states[id(state)]
+                if member.op == "+":
+                    kept = times(kept, state.deferred, dtype)
+                    total = kept if total is None else Arith("+", total, kept, dtype)
+                else:
+                    kept = times(kept, carried.scale, dtype)
+                    total = Arith("+", kept, value_of(state.deferred, dtype), dtype) if state.deferred.terms else kept
+            assert total is not None
+            if not _is_identity(carried):
+                total = Arith(member.op, total, member.init, dtype)
+            done.append(self.put(member.target, "=", total, to))
+        flag = self.like(member.target, "as_written", DTYPES["u8"])
+        one, none = Literal(1, flag.dtype), Literal(0, flag.dtype)
+        done.append(self.put(flag, "=", Select(self.holds(carried), none, one, flag.dtype), to))
+
+        def again(p: Places) -> tuple[Statement, ...]:
+            guards = [substitute_condition(g, p) for g in member.guards]
+            return (_inside(guards, self.put(member.target, UPDATE[member.op], member.term, p)),)
+
+        exact = (self.put(member.target, "=", member.init, to), *self.nest(self.cascade.axes, to, again))
+        done.append(Guard(substitute_condition(Comparison("!=", flag, none), to), exact))
+        return tuple(done)
+
+    def holds(self, carried: MemberStates) -> Condition:
+        """That the states' result is finite, references are, and what the proofs ask for is so."""
+        target = carried.member.target
+        size: Value = Call("abs", (target,), target.dtype)
+        parts: list[Condition] = [Comparison("<", size, Literal(float("inf"), target.dtype))]
+        for reference in sorted({r for s in carried.states for r in s.references}, key=str):
+            if self.may_be_infinite(reference):
+                start = self.cascade.member(reference.tensor).init
+                parts.append(Comparison("!=", reference, start))
+        parts += self.conditions
+        return parts[0] if len(parts) == 1 else Logical("and", tuple(parts))
+
+
+def _inside(guards: Sequence[Condition], statement: Statement) -> Statement:
+    for guard in reversed(guards):
+        statement = Guard(guard, (statement,))
+    return statement
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
+
+
+def _is_identity(carried: MemberStates) -> bool:
+    """Whether the member's own start is its reducer's identity."""
+    init = carried.member.init
+    if carried.member.op == "+":
+        return is_zero(init)
+    return is_infinite(init) and (init.value < 0) == (carried.member.op == "max")  # type: ignore[union-attr]
+

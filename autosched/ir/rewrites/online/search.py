@@ -1,0 +1,127 @@
+"""Every cascade of a program: rewritten with its proof, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autosched.ir.printer import print_value
+from autosched.ir.program import Program
+from autosched.ir.rewrites.algebra.text import value_of
+from autosched.ir.rewrites.online.counterexample import counterexample
+from autosched.ir.rewrites.online.error import error_of
+from autosched.ir.rewrites.online.fused import fused
+from autosched.ir.rewrites.online.members import Cascade, cascades_of, without
+from autosched.ir.rewrites.online.obligations import Proofs, prove_all
+from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carried_of, factor_of
+from autosched.ir.rewrites.refusal import NotRewritten
+from autosched.ir.rewrites.verdict import RewriteVerdict
+from autosched.ir.value import Read, Scalar, Value
+
+BLOCK = 32
+"""Iterations of the axis between two looks at the reference, where nobody asks for others."""
+
+
+def online(program: Program, real: bool = False, block: int = BLOCK) -> Iterator[RewriteVerdict]:
+    """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program."""
+    for found in cascades_of(program):
+        if isinstance(found, NotRewritten):
+            yield RewriteVerdict("online", "", (found.stage,), reason=found)
+            continue
+        cascade: Cascade | None = found
+        while cascade is not None:
+            certificate = _tried(program, cascade, real, block)
+            yield certificate
+            cascade = None if certificate.reason is None else without(cascade, certificate.reason.stage)
+
+
+def _tried(program: Program, cascade: Cascade, real: bool, block: int) -> RewriteVerdict:
+    """One certificate; roundings are left out only where they stand in the way and `real` accepts that."""
+    try:
+        try:
+            return _certified(program, cascade, False, block)
+        except NotRewritten as refused:
+            if refused.code != "CAST" or not real:
+                raise
+            return _certified(program, cascade, True, block)
+    except NotRewritten as refused:
+        axis = ", ".join(a.name for a in cascade.axes)
+        stages = tuple(m.stage.name for m in cascade.members)
+        return RewriteVerdict("online", axis, stages, reason=_shown(cascade, refused))
+
+
+def _certified(program: Program, cascade: Cascade, real: bool, block: int) -> RewriteVerdict:
+    members = tuple(carried_of(cascade, m, real) for m in cascade.members)
+    _refuse_moving_references(cascade, members)
+    proofs = prove_all(program, cascade, members, real)
+    after = fused(program, cascade, members, proofs.conditions, block)
+    several = any(len(c.states) > 1 for c in members)
+    exact = not real and not several and proofs.bounded
+    return RewriteVerdict(
+        "online",
+        ", ".join(a.name for a in cascade.axes),
+        tuple(m.stage.name for m in cascade.members),
+        numerics="rescaled" if exact else "real",
+        rescale={c.member.stage.name: _factor(s) for c in members for s in c.states if s.carried.terms},
+        deferred=_deferred(members),
+        merge=True,
+        bounded=proofs.bounded if any(s.carried.terms for c in members for s in c.states) else None,
+        conditions=tuple(map(print_value, proofs.conditions)),
+        obligations=proofs.obligations,
+        error=_error(members, proofs) if exact else None,
+        after=after,
+    )
+
+
+def _refuse_moving_references(cascade: Cascade, members: tuple[MemberStates, ...]) -> None:
+    """What states are kept relative to has to be known on the way: a result that is its own running value, of the row
+    alone."""
+    by_name = {c.member.name: c for c in members}
+    for carried in members:
+        for reference in {r for s in carried.states for r in s.references}:
+            other = by_name[reference.tensor]
+            name = carried.member.stage.name
+            if not other.plain:
+                text = f"an exponential of {name} needs {reference.tensor}, which is known at the end only"
+                raise NotRewritten("UNSUPPORTED", text, name)
+            if other.member.extra:
+                text = f"an exponential of {name} needs {reference.tensor} of other rows"
+                raise NotRewritten("UNSUPPORTED", text, name)
+
+
+def _factor(state: CarriedState) -> str:
+    dtype = state.term.dtype
+    here: dict[Read, Value] = {r: Scalar(r.tensor, dtype) for r in state.references}
+    later: dict[Read, Value] = {r: Scalar(r.tensor + "'", dtype) for r in state.references}
+    return print_value(factor_of(state, here, later, dtype))
+
+
+def _deferred(members: tuple[MemberStates, ...]) -> dict[str, str]:
+    found = {}
+    for carried in members:
+        neutral = 1 if carried.member.op == "+" else 0
+        texts = [
+            print_value(value_of(s.deferred, s.term.dtype)) for s in carried.states if s.deferred.constant != neutral
+        ]
+        if texts:
+            found[carried.member.stage.name] = ", ".join(texts)
+    return found
+
+
+def _error(members: tuple[MemberStates, ...], proofs: Proofs) -> str | None:
+    bounds = [b for c in members if not c.plain and (b := error_of(c)) is not None]
+    if not bounds:
+        return None
+    return str(max(bounds, key=lambda b: (b.per_block, b.once)))
+
+
+def _shown(cascade: Cascade, refused: NotRewritten) -> NotRewritten:
+    """The refusal with a counterexample, or `unknown` where the laws did not do and none was found."""
+    member = next((m for m in cascade.members if m.stage.name == refused.stage), None)
+    if refused.code not in ("NOT_SEPARABLE", "CAST", "NOT_DISTRIBUTIVE") or member is None or refused.counterexample:
+        return refused
+    apart = {"CAST": 1e-4}.get(refused.code, 1e-3)
+    refused.counterexample = counterexample(cascade, member, apart)
+    refused.unknown = refused.counterexample is None and refused.code == "NOT_SEPARABLE"
+    return refused
+
+

@@ -1,0 +1,30 @@
+"""`NotRewritten`: why a rewrite does not apply, with a code that programs can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+CODES = {
+    "NOT_SEPARABLE": "no factor takes a term from one reference to another",
+    "NOT_DISTRIBUTIVE": "the factor does not go through the reduction, or not from its start",
+    "CAST": "a rounding inside depends on the reference",
+    "DEPENDS": "the stages need another order",
+    "UNSUPPORTED": "the rewrite knows no way",
+}
+
+
+@dataclass
+class NotRewritten(Exception):
+    """`stage` is the one it fails at; `counterexample` are numbers that show it, where there are some; `unknown` says
+    that nothing was refuted."""
+
+    code: str
+    message: str
+    stage: str
+    counterexample: dict[str, Any] | None = None
+    unknown: bool = field(default=False)
+
+    def __post_init__(self) -> None:
+        assert self.code in CODES
+        super().__init__(self.message)

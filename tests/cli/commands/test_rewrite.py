@@ -1,0 +1,45 @@
+"""`rewrite`: verdicts as exit statuses, the JSON of the contract, the program written out."""
+
+from __future__ import annotations
+
+import pytest
+from cli.conftest import Cli
+
+from autosched import ir
+
+
+def test_the_json_of_softmax(cli: Cli) -> None:
+    found = cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--json").json
+    assert (found["schema"], found["program"]) == ("autosched/rewrite/1", "softmax")
+    (one,) = found["rewrites"]
+    assert {o["by"] for o in one.pop("obligations")} == {"z3"}
+    assert one == {
+        "name": "online", "verdict": "proved", "axis": "j_2", "stages": ["M", "S"], "rescale": {"S": "exp(M - M')"},
+        "deferred": {}, "merge": True, "bounded": True, "numerics": "rescaled", "conditions": [], "reason": None,
+        "error": "(n + 9 b + 2 x + 11) u Σ|terms|, u = 2^-24",
+    }  # fmt: skip
+
+
+def test_no_rewrite_is_exit_status_one(cli: Cli) -> None:
+    assert "no stages" in cli("rewrite", "matmul", status=1).out
+    said = cli("rewrite", "softmax", "--numerics", "reassociated", status=1)
+    assert "--numerics rescaled" in said.out
+
+
+def test_the_program_is_written_and_is_one(cli: Cli) -> None:
+    cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--block", "16", "-o", "one_pass.py", status=0)
+    written = ir.load(cli.folder / "one_pass.py")
+    assert "M_moved" in written.tensors
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [(("--numerics", "exact"), "numerics level"), (("--block", "0"), "holds nothing")],
+)
+def test_what_cannot_be_right_is_refused(cli: Cli, flags: tuple[str, str], text: str) -> None:
+    assert text in cli("rewrite", "softmax", *flags, status=2).err
+
+
+def test_every_question_is_written(cli: Cli) -> None:
+    cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--dump-smt", "questions", status=0)
+    assert list((cli.folder / "questions").glob("*.smt2"))

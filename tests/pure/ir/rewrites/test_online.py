@@ -1,0 +1,84 @@
+"""Reductions that read each other's results, in one pass: verdicts, and the program itself as the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autosched
+from autosched import ir
+from autosched.ir.program import Program
+
+ROWS = """
+def rows(X: f32[n, l], V: f32[l], A: f32[n], *, n=6, l=24):
+    M: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], X[i, j])
+        A[i] = 0
+        for j in range(l):
+            A[i] += TERM
+"""
+
+
+def program(term: str) -> Program:
+    return ir.parse(ROWS.replace("TERM", term))
+
+
+def rows() -> dict[str, np.ndarray]:
+    """Random rows, one of minus infinities, one with one finite element, one of greatest values, denormals, ties."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6, 24)).astype(np.float32) * 5
+    x[1] = -np.inf
+    x[2], x[2, 7] = -np.inf, 3
+    x[3] = np.finfo(np.float32).max
+    x[4] = np.arange(24) * 1e-40
+    x[5] = 2
+    return {"X": x, "V": rng.normal(size=24).astype(np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("term", "factor"),
+    [
+        ("exp(X[i, j] - M[i])", "exp(M - M')"),
+        ("exp((X[i, j] - M[i]) * 0.125) * V[j]", "exp((M - M') * 0.125)"),
+        ("exp((X[i, j] if j <= i else -inf) - M[i])", "exp(M - M')"),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 5, 8, 100])
+def test_the_one_pass_computes_what_the_program_does(term: str, factor: str, block: int) -> None:
+    before = program(term)
+    (found,) = autosched.rewrites(before, block=block)
+    assert (found.verdict, found.numerics, found.rescale) == ("proved", "rescaled", {"A": factor})
+    assert found.after is not None
+    assert ir.parse(str(found.after)) == found.after
+    with np.errstate(all="ignore"):
+        expected, got = (ir.run(p, rows())["A"] for p in (before, found.after))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("term", "code"),
+    [
+        ("tanh(X[i, j] - M[i])", "NOT_SEPARABLE"),
+        ("exp(X[i, j] * M[i])", "NOT_SEPARABLE"),
+        ("exp(M[i] - X[i, j])", "NOT_DISTRIBUTIVE"),
+        ("f32(bf16(exp(X[i, j] - M[i])))", "CAST"),
+    ],
+)
+def test_a_refusal_has_a_code_and_numbers_that_show_it(term: str, code: str) -> None:
+    (found,) = autosched.rewrites(program(term))
+    assert found.verdict == "no"
+    assert found.reason is not None
+    assert found.reason.code == code
+    shown = found.reason.counterexample
+    assert shown is not None
+    if code != "NOT_DISTRIBUTIVE":
+        (a, b), (c, d) = shown["values"]
+        assert a * d != pytest.approx(b * c, rel=1e-5)
+
+
+def test_a_rounding_between_is_accepted_over_the_reals() -> None:
+    (found,) = autosched.rewrites(program("f32(bf16(exp(X[i, j] - M[i])))"), numerics="real")
+    assert (found.verdict, found.numerics) == ("proved", "real")
