@@ -110,8 +110,15 @@ def feature_table(plan: Plan, ids: Ids, values: Columns, clock_terms: Columns) -
     Columns: `plan.NAME` (1) · each decision as it is · `ln.QUANTITY` (signed ln(1 + |x|) of each derived quantity) ·
     `clock.TERM` (ln seconds) · `limit.TERM` (1 where this term is the largest).
 
-    >>> feature_table(plan, ids, plan.space.values(ids), clock(plan, plan.space.values(ids))).names
-    ('plan.vnni', 'tile_m', …, 'ln.accumulators', …, 'clock.compute', …, 'clock.total', 'limit.compute', …)
+    >>> from autosched import api
+    >>> from autosched.costmodel.analytic.clock import clock
+    >>> from autosched.tiling.planner.plan_program import plan_program
+    >>> program, catalogue = api.workload("matmul", m=64, n=64, k=64), api.catalogue()
+    >>> plan = plan_program(program, api.target("portable"), catalogue, ()).plans[0]
+    >>> ids = np.array([0, 1])
+    >>> values = plan.space.values(ids)
+    >>> feature_table(plan, ids, values, clock(plan, values)).names
+    ('plan.scalar', 'vector', 'unroll', ..., 'clock.compute', ..., 'clock.total', 'limit.compute', ...)
     """
     decisions = {d.name for d in plan.space.decisions}
     constants = getattr(plan.space, "constants", {})

@@ -1,6 +1,12 @@
 """What a caller passes for a program's parameters: taken as the number that it is, or refused.
 
->>> s = GivenScalar.of(program, "s")     # s: s32
+>>> from autosched.ir import parse
+>>> program = parse('''
+... def shift(A: s32[n], s: s32, C: s32[n], *, n=8):
+...     for i in range(n):
+...         C[i] = A[i] + s
+... ''')
+>>> s = GivenScalar.of(program, "s")
 >>> s.number(7), s.number(np.int8(-1))
 (7, -1)
 >>> s.number(2**40)

@@ -1,8 +1,9 @@
 """Values of `const` data that are known while matching and tuning: their range, their hash, and what follows for
 tensors that are prepared from them.
 
->>> with_data(program, {"B": weights}).data["B"].text          # doctest: +SKIP
-'1f6e3c0a9b2d4e57'
+>>> from autosched.ir import workload
+>>> with_data(workload("gemv", m=4, k=4), {"A": np.eye(4, dtype=np.float32)}).data["A"].text
+'3759326725c98192'
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def median_curve(curves: npt.ArrayLike, rng: np.random.Generator, resamples: int
     """Median over seeds and its 95 % interval for each column of `curves` (seeds, columns): value, low, high.
 
     >>> value, low, high = median_curve([[4.0, 3.0], [6.0, 3.0], [5.0, 3.0]], np.random.default_rng(0))
-    >>> value.tolist(), low[1], high[1]
-    ([5.0, 3.0], 3.0, 3.0)
+    >>> value.tolist(), low.tolist(), high.tolist()
+    ([5.0, 3.0], [4.0, 3.0], [6.0, 3.0])
     """
     table = np.asarray(curves, np.float64)
     chosen = rng.integers(0, len(table), (resamples, len(table)))

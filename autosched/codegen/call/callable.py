@@ -1,8 +1,20 @@
 """`CompiledKernel`: a kernel's machine code as a function of numpy arrays.
 
->>> kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))       # doctest: +SKIP
->>> c = kernel(a, b)                                                                  # doctest: +SKIP
->>> fast = kernel.prepack(B=b); c = fast(a)        # B is packed once                  # doctest: +SKIP
+>>> from autosched import api
+>>> from autosched.codegen.llvm.machine.compile import compile_object
+>>> from autosched.codegen.llvm.module import print_llvm
+>>> from autosched.codegen.lower import lower
+>>> from autosched.tiling.planner.plan_program import plan_program
+>>> program = api.workload("matmul", m=2, n=2, k=2)
+>>> plan = plan_program(program, api.target("portable"), api.catalogue(), ()).plans[0]
+>>> lowered = lower(plan, plan.space.schedule(0))
+>>> kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))
+>>> a, b = np.ones((2, 2), np.float32), np.eye(2, dtype=np.float32)
+>>> kernel(a, b).tolist()
+[[1.0, 1.0], [1.0, 1.0]]
+>>> fast = kernel.prepack(B=b)          # B is packed once
+>>> fast(a).tolist()
+[[1.0, 1.0], [1.0, 1.0]]
 """
 
 from __future__ import annotations

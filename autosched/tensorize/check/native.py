@@ -70,8 +70,12 @@ def _matrix_ir(intrinsic: Intrinsic, matrices: Matrices) -> str:
 class NativeRunner:
     """A worker process, started at the first use and again after a crash. Use as a context manager.
 
+    >>> from autosched.tensorize.spec.catalogue import Catalogue
+    >>> mac = Catalogue.builtin()["portable/mac.s8.s8.s32.v4"]
+    >>> ones, tens = np.ones((1, 4), np.int8), np.full((1, 4), 10, np.int32)    # (cases, *shape of the operand)
     >>> with NativeRunner() as runner:
-    ...     runner.issue(intrinsic, {"a": a, "b": b, "c": c})      # arrays of shape (cases, *operand shape)
+    ...     runner.issue(mac, {"a": ones, "b": ones, "c": tens})
+    array([[11, 11, 11, 11]], dtype=int32)
     """
 
     def __init__(self, deadline_s: float = DEADLINE_S) -> None:

@@ -23,7 +23,7 @@ SUFFIXES = (".yaml", ".yml")
 class Catalogue(Mapping[str, Intrinsic]):
     """A frozen mapping from full names (`x86/vpdpbusd.zmm`) to intrinsics, in order of loading.
 
-    >>> catalogue = Catalogue.builtin().with_paths(["my_npu.yaml"])
+    >>> catalogue = Catalogue.builtin()         # .with_paths(["my_npu.yaml"]) adds a user's
     >>> [i.name for i in catalogue.select(["x86/vpdpbusd.*"])]
     ['x86/vpdpbusd.zmm', 'x86/vpdpbusd.ymm', 'x86/vpdpbusd.vex.ymm']
     """

@@ -2,6 +2,18 @@
 
 Every inconsistency is a SpecError at `file:line`. Read `models` for the keys and docs/intrinsics.md for examples.
 
+>>> text = '''
+... isa: npu
+... requires: [v2]
+... intrinsics:
+...   - name: dot8
+...     semantics: |
+...       def dot8(a: s8[8], b: s8[8], c: s32[1]):
+...           for k in range(8):
+...               c[0] += s32(a[k]) * s32(b[k])
+...     operands: {a: {packed: [k]}, b: {packed: [k]}, c: {}}
+...     timing: {latency: 4, interval: 1}
+... '''
 >>> for intrinsic in load_text(text, "my_npu.yaml"):
 ...     print(intrinsic.name, intrinsic.requires)
 npu/dot8 frozenset({'v2'})

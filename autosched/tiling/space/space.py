@@ -4,6 +4,7 @@ A row is one index into each decision's domain; its id is the mixed-radix number
 the most significant digit. Rules and derived quantities are evaluated over whole blocks of rows at a time.
 
 >>> from autosched.logic import Var
+>>> from autosched.tiling.step import Decision, Step
 >>> tile = Decision("tile", (1, 2, 4, 8))
 >>> unroll = Decision("unroll", (1, 2))
 >>> fits = Rule("registers", Var("registers") <= 8, "{registers} registers > 8")

@@ -1,9 +1,10 @@
 """`CudaKernel`: a built candidate as a function of arrays.
 
->>> kernel = study.best.build()                    # doctest: +SKIP
->>> c = kernel(a, b)                               # numpy in, numpy out                             # doctest: +SKIP
->>> kernel(x, w, out)                              # on the GPU already: nothing is copied          # doctest: +SKIP
->>> fast = kernel.prepack(W=w); fast(x, out)       # W is laid out once                              # doctest: +SKIP
+    kernel = study.best.build()
+    c = kernel(a, b)                            # numpy in, numpy out
+    kernel(x, w, out)                           # on the GPU already: nothing is copied
+    fast = kernel.prepack(W=w)                  # W is laid out once
+    fast(x, out)
 """
 
 from __future__ import annotations
