@@ -1,5 +1,4 @@
-"""What stands by for a function where a check refuses the data, as a function of its own: kernels that differ only in
-what they do as a rule have it in common."""
+"""Emits a guarded kernel's fallback as a separate function, so that kernels that differ only in the main path share it."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from autosched.codegen.tree.uses import used_buffers
 
 @dataclass(frozen=True)
 class FallbackFunction:
-    """The fallback of a `choice`, as a function that is passed `buffers`."""
+    """The fallback of a `choice`, as a function of `buffers`."""
 
     choice: GuardedDispatch
     name: str
@@ -20,7 +19,7 @@ class FallbackFunction:
 
 
 def fallback_of(function: Function, buffers: Mapping[str, Buffer]) -> FallbackFunction | None:
-    """What stands by for the function; None where nothing does, or several do, or it shares registers with the rest."""
+    """The function's fallback; None where it has none or several, or where the fallback shares registers with the rest."""
     choices = [s for s in function.body if isinstance(s, GuardedDispatch)]
     if len(choices) != 1:
         return None
