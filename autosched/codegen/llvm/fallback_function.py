@@ -1,4 +1,4 @@
-"""Emits a guarded kernel's fallback as a separate function, so that kernels that differ only in the main path share it."""
+"""Emits a guarded kernel's fallback as a function of its own: kernels that differ in the main path alone share it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FallbackFunction:
 
 
 def fallback_of(function: Function, buffers: Mapping[str, Buffer]) -> FallbackFunction | None:
-    """The function's fallback; None where it has none or several, or where the fallback shares registers with the rest."""
+    """The function's fallback; None where it has none or several, or shares registers with the fallback."""
     choices = [s for s in function.body if isinstance(s, GuardedDispatch)]
     if len(choices) != 1:
         return None
