@@ -34,3 +34,14 @@ def test_the_candidate_is_followed_in_python(capsys: pytest.CaptureFixture[str])
     assert shown in printed
     (source,) = re.findall(r"^```c\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert all(line in printed for line in source.splitlines())
+
+
+def test_the_first_trial_is_the_one_that_the_page_follows(cli: Cli) -> None:
+    (command,) = re.findall(r"^autosched (tune .*) -n 12$", PAGE, re.MULTILINE)
+    cli.near()(*command.split(), "-n", "1", "-q")
+    shown = cli.near()("show", "--trial", "1", "--as", "loops").out
+    (tree,) = re.findall(r"^```\n(prepare .*?)  … the last four rows", PAGE, re.MULTILINE | re.DOTALL)
+    assert tree in shown
+    (row,) = re.findall(r"^```\n(reg_i=.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    printed = dict(re.findall(r"^  (\w+) = (.*)$", shown, re.MULTILINE))
+    assert printed == dict(re.findall(r"(\w+)=(.+?)(?:  |\n)", row))
