@@ -59,31 +59,32 @@ class BuildsMany(Protocol):
 
 @runtime_checkable
 class BuildsAhead(Protocol):
-    """A device that goes on compiling while what is built already is measured."""
+    """A device that compiles further candidates while built ones are measured."""
 
     def builds(self, candidates: Sequence[Candidate]) -> Iterator[Build]:
-        """One build a candidate, in order, as `Device.build` makes it; closed, it ends what is under way."""
+        """One build a candidate, in order, as `Device.build` makes it; closing the iterator ends what is under way."""
         ...
 
 
 @runtime_checkable
 class Foresees(Protocol):
-    """A device that works out what a plan's candidates are checked on before there are any."""
+    """A device that can compute the data for checking a plan's candidates before there are any."""
 
     def foresee(self, plan: Plan) -> None:
-        """Begin that beside other work."""
+        """Begin to compute that data beside other work."""
         ...
 
 
 class Draft(Protocol):
-    """A build, in two steps."""
+    """A build that either of two threads may begin."""
 
     def ahead(self) -> None:
-        """Do what can be done of it beside measuring, unless `work` has begun it. Raises nothing of the candidate's."""
+        """Do the part that can run beside measuring, unless `work` has begun the build. Never raises for a candidate's
+        own fault."""
         ...
 
     def __call__(self) -> Build:
-        """Do the rest, as part of `work`."""
+        """Finish the build, as part of `work`."""
         ...
 
 
@@ -97,18 +98,18 @@ class Aside(Protocol):
         ...
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Run `work`, which builds and measures with this device, behind what was begun before; the calling thread
-        keeps off the cores on which it measures."""
+        """Queue `work`, which builds and measures with this device; the calling thread keeps off the cores on which the
+        device measures."""
         ...
 
     def draft(self, candidate: Candidate) -> Draft:
-        """A build that is yet to be made, as part of `work`."""
+        """A build for `work` to make."""
         ...
 
     def warm(self) -> None:
-        """Get ready for a first measurement, as far as that can be done beside other work."""
+        """Prepare a first measurement, as far as that can be done beside other work."""
         ...
 
     def give_up(self) -> None:
-        """End what is under way and forget what was begun. Returns when nothing is measured any more."""
+        """End the running measurement and forget queued work. Returns when nothing is being measured."""
         ...

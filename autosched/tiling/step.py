@@ -28,8 +28,8 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A decision as lowering reads it: its name within a part or nest, and the value of rows whose space lacks it; None
-    where every space has it."""
+    """A decision as lowering reads it: its name within a part or nest, and `neutral`, the value where a space lacks it
+    (None: every space has it)."""
 
     name: str
     neutral: int | None = None
@@ -42,8 +42,8 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A legality constraint. `sentence` says it with `{quantity}` fields, as `{registers} vector registers > 32`: the
-    text describes the violation, and numbers are filled in from a row."""
+    """A legality constraint. `sentence` describes its violation, with fields for a row's numbers:
+    `{registers} vector registers > 32`."""
 
     name: str
     holds: Bool
@@ -53,7 +53,7 @@ class Rule:
 @dataclass(frozen=True)
 class Step:
     """Decisions, rules, derived quantities (name to expression, in order), and `inert`: for a decision, the condition
-    under which it changes nothing (a row that then has not its first value is rejected by the rule `canonical`)."""
+    under which it changes nothing (the rule `canonical` then rejects rows with another than its first value)."""
 
     name: str
     decisions: tuple[Decision, ...] = ()

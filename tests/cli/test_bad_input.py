@@ -160,7 +160,7 @@ def test_a_write_where_data_says_is_refused_with_its_place(cli: Cli) -> None:
     )
     said = cli("tune", "histogram.py", status=2).err
     assert "histogram.py:4:9" in said
-    assert "written where data says" in said
+    assert "written at indices from data" in said
 
 
 @pytest.mark.slow

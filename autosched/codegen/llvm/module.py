@@ -35,9 +35,9 @@ _FALLBACKS, _PREPARED = PrintCache(16), Prepared()  # a search has few plans tha
 
 
 def print_parts(kernel: Kernel, known: Prepared = _PREPARED) -> tuple[str, ...]:
-    """The same as a module for `main`, one for what `prepare` has, if anything, and one for what stands by for `main`:
-    kernels that differ in their loops only have the others in common, letter by letter, so that they need not be
-    compiled for each of them. `known` has what was printed of `prepare` before."""
+    """The same as up to three modules: `main`, the `prepare` functions, and the fallback of `main`. Kernels that differ
+    in their loops only have equal texts of the last two, which are then compiled once. `known` caches those of
+    `prepare`."""
     shared = Shared(kernel, fallback_of(kernel.main, kernel.buffers))
     parts = [_module(kernel.name, shared, [_function(shared, kernel.main)])]
     if kernel.prepare:

@@ -37,10 +37,10 @@ LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z",
 class Buffer:
     """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays.
 
-    `elements_per_thread`, of registers that a warp's threads hold together: so many neighbours lie with one thread, the
-    next ones with the next, and so on in turn; 0 where an instruction says who holds what, or one thread holds all.
-    `matrices`, of scope `matrix`, are the registers, of which the buffer has those from number `first` on: they take
-    zero or a matrix from memory, and give one to memory, as a whole (`codegen.analysis.matrices`)."""
+    `elements_per_thread`: of registers that a warp's threads hold together. Each thread in turn holds so many
+    neighbours; 0 where an instruction's fragment map decides, or one thread holds all.
+    `matrices`: of scope `matrix`, the machine's registers, of which the buffer has those from number `first` on. Each
+    is set to zero, loaded and stored as a whole (`codegen.analysis.matrices`)."""
 
     name: str
     dtype: DType
@@ -71,8 +71,8 @@ class Lane:
 class For:
     """`for var in range(lower, upper, step)`. `unrolled` loops have constant bounds; a `parallel` or bound loop's
     iterations are independent. `note` becomes a comment in printed code (`cache block of k`). A loop over workers with
-    `no_barrier` has none in front: each worker comes to it as it can. `registers`, of the outermost loop over
-    blocks, are what a thread may take (0: as many as a compiler likes)."""
+    `no_barrier` has none in front: workers reach it one by one. `registers`, of the outermost loop over blocks, is
+    the most that a thread may use (0: the compiler decides)."""
 
     var: str
     lower: Int
@@ -96,8 +96,8 @@ class Assign:
     """`buffer[index] = value`, for every lane whose `valid` holds; other lanes of memory stay untouched, other lanes of
     a register become zero. Reads in `value` name buffers of the kernel; a `Select` reads only the side it chooses.
 
-    `stream`: nobody reads the elements soon, so a whole vector of them, where it lies on its own size in memory, goes
-    past the caches. Other threads see it after a `StoreFence`."""
+    `stream`: nobody reads the elements soon, so a whole vector that is aligned to its size goes past the caches. Other
+    threads see it after a `StoreFence`."""
 
     buffer: str
     index: tuple[Int, ...]

@@ -53,12 +53,12 @@ BATCH = 8
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended. `reason` is trials, timeout, exhausted, reached (the time that was asked for), gain (too little
-    is left) or interrupted; `best` is None only when interrupted.
+    """How a run ended. `reason` is trials, timeout, exhausted, reached (the `--until` goal), gain (less than
+    `--least-gain` is expected) or interrupted; `best` is None only when interrupted.
 
     `distinguishable` says whether the best really is faster than `runner_up` (None without one, or without a final
     round); `noise` what disturbed that round (None without one in this run); `gain` the share of the best time that one
-    more measurement was last expected to save (None where nobody asked, or too little is known); `wrong` that a
+    more measurement was last expected to save (None without a least gain, or where too little is known); `wrong` that a
     candidate of the study computed wrong numbers (exit status 4); `exit_code` is 0, 4 or 130.
     """
 
@@ -95,17 +95,16 @@ def run(
     meanwhile: Iterable[None] = (),
     deadline: Deadline | None = None,
 ) -> Result:
-    """Tune until the study has `trials` trials in all, or `timeout_s` seconds of the study's stopwatch are over: the
-    search ends such that the final round fits. At the `deadline`, if the caller has entered one, all of it ends; its
-    alarm is off afterwards.
+    """Tune until the study has `trials` trials in all, or until `timeout_s` seconds of its stopwatch are over, the
+    final round included. At the `deadline`, if the caller has entered one, everything ends; its alarm is off
+    afterwards.
 
-    `batch` candidates are asked for at a time: as many as the strategy likes, where None. `operations` is what one call
-    computes, for the speed in `NewBest`. `goals` may end the search sooner; a least gain among them is predicted by
-    `outlook`, which must have observed the study's trials so far. `meanwhile` is what else there is to do, a piece at a
-    time, while this would wait for a measurement, or after each; the rest is done at the end. Raises NoScheduleError
-    when no candidate survived (naming the most frequent reason, or what the deadline cut off; WrongResultError if some
-    were wrong), StoreError when a trial cannot be kept, MissingError from the device, UsageError for a budget of
-    nothing.
+    `batch`: candidates of one proposal (None: as many as the strategy likes). `operations`: those of one call, for the
+    speed in `NewBest`. `goals` may end the search sooner; `outlook` predicts the gain for a least gain among them, and
+    must have observed the study's trials so far. `meanwhile`: other work, done piece by piece while the loop waits for
+    a measurement, or after each; the rest is done at the end. Raises NoScheduleError when no candidate survived (naming
+    the most frequent reason, or what the deadline cut off; WrongResultError if some were wrong), StoreError when a
+    trial cannot be kept, MissingError from the device, UsageError for a budget of nothing.
     """
     if trials < 1:
         raise UsageError(f"trials is {trials}, and must be at least 1", hint="--trials is the total of the study")

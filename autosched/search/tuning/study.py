@@ -104,14 +104,15 @@ class Study:
 
     @property
     def batch(self) -> int | None:
-        """How many candidates the strategy wants between two lots of news (its attribute `batch`); None: any number."""
+        """How many candidates the strategy proposes between two observations (its attribute `batch`); None: any
+        number."""
         wanted: int | None = getattr(self._strategy, "batch", None)
         return wanted
 
     @property
     def ahead(self) -> bool:
-        """Whether the strategy may be asked again before it knows what became of the last batch (its attribute
-        `ahead`); those that learn from one trial at a time, or wait for a generation, may not."""
+        """Whether the strategy can propose a batch before it observes the last one (its attribute `ahead`); those that
+        learn from one trial at a time, or wait for a generation, cannot."""
         return bool(getattr(self._strategy, "ahead", False))
 
     @property

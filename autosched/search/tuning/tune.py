@@ -1,4 +1,4 @@
-"""From a program to a tuned kernel: match, lay out plans, open the study, run it. What `autosched tune` calls."""
+"""From a program to a tuned kernel: match, plan, open the study, run it. `autosched tune` calls this."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from autosched.tiling.planner.rejections import by_reason, rejections
 from autosched.tiling.plans.plan import Plan
 
 BOUND_S = 0.3
-"""What the space's lower bound may take, where no more of a run's time is left."""
+"""The least time that the space's lower bound gets, where less of a run's time is left."""
 FORMS_S = 10.0
-"""What finding better forms of the program may take."""
+"""The most time that the search for forms of the program may take."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Tuning:
     watch: Stopwatch
     baseline: Baseline | None = None
     meanwhile: Iterable[None] = ()
-    """What the first proposals do not wait for: `run` does it while something is measured."""
+    """Work that the first proposals do not need: `run` does it while something is measured."""
     keep: Callable[[], None] = lambda: None
-    """Have the store keep what the space was asked (`search.space.answer_cache`)."""
+    """Has the store keep the space's answers (`search.space.answer_cache`)."""
     deadline: Deadline = field(default_factory=lambda: Deadline(None))
     """When the run is to end."""
 
@@ -80,8 +80,8 @@ class Tuning:
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
-        """How to write stages that no instruction of the target takes as they are, so that one does; none where the
-        run's time is over, or where finding them would take longer than `FORMS_S`."""
+        """Rewrites of stages that fit no instruction of the target as written; none where the run's time is over, or
+        where finding them takes longer than `FORMS_S`."""
         if not self.matches:
             return ()
         request = self.request

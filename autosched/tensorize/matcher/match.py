@@ -39,9 +39,9 @@ from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
-"""Reasons for which the stage is looked at again as adapters restate it."""
+"""Reasons after which matching tries the stage again as adapters restate it."""
 CHOOSABLE = ("DEPENDS", "BODY_DIFFERS", "NUMERICS")
-"""Reasons for which the stage is looked at again with the choices that its guards make in the body."""
+"""Reasons after which matching tries the stage again with its guards as choices (`a if c else b`) in the body."""
 TIMEOUT_MS = 2000
 """Limit of one solver query; past it the answer is `unknown`."""
 
@@ -60,7 +60,7 @@ def match(
     """One answer for each stage and intrinsic, stages in textual order.
 
     `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `explanation.amos`). `dump_smt`
-    is a folder into which every question to the solver is written. Without `adapt` the stage is taken as it stands.
+    is a folder into which every question to the solver is written. `adapt=False` leaves out adapters.
     `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
     stage that the program lacks.
     """

@@ -54,12 +54,12 @@ def make_plans(
     threads: int = 1,
     policy: FloatPolicy = FloatPolicy(),
 ) -> list[Plan]:
-    """Plans in the order of how few cycles they need at least; `mappings` holds the candidates of each stage, `policy`
-    what scalar stages may change of a float's bits.
+    """The plans, at least one, those with the least cycles first.
 
-    There is always at least one: a stage without a usable mapping runs as scalar code. A mapping with conditions is
-    laid out with a check and a fallback where it takes fewer cycles than every mapping without. Raises UsageError for
-    a tensor that is written where data says, which no kernel can do yet.
+    `mappings` holds the candidates of each stage, `policy` what scalar stages may change of a float's bits. A stage
+    without a usable mapping runs as scalar code. A mapping with conditions gets a plan, with a check and a fallback,
+    if it takes fewer cycles than every mapping without. Raises UsageError for a tensor that is written at indices from
+    data: no kernel can do that.
     """
     _check_writes(program)
     dependences = analyse(program)
@@ -95,7 +95,7 @@ def _joins_stages(part: Part) -> bool:
 
 
 def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest | None, ...]]:
-    """One of each stage's choices, in every way: first those that stand first for their stages, and are the best."""
+    """All combinations of one choice for each stage, those of early (good) choices first."""
     places = sorted(product(*(range(len(c)) for c in choices)), key=sum)
     return (tuple(c[k] for c, k in zip(choices, place, strict=True)) for place in places)
 
@@ -104,8 +104,8 @@ def _check_writes(program: Program) -> None:
     for stage in program.stages:
         if any(is_value(i) for i in stage.assign.index):
             raise UsageError(
-                f"{stage.assign.tensor} is written where data says, and there are no kernels for that yet",
-                hint="gathers (data-dependent reads) are fine; scatters can be run by the interpreter only",
+                f"{stage.assign.tensor} is written at indices from data (a scatter), and no kernel can do that",
+                hint="reads at indices from data (gathers) are fine; only the interpreter runs scatters",
                 location=stage.assign.location,
             )
 

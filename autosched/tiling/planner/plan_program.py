@@ -1,4 +1,4 @@
-"""The way from a program to its plans: simplify it, match it, lay out the plans of all its variants, keep the best."""
+"""From a program to its plans: simplify it, match it, make the plans of all its variants, keep the best."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from autosched.tiling.variants.transposed_operands import transposed_programs
 
 @dataclass(frozen=True)
 class Planned:
-    """`matches` of the program as given; `plans` to search, those of fewest cycles first; `every` plan, of which these
-    are the best: a kernel's fallback may be a schedule of any of them."""
+    """`matches`: of the program as given. `plans`: those to search, fewest cycles first. `every`: all plans, since a
+    kernel's fallback may be a schedule of one that is not searched."""
 
     matches: tuple[Match, ...]
     plans: tuple[Plan, ...]
@@ -49,9 +49,9 @@ def plan_program(
     conditions: str = "guard",
     threads: int = 1,
 ) -> Planned:
-    """Match the program and its variants with `intrinsics`, and lay out their plans. The catalogue has functions and
-    copies beside them; `conditions` is one of `variants.conditional.MODES`. Raises UsageError for a tensor that is
-    written where data says."""
+    """Match the program and its variants with `intrinsics`, and make their plans. `catalogue` supplies functions and
+    copies; `conditions` is one of `variants.conditional.MODES`. Raises UsageError for a tensor that is written at
+    indices from data."""
     simple, _ = simplify(program)
     matches = match(simple, intrinsics, numerics=numerics)
     policy = float_policy_of(program, target, catalogue, numerics)
@@ -89,7 +89,7 @@ def float_policy_of(program: Program, target: Target, catalogue: Catalogue, nume
     if numerics == "bitwise":
         return FloatPolicy(reassociate=False)
     if not fuses(target) or not any(s.calls for s in program.stages):
-        return FloatPolicy()  # no function would be asked for: none is built
+        return FloatPolicy()  # the program calls no function that could be replaced: build none
     isas = target.isa, "portable"  # a target's own first
     known = (i for isa in isas for i in catalogue.of_isa(isa, features=target.features, kind="function"))
     return FloatPolicy(formulas=formulas_of(known))

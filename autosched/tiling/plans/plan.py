@@ -38,8 +38,8 @@ class Fused:
 
 @dataclass(frozen=True)
 class Fallback:
-    """What runs where a check finds data for which the mapping is not right: `parts` without conditions, laid out by
-    `values` (decision to value; scalar parts do without)."""
+    """What runs on data that break the mapping's condition: `parts` without conditions, scheduled by `values`
+    (decision to value; scalar parts need none)."""
 
     parts: tuple[Part, ...]
     values: dict[str, int] = field(default_factory=dict)
@@ -47,9 +47,11 @@ class Fallback:
 
 @dataclass(frozen=True)
 class TensorPart:
-    """`keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere). `scheme` says
-    whose steps laid it out: `cpu` (threads, cache blocks) or `gpu` (blocks, warps). `fallback` stands by where the
-    mapping has conditions: they are checked in every call, or once where they are about const data."""
+    """A stage on an intrinsic.
+
+    `keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere). `scheme`: whose
+    steps schedule it, `cpu` (threads, cache blocks) or `gpu` (blocks, warps). `fallback`: of a mapping with conditions,
+    which the kernel checks in every call, or once where they are about const data."""
 
     nest: Nest
     names: StepNames
@@ -77,31 +79,35 @@ class TensorPart:
 
 @dataclass(frozen=True)
 class ScalarPart:
-    """`order`: the stage's axes, outermost first, as they will be nested; `vector`: the axis that may be vectorised
-    (always innermost among the spatial ones) or None; `parallel`: whether the outermost axis is proved independent;
-    `scheme`: as of a tensor part; `register`: whether a register may hold the target while the reductions run;
-    `prepared`: it runs once, before the timed call; `across`: the reduction axis (innermost) whose partial results may
-    lie in the lanes of a register, or None; `rows`: the spatial axis of which several iterations may then run together;
-    `blocked`: the reduction axis that may go outside the vectorised one, a few iterations at a time; `running`: the
-    spatial axis (innermost) along which each sum goes on from the one before (`tiling.analysis.running_sums`), or None;
-    `fused`: whether products and additions become one instruction; `nontemporal`: what may be written past the caches,
-    or None."""
+    """A stage without an intrinsic, computed element by element or in vectors."""
 
     stage: Stage
     names: StepNames
     order: tuple[str, ...]
+    """The stage's axes as they will be nested, outermost first."""
     vector: str | None
+    """The axis that may be vectorised: the innermost spatial one, or None."""
     parallel: bool
+    """Whether the outermost axis is proved independent."""
     scheme: str = "cpu"
+    """As of a tensor part."""
     register: bool = False
+    """Whether a register may hold the target while the reductions run."""
     prepared: bool = False
+    """Whether it runs once, before the timed call."""
     across: str | None = None
+    """The reduction axis (innermost) whose partial results may lie in the lanes of a register."""
     rows: str | None = None
+    """With `across`: the spatial axis of which several iterations may run together."""
     blocked: str | None = None
+    """The reduction axis that may go outside the vectorised one, a few iterations at a time."""
     running: str | None = None
+    """The spatial axis (innermost) along which each sum continues the one before (`tiling.analysis.running_sums`)."""
     policy: FloatPolicy = field(default_factory=FloatPolicy)
     fused: bool = False
+    """Whether a product and an addition become one instruction."""
     nontemporal: NontemporalStore | None = None
+    """The stores that may go past the caches."""
 
     @property
     def title(self) -> str:

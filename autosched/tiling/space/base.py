@@ -30,7 +30,7 @@ CANONICAL = "canonical"
 MOST_ROWS = 2**63
 """An id is a signed integer of 64 bits."""
 BLOCK = 1 << 18
-"""Rows that are looked at together."""
+"""Rows that are evaluated together."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,9 @@ class SpaceBase:
         """Positions of the decisions that quantities were seen to read, by name (`tiling.space.memoize_columns`)."""
         self._reached: dict[str, frozenset[int]] = {}
         self.rates: dict[RulePart, float] = {}
-        """The share of rows for which a conjunct holds, about, of those that were asked for
-        (`tiling.space.enumerate`)."""
+        """Estimates of the share of rows for which a conjunct holds, filled by `tiling.space.enumerate`."""
         self.small: dict[RulePart, bool] = {}
-        """Whether int32 holds all values on the way to a conjunct's truth, of those that were asked for."""
+        """Whether int32 holds all intermediate values of a conjunct, filled as needed."""
         self.cache: dict[Callable[[SpaceBase], Any], Any] = {}
         """Results of the functions that are decorated with `once_per_space`."""
 

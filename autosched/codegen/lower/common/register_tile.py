@@ -1,4 +1,5 @@
-"""One register tile: accumulators start, the reduction runs with unrolled intrinsic calls, results leave."""
+"""Emits one register tile: start the accumulators, run the reduction with unrolled intrinsic calls, store the
+results."""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ Rows = Mapping[str, tuple[Int, Int]]
 
 @dataclass(frozen=True)
 class DepthRange:
-    """Units of the reduction axis that is cut (on a CPU `nest.cut`, else the depth) that this visit of the register
-    tile covers; whether it is the first and the last visit. `whole`: operands hold zeros beyond the axis's end, and its
-    last unit is like any other."""
+    """The units of the blocked reduction axis (on a CPU `nest.blocked_reduction`, else the depth) that this visit of
+    the register tile covers; whether it is the first and the last visit. `whole`: operands hold zeros beyond the axis's
+    end, so its last unit is like any other."""
 
     lower: Int
     upper: Int
@@ -59,11 +60,10 @@ class DepthRange:
 class RegisterTile:
     """Emits register tiles of one part; `tile_registers.declared` makes one, whose registers all variants share.
 
-    `tiled` are the axes of the tile; `owner` the worker, where accumulators outlive one loop over workers and each has
-    its own; `sums` where they wait between visits, if not in the output. `hold_all`: there are registers for all units
-    of every operand. `left`: the guards that leave steps out here; `alike`: for axes whose units keep the same rows,
-    one of them.
-    """
+    `tiled`: the axes of the tile. `owner`: the worker, where accumulators outlive one loop over workers and each has
+    its own. `sums`: where accumulators wait between visits, if not in the output. `hold_all`: there are registers for
+    all units of every operand. `left`: the guards that leave steps out here. `alike`: for axes whose units keep the
+    same rows, one of them. """
 
     part: TensorPart
     sources: Mapping[str, OperandSource]
