@@ -1,11 +1,12 @@
-"""`written_first`: every element of a tensor is written before it is read, so that nobody sees what it held before.
+"""`written_first`: proves that every element of a tensor is written before it is read, so that its old values do not
+matter.
 
 Solved by z3 over the points of the program's loops. For each point that reads an element there is to be a point of a
 plain assignment to it that runs earlier, and for each element of the tensor a point that writes it at all. Assignments
-that happen or not as data say count as none, and reads that they guard as reads: a proof holds for all data.
+under guards on data do not count, and reads under such guards do: a proof holds for all data.
 
-Each question has a z3 context of its own: threads that make data ask while others match, and z3 lets one thread at a
-time into a context.
+Each question has a z3 context of its own: threads that make data ask while others match, and a context serves one
+thread at a time.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from autosched.logic.solver import own_context, proving, z3
 TIMEOUT_MS = 1000
 """For each question; a tensor that z3 does not decide in this time is read as well as written."""
 _ITS = "!"
-"""Ends the names of a write's own points: no name of a program has it."""
+"""Suffix of a write's loop variables; no name of a program has it."""
 
 
 @dataclass(frozen=True)
 class ElementAccess:
-    """A statement's touch of an element: its loops, outermost first, guards, place in the text and subscripts."""
+    """A statement's access to an element: its loops, outermost first, guards, place in the text and subscripts."""
 
     axes: tuple[Axis, ...]
     guards: tuple[Condition, ...]
@@ -42,7 +43,7 @@ def written_first(
     writes: Sequence[ElementAccess],
     uses: Sequence[ElementAccess],
 ) -> bool:
-    """Whether z3 proves it of a tensor of that shape. `symbolic` are the ranges of sizes; `writes` are plain
+    """Whether z3 proves it for a tensor of this shape. `symbolic` are the ranges of sizes; `writes` are plain
     assignments to the tensor, `uses` are reads of it, updates' own among them."""
     sure = [w for w in writes if all(isinstance(p, Int) for p in w.index) and _certain(w)]
     if not sure:
@@ -65,12 +66,12 @@ def written_first(
 
 
 def _certain(write: ElementAccess) -> bool:
-    """Whether loops and subscripts alone say when the statement runs."""
+    """Whether no guard on data decides whether the statement runs."""
     return all(isinstance(g, Bool) for g in write.guards)
 
 
 def _points(access: ElementAccess, names: dict[str, Any], context: Any) -> Iterator[Any]:
-    """That the loops and guards of an access let a point be."""
+    """Formulas: a point lies within the loops and guards of an access."""
     for axis in access.axes:
         here = names[axis.name]
         yield z3.And(to_z3(axis.lower, names, context) <= here, here < to_z3(axis.upper, names, context))
@@ -78,7 +79,7 @@ def _points(access: ElementAccess, names: dict[str, Any], context: Any) -> Itera
 
 
 def _same(access: ElementAccess, element: list[Any], names: dict[str, Any], context: Any) -> Iterator[Any]:
-    """That a point touches the element; where data say which, it may be any."""
+    """Formulas: a point accesses the element; a subscript from data may be any."""
     for part, e in zip(access.index, element, strict=True):
         if isinstance(part, Int):
             yield to_z3(part, names, context) == e
@@ -87,7 +88,7 @@ def _same(access: ElementAccess, element: list[Any], names: dict[str, Any], cont
 def _reached(
     write: ElementAccess, element: list[Any], sizes: dict[str, Any], context: Any, before: ElementAccess | None = None
 ) -> Any:
-    """That some point of the assignment writes the element, and runs before the point of `before`."""
+    """Formula: some point of the assignment writes the element, and runs before the point of `before`."""
     own = {a.name: z3.Int(a.name + _ITS, context) for a in write.axes}
     names = own | sizes
     holds = [z3.BoolVal(True, context), *_points(write, names, context), *_same(write, element, names, context)]

@@ -1,3 +1,3 @@
-"""What is asked of a loop tree: whether it is well formed, how accesses depend on the lane, where barriers stand.
+"""Analyses of a loop tree: whether it is well formed, how accesses depend on the lane, where barriers are needed.
 Read `check`, then `access`.
 """

@@ -1,4 +1,4 @@
-"""Offsets that lanes access as vectors that bring them: runs of neighbours, windows over a stride."""
+"""The offsets that lanes access, grouped into vector loads: runs of neighbours, windows over a stride."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True, slots=True)
 class VectorRun:
-    """Neighbouring elements that one vector load brings: `lanes[p]` takes the element at `offset + p`."""
+    """Neighbouring elements of one vector load: the lanes `lanes[p]` take the element at `offset + p`."""
 
     offset: int
     lanes: tuple[tuple[int, ...], ...]
@@ -52,9 +52,9 @@ def overlapping(run: VectorRun) -> tuple[VectorRun, ...]:
 
 
 def windows(offsets: tuple[int, ...]) -> list[VectorRun]:
-    """Whole vectors over the span of strided offsets, the last one ending where the span does; what lies between the
-    elements is loaded too, which is safe as both ends are. Empty where the span is no longer than a vector or thinner
-    than a quarter.
+    """Whole vectors over the span of strided offsets, the last one ending where the span does. They also load what lies
+    between the elements, which is safe since both ends are. Empty where the span is no longer than a vector, or longer
+    than four.
 
     >>> [r.offset for r in windows((0, 2, 4, 6))]
     [0, 3]

@@ -17,7 +17,8 @@ from autosched.logic import Bool, Int
 
 
 class VectorFormulas(Formulas):
-    """Adds vectors. `scarce`: their registers are, so that constants are taken from memory where they can be."""
+    """Adds formulas on vectors. `scarce`: vector registers are few, so constants are memory operands where they can
+    be."""
 
     def __init__(
         self, formulas: Mapping[str, Formula], names: Names, use: Callable[[str], None], scarce: bool

@@ -1,4 +1,4 @@
-"""Lines under a loop or a condition, as C and CUDA have them."""
+"""Heads and bodies of loops and conditions, as C and CUDA have them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def loop_head(kind: str, var: str, upper: str | int, lower: str = "0", step: int
 
 
 def under(head: str, lines: list[str], indent: str, most: int) -> Iterator[str]:
-    """On one line where there is one and both have fewer than `most` characters."""
+    """A head and its body in braces; on one line if the body is one line and both have fewer than `most` characters."""
     if len(lines) == 1 and len(head) + len(lines[0]) < most:
         yield f"{head} {lines[0]}"
         return

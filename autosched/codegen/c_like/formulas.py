@@ -14,7 +14,8 @@ from autosched.ir.value import Read
 
 
 class Formulas:
-    """The formulas that a kernel may call; those called are printed, by `printer`'s own text where there is one."""
+    """The formulas that a kernel may call. `texts` prints those called, by the `printer`'s own text where there is
+    one."""
 
     def __init__(
         self, formulas: Mapping[str, Formula], names: Names, use: Callable[[str], None], printer: str = "c"
@@ -32,7 +33,7 @@ class Formulas:
         return self.called[function]
 
     def texts(self) -> list[str]:
-        """The definitions of those called."""
+        """The definitions of the formulas called."""
         return [self._text(self.formulas[function], name) for function, name in self.called.items()]
 
     def _text(self, formula: Formula, name: str) -> str:

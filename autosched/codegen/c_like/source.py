@@ -1,4 +1,4 @@
-"""`CSource`: a header and a source file, and how their functions are called; what both say of the program."""
+"""`CSource`: a header and a source file, with the calls of their functions; what their comments say of the program."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WORKSPACE = ""
 
 @dataclass(frozen=True, slots=True)
 class CSource:
-    """`name` is the function's; the files are to be called `name.h` and `name.c`. `calls` are the functions, in the
-    order to call them, each with its arguments: buffers and scalars by the kernel's names, and `WORKSPACE`. `compiler`
-    builds the source, which ends in `suffix`, with `flags`. `failure` is C for the words of a `status` that is not 0,
-    where calls answer one."""
+    """`name`: the function's name; the files are to be called `name.h` and `name.c`. `calls`: the functions in calling
+    order, each with its arguments (buffers and scalars by the kernel's names, and `WORKSPACE`). `compiler` builds the
+    source, a file that ends in `suffix`, with `flags`. `failure`: where calls return a `status`, a C expression for the
+    message of one that is not 0."""
 
     header: str
     source: str
@@ -30,7 +30,7 @@ class CSource:
 
 
 def about(name: str, program: Program) -> str:
-    """What a file holds, as running text: the function's name, and the program's docstring."""
+    """The function's name and the program's docstring, for a file's first comment."""
     return f"{name}: {program.doc}" if program.doc.split() else name
 
 

@@ -23,18 +23,17 @@ __device__ __forceinline__ auto floor_mod(A a, B b) {
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }""",
 }
-"""Of `int`, or of `int64_t` where one side is."""
+"""On `int`, or on `int64_t` where one side is."""
 _WORDS = {"__builtin_popcountll": "__popcll", "__builtin_popcount": "__popc"}
 _DEFINED = re.compile(r"^__device__ __forceinline__ [\w ]+?(\w+)\(", re.MULTILINE)
 CONVERT = "convert"
 EIGHT_BITS = frozenset({"bits_e4m3", "load_e4m3", "bits_e5m2", "load_e5m2"})
-"""Functions that the header has for compute capability 8.9 and newer; others, and a host, get C's texts."""
+"""Functions that the header has for compute capability 8.9 and newer; older GPUs, and a host, get C's texts."""
 _OLDER = "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 890"
 
 
 def helper_texts(used: Iterable[str]) -> list[str]:
-    """The definitions of helpers and of those that they call, callees first; those of the header `convert` are not
-    among them."""
+    """The definitions of helpers and of those that they call, callees first, without those of the header `convert`."""
     found = {name: device(text) for name, text in _closed(used).items() if text}
     older = {name: f"{_OLDER}\n{found[name]}\n#endif" for name in EIGHT_BITS & found.keys()}
     return [*(_OWN[n] for n in sorted(_OWN.keys() & set(used))), *(found | older).values()]

@@ -1,3 +1,3 @@
 """The analytic clock: seconds of each row from the target's figures, without a measurement. Read `clock`; `limits` has
-what no schedule goes below.
+lower bounds of all schedules.
 """

@@ -1,5 +1,5 @@
-"""What the CUDA worker is sent: a cubin and how to launch it. Plain values, standard library only: a job that was made
-elsewhere runs where there is nothing but a driver, numpy and cuda-bindings."""
+"""Jobs for the CUDA worker: a cubin and how to launch it. Plain values and the standard library only, so that a job
+made elsewhere runs where there is nothing but a driver, numpy and cuda-bindings."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class KernelMemory:
 
 @dataclass(frozen=True)
 class CudaJob:
-    """One candidate, built. Buffers that `held` does not name are the program's tensors. `slack` says which tolerances
-    count for it (`device.correctness.tolerance`)."""
+    """One built candidate. Buffers that `held` does not name are the program's tensors. `slack` multiplies the
+    tolerances (`device.correctness.tolerance`)."""
 
     code: bytes = field(repr=False)
     calls: tuple[LaunchCall, ...]

@@ -71,7 +71,7 @@ class Scope:
         return any(name in table for table in tables)
 
     def unused(self, name: str) -> str:
-        """`name_2`, `name_3`, …: the first that nothing in the program is called."""
+        """The first of `name_2`, `name_3`, … that is not a name in the program."""
         number = self.numbers.get(name, 2)
         while f"{name}_{number}" in self.taken:
             number += 1

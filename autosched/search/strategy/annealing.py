@@ -20,11 +20,11 @@ from autosched.tiling.candidate import Candidate
 _HOT = 0.25
 _COOLING = 0.97  # for each trial
 _COLD = 0.001
-_STUCK = 40  # trials without a step before it is heated again, where the best row is
+_STUCK = 40  # trials without a step, after which it is heated again at the best row
 
 
 class Annealing:
-    """Learns from one trial at a time (`batch`); of a batch of several each may be stepped to, in order."""
+    """Learns from one trial at a time (`batch`); of a batch of several, each may be a step, in order."""
 
     batch = 1
 
@@ -45,7 +45,7 @@ class Annealing:
             rows = neighbours(self._space, self._at, rng)
             rows = rows.take(self._memory.free(rows))
             if not len(rows):
-                self._still = _STUCK  # nothing is left around here
+                self._still = _STUCK  # no neighbour is left
         return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
 
     def observe(self, trials: Sequence[Trial]) -> None:

@@ -43,7 +43,7 @@ def lift_guards(stage: Stage) -> tuple[Stage, frozenset[Value]]:
 
 
 def fold_guards(stage: Stage) -> Stage:
-    """The stage with those of its guards that look at nothing but the elements its term reads written as a choice:
+    """The stage with a choice in its term for those guards that read only elements which the term reads too:
 
         if A[i] > 0: C[i] += s32(A[i])    becomes    C[i] += s32(A[i]) if A[i] > 0 else 0
 
@@ -63,7 +63,7 @@ def fold_guards(stage: Stage) -> Stage:
 
 
 def settle_choices(stage: Stage, always: Callable[[Bool], bool]) -> Stage:
-    """The stage without choices that come out the same at each of its points, as `always` says of a formula."""
+    """The stage without choices whose condition has one value at all its points; `always` proves a formula."""
 
     def settled(v: Value) -> Value:
         if isinstance(v, Select) and isinstance(v.condition, Bool):

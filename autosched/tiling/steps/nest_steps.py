@@ -31,8 +31,8 @@ def nest_steps(
     outputs: tuple[OutputAccess, ...] = (),
     keep: bool = True,
 ) -> list[Step]:
-    """The steps of a tensorized nest, in order: the space of one mapping on this kind of target. `outputs` is what
-    it writes, `keep` says whether its own result is among that."""
+    """The steps of a tensorized nest, in order: the space of one mapping on this kind of target. `outputs`: the tensors
+    that it writes; `keep`: whether its own result is among them."""
     if is_gpu(target):
         return gpu_steps(nest, target, outputs, names)
     if is_spatial(target):

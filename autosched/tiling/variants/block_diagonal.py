@@ -20,12 +20,12 @@ from autosched.tiling.variants.adapted import Variant
 LINE_BYTES = 128
 """Of memory, and of a row of the widest slices that instructions read in shared memory."""
 MOST = 2
-"""Numbers of groups in one product that are tried for a stage, the greatest ones."""
+"""How many numbers of groups in one product are tried for a stage, the greatest first."""
 
 
 def block_diagonal_programs(program: Program, matches: Sequence[Match], numerics: str) -> Iterator[Variant]:
-    """Variants of each stage of small groups that an instruction reads in shared memory: as many groups in one product
-    as fill a line with their terms, and fewer."""
+    """Variants of each stage of small groups whose operands an instruction reads from shared memory: as many groups in
+    one product as fill a line with their terms, and fewer."""
     by_stage: dict[str, list[match_types.Mapping]] = {}
     for found in matches:
         plain = [m for m in found.mappings if not m.adapters and not m.conditions and m.intrinsic.shared_memory]
@@ -41,13 +41,13 @@ def block_diagonal_programs(program: Program, matches: Sequence[Match], numerics
         if (finite and numerics in STRICT) or (of_floats and numerics == "bitwise"):
             continue
         fill = LINE_BYTES * 8 // (groups.term.extent * groups.dense.dtype.bits)
-        once = {m.intrinsic.name: m.intrinsic for m in mappings}
+        intrinsics = {m.intrinsic.name: m.intrinsic for m in mappings}
         counts = [n for n in range(fill, 1, -1) if groups.group.extent % n == 0]
         for together in counts[:MOST]:
             made = block_diagonal(facts, groups, together)
             if made is None:
                 continue
-            again = tuple(match(made.rewrite.after, list(once.values()), numerics, [made.stage.name]))
+            again = tuple(match(made.rewrite.after, list(intrinsics.values()), numerics, [made.stage.name]))
             mapping = next((m for answer in again for m in answer.mappings if not m.adapters), None)
             if mapping is not None:
                 how = mapping.adapted(made.names, made.obligations)

@@ -30,18 +30,19 @@ def compiler(environment: dict[str, str] | None = None) -> list[str]:
 
 
 def build_arguments(code: CSource, source: str, library: str, *more: str) -> list[str]:
-    """What a C compiler is told to make a shared library of a file."""
+    """The arguments with which a C compiler makes a shared library of a file."""
     return [*code.flags.split(), "-shared", "-fPIC", *more, source, "-o", library, "-lm"]
 
 
 def build_shared(code: CSource, source: Path, isa: str, command: list[str]) -> Path:
-    """`source` with its header beside it as `NAME.so`. MissingError where the compiler cannot: its own words."""
+    """Builds `NAME.so` from `source`, whose header is beside it. MissingError, with the compiler's message, on
+    failure."""
     library = source.with_suffix(".so")
     foreign = backend_of(isa).machines not in ((), host_backend().machines)
     if foreign and "CC" not in os.environ:
         said = f"the kernel is for {isa}; this machine is {platform.machine()}"
         raise MissingError(said, hint="name a cross compiler in CC")
-    # Else a library is made without OpenMP's functions by compilers that have none (zig), and nobody can load it.
+    # Without it a compiler that lacks OpenMP (zig) makes a library that nobody can load.
     whole = ["-Wl,-z,defs"] if sys.platform == "linux" else []
     arguments = build_arguments(code, str(source), str(library), *whole)
     try:

@@ -1,4 +1,4 @@
-"""CUDA kernels on the CPU, with every mistake named: emitted text compiled as host C++, threads as fibers.
+"""Runs CUDA kernels on the CPU and names every mistake: emitted text compiled as host C++, threads as fibers.
 
 Read `run` (arrays in, outputs or an error out), then `text` (emitted text as host C++), `build` (the compiler's part),
 `card` (the runtime by ctypes) and `models` (instructions from their semantics). The runtime is C++, in

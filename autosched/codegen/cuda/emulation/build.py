@@ -1,7 +1,7 @@
-"""The compiler's part: the runtime once a session, and kernels as modules of it.
+"""Compiles the emulator's runtime, once a process, and kernels as modules of it.
 
 Kernels are compiled with the thread sanitizer's instrumentation and linked without its library: the runtime has the
-callbacks, so every access of unmodified code is seen with its address and its place in the code.
+callbacks, so it sees every access of unmodified code with its address and its place in the code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INCLUDE = Path(__file__).parent.parent / "include"
 FLAGS = (
     *("-std=c++20", "-O1", "-g1", "-gdwarf-4", "-fPIC", "-c", "-fsanitize=thread"),
     *("-fno-strict-aliasing", "-fno-exceptions"),
-    # Lanes that part ways must come together at the same call again; contracted sums would be other numbers.
+    # Jump threading would duplicate calls at which diverged lanes must meet; contraction would change sums.
     *("-fno-thread-jumps", "-fno-math-errno", "-ffp-contract=off", "-w"),
 )
 _SHARED = ("-std=c++20", "-O2", "-g1", "-fPIC", "-shared", "-fno-exceptions")
@@ -39,7 +39,7 @@ def compiler() -> list[str]:
 
 @functools.cache
 def session() -> Scratch:
-    """Where this process keeps its modules; it goes with the process."""
+    """The folder of this process's modules, removed at its end."""
     return Scratch("emulate")
 
 
@@ -53,7 +53,7 @@ def runtime() -> Path:
 
 
 def module(text: str, name: str) -> Path:
-    """A module of kernels; `text` is host C++. MissingError with the compiler's words where it cannot be built."""
+    """Builds a module of kernels from host C++. MissingError, with the compiler's message, on failure."""
     source = session().path / f"{name}.cpp"
     with scratch_errors():
         source.write_text(text)
@@ -64,7 +64,7 @@ def module(text: str, name: str) -> Path:
         own += ["--param", "tsan-instrument-func-entry-exit=0", "--param", "tsan-distinguish-volatile=0"]
     compiled = source.with_suffix(".o")
     _run([*compiler(), *own, *folders, str(source), "-o", str(compiled)], name)
-    # Linked apart, and without the sanitizer: its own library must not come along.
+    # Linked separately, without the sanitizer: its library must not be linked in.
     _run([*compiler(), "-shared", str(compiled), "-o", str(library), "-Wl,--wrap=memcpy", "-Wl,--wrap=memset"], name)
     return library
 

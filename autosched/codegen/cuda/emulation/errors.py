@@ -11,7 +11,7 @@ Index = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of a file, in the words of the compiler's debug information."""
+    """A line of a file, from the compiler's debug information."""
 
     file: str
     line: int
@@ -22,8 +22,8 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`kind` is one of a few words (`race`, `out of bounds`, `deadlock` …); `places` go from the line itself out
-    through what it was inlined into; `other` says who did the other access of a race, and where."""
+    """`kind`: one of a few words (`race`, `out of bounds`, `deadlock` …). `places`: the line, then the lines into which
+    it was inlined, innermost first. `other`: of a race, the thread of the other access; `other_places`: its lines."""
 
     kind: str
     detail: str
@@ -36,7 +36,7 @@ class Violation:
 
 
 class EmulationError(WrongResultError):
-    """A kernel does something that a GPU would answer with wrong numbers, on some days or on all, or never."""
+    """A kernel does something for which a GPU may give wrong numbers, always or sometimes, or never end."""
 
     def __init__(self, violation: Violation, file: str, lines: list[str]) -> None:
         self.violation = v = violation

@@ -1,4 +1,4 @@
-"""`ScalarStage`: one stage of a scalar part under one row, as all that emits loops for it reads it."""
+"""`ScalarStage`: one stage of a scalar part under one row, as the files that emit its loops read it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from autosched.tiling.plans.plan import ScalarPart
 
 @dataclass(frozen=True)
 class ScalarStage:
-    """`stage` is the part's, rewritten for this row. `hoisted` are registers of what is the same along the vectorised
-    axis: one for each of `copies` of an unrolled body."""
+    """`stage`: the part's, rewritten for this row. `hoisted`: registers of values that are invariant along the
+    vectorised axis, one for each of the `copies` of an unrolled body."""
 
     part: ScalarPart
     ctx: Context
@@ -46,7 +46,7 @@ class ScalarStage:
         return [by_name[n] for n in self.part.order]
 
     def placed(self, value: Value, at: Mapping[str, Int], copy: int) -> Value:
-        """A value at a place of one copy of the body: what was computed before the loops is that copy's."""
+        """A value at a point of one copy of the body, which reads that copy's hoisted registers."""
 
         def own(read: Read) -> Value:
             return Read(read.tensor, (Const(copy), Var(LANE)), read.dtype) if read.tensor in self.hoisted else read
@@ -54,7 +54,8 @@ class ScalarStage:
         return place(value, at, own)
 
     def hoist(self, axis: Axis, ats: Ats) -> tuple[tuple[Stmt, ...], ScalarStage]:
-        """What an elementwise stage computes once for all of the vectorised axis, and the stage that reads it there."""
+        """Hoists what an elementwise stage computes once for the vectorised axis: these statements, and the stage that
+        reads their registers."""
         stage = self.stage
         if stage.guards or stage.assign.op != "=":
             return (), self

@@ -1,6 +1,6 @@
-"""How often a core's memory is asked for one access of a warp: lines of a global access, wavefronts of a shared one.
+"""Memory transactions of one access of a warp: lines of a global access, wavefronts of a shared one.
 
-Both come out of the addresses: the lanes of a warp take neighbouring values of the loop that is dealt out to threads.
+Both follow from the addresses: the lanes of a warp take neighbouring values of the loop that is distributed to threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from autosched.codegen.tree.kernel import Buffer
 from autosched.device.simulator.walk.facts import Level, Touch
 from autosched.logic import Binary, Const, Int, evaluate, free_vars
 
-HELD = 16  # addresses that a thread holds rather than find them again (a round figure)
+HELD = 16  # addresses that a thread keeps rather than computes again (a round figure)
 DIVISION = 6  # instructions of a division by a constant, or of its remainder
 LINE, SECTOR, BANKS, WORD = 128, 32, 32, 4
 """Bytes of a line of L1 and of its sectors; banks of shared memory, and bytes of each (CUDA programming guide 12.9)."""
@@ -34,8 +34,8 @@ def fetched(touch: Touch, buffer: Buffer, lanes: int) -> float:
 
 
 def address_instructions(touch: Touch, threads: float) -> float:
-    """Of one of so many threads that finds where its next access goes: what of the address the loop over threads moves.
-    A few addresses stay in registers from slice to slice."""
+    """Instructions by which one of so many threads computes its next address: those of the terms that the loop over
+    threads changes; none where a few addresses stay in registers from slice to slice."""
     dealt = dealt_to_lanes(touch)
     if dealt is None or dealt.trips / threads <= HELD:
         return 0.0
@@ -51,7 +51,7 @@ def _instructions(node: Int, moved: str) -> int:
 
 
 def _places(touch: Touch, buffer: Buffer, lanes: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Where the lanes of a warp begin, in bytes, and how many each takes."""
+    """The first byte of each lane's access, and the bytes of each."""
     size = int((touch.lane.width if touch.lane else 1) * touch.bytes)
     dealt = dealt_to_lanes(touch)
     if dealt is None:
@@ -64,7 +64,7 @@ def _places(touch: Touch, buffer: Buffer, lanes: int) -> tuple[npt.NDArray[np.in
 
 
 def dealt_to_lanes(touch: Touch) -> Level | None:
-    """The loop whose values the lanes of a warp take: that over threads, else the innermost that is not unrolled."""
+    """The loop whose values the lanes of a warp take: that over threads, else the innermost serial one."""
     threads = [level for level in touch.path if level.kind == "thread"]
     inner = [level for level in touch.path if level.kind == "serial"]
     return next(iter([*threads, *reversed(inner)]), None)
@@ -76,7 +76,7 @@ def lines(starts: npt.NDArray[np.int64], size: int) -> int:
 
 
 def shared_turns(starts: npt.NDArray[np.int64], size: int) -> int:
-    """Turns of the banks: as many lanes at a time as fill them once, each word of a bank in a turn of its own."""
+    """Wavefronts of a shared access: as many lanes at a time as fill the banks once; words of one bank one by one."""
     words = max(1, -(-size // WORD))
     together = max(1, BANKS // words)
     turns = 0

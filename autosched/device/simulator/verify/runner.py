@@ -1,4 +1,4 @@
-"""What runs a kernel where there is no hardware for it: the loop tree's interpreter, or what the device is given."""
+"""Runners of kernels without hardware: the loop tree's interpreter, or one that the device is given."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Run = Callable[[Kernel, Arrays, Mapping[str, Any]], dict[str, npt.NDArray[np.gen
 
 @dataclass(frozen=True)
 class Runner:
-    """`run` answers a kernel's outputs on arrays and scalars. Kernels of at most `most` statements are run in every
-    trial, which takes well under a second; of at most `final` where a few are looked at again."""
+    """`run` returns a kernel's outputs on arrays and scalars. Every trial runs kernels of at most `most` statements,
+    which takes well under a second; the final round runs those of at most `final`."""
 
     name: str
     run: Run

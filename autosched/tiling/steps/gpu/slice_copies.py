@@ -1,4 +1,4 @@
-"""How slices come into shared memory: by which copies, how wide, and how many of them are under way at a time."""
+"""How slices are copied into shared memory: by which copies, how wide, and how many are in flight."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ STAGES = (1, 2, 3, 4, 6, 8, 12, 16)
 SYNC_STAGES = 2
 """With copies through registers, one slice is copied beside the one that is used; more stages would change nothing."""
 WIDTHS = {0: "element", 4: "4 B", 8: "8 B", 16: "16 B"}
-BOX = 256  # elements of a side of what the engine copies at once
-BOX_BYTES = 128  # of which its places in shared memory are multiples; of eight spans where they are swizzled
+BOX = 256  # the most elements of a side of a TMA box
+BOX_BYTES = 128  # alignment of a box in shared memory; of a swizzled one eight spans
 COPY = Handle("copy", SYNC)
 STAGE_COUNT = Handle("stages", 1)
 VECTOR = Handle("vector", 0)
@@ -31,7 +31,7 @@ VECTOR = Handle("vector", 0)
 def gpu_copy(
     nest: Nest, target: Target, pair: tuple[NestAxis, ...], staged: Mapping[str, Int], names: StepNames
 ) -> Step:
-    """`copy`: threads copy through registers, start copies (`cp.async`), or the engine copies tiles (TMA); `stages`:
+    """`copy`: threads copy through registers (`sync`) or start copies (`cp.async`), or TMA copies boxes; `stages`:
     slices in shared memory at a time; `vector`: bytes that a thread copies at once (0: one element).
 
     Derived: `slices_bytes` of all stages.
@@ -89,7 +89,7 @@ def gpu_copy(
 
 
 def _box_rules(nest: Nest, operand: str, pair: tuple[NestAxis, ...], other: Bool, names: StepNames) -> list[Rule]:
-    """What holds of the boxes that the engine fetches of an operand, unless `other`."""
+    """The rules of the boxes that TMA fetches of an operand; `other`: it fetches none in this row."""
     swizzle, described = Var(names("swizzle")), Var(stage_name(names, operand)).eq(DESCRIPTOR)
     *sides, row = (slice_extent(nest, a, pair, names) for a in slice_axes(nest, operand))
     short = (row <= BOX) | described | swizzle.ne(0)
