@@ -1,4 +1,4 @@
-"""The texts of flags, read once into values; what cannot be right is a UsageError."""
+"""Parses the texts of flags into values, once; UsageError for what cannot be right."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def program(spec: str, texts: Sequence[str] | None) -> Program:
 
 
 def programs(specs: Sequence[str], texts: Sequence[str] | None) -> list[Program]:
-    """The programs that the command names. `-D` counts for all of them, and what stands beside one of them in quotes
-    (`'matmul -D m=64'`) for it alone. Raises UsageError for anything else beside a program."""
+    """The programs that the command names. `-D` sets sizes of all of them, a `-D` quoted with a program
+    (`'matmul -D m=64'`) its own. Raises UsageError for any other flag quoted with a program."""
     found = []
     for spec in specs:
-        # What stands before the first flag is one word, whatever is in it: paths and einsum strings have spaces too.
+        # Everything before the first flag is one word: paths and einsum strings may have spaces.
         name, *flags = re.split(r"\s(?=-[^>])", spec, maxsplit=1)
         own = _sizes(spec, "".join(flags))
         replaced = {text.partition("=")[0].strip() for text in own}
@@ -76,7 +76,7 @@ def _sizes(spec: str, flags: str) -> list[str]:
 
 
 def occurrences(text: str | None, count: int) -> list[float]:
-    """`--occurs 4,1`: how often each program occurs; once each without it. Raises UsageError for what is no number."""
+    """`--occurs 4,1`: how often each program occurs; once each without it. Raises UsageError for anything else."""
     try:
         found = [1.0] * count if text is None else [float(part) for part in text.split(",")]
     except ValueError:
@@ -128,7 +128,7 @@ def catalogue(paths: Sequence[str] | None) -> Catalogue:
 
 def target(name: str, known: Catalogue | None = None) -> Target:
     """The target; measured figures of this machine are kept in the user's cache folder. With the catalogue, SpecError
-    where the two do not speak of the same features and instructions."""
+    for a feature or an instruction of the target that the catalogue does not know."""
     found = api.target(name, cache=peaks_path())
     if known is not None:
         refuse_misspelt(found, known)
@@ -165,7 +165,8 @@ def goal(text: str | None, program: Program) -> float | None:
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(?:(ns|us|µs|ms|s)|([MGTP])(?:FLOPS|OP/s)?)\s*", text)
     value = float(found[1]) if found else 0.0
     if found is None or value <= 0:
-        raise UsageError(f"--until {text}: no time and no speed", hint="as in 250us or 1.5ms, or 900G or 1.2T op/s")
+        hint = "as in 250us or 1.5ms, or 900G or 1.2T op/s"
+        raise UsageError(f"--until {text}: neither a time nor a speed", hint=hint)
     if found[2]:
         return value * _SHORT[found[2]]
     work = operations(program)
@@ -175,7 +176,7 @@ def goal(text: str | None, program: Program) -> float | None:
 
 
 def share(text: str | None) -> float | None:
-    """`--least-gain`: `1%` or `0.01`. Raises UsageError for what is no share between 0 and 1."""
+    """`--least-gain`: `1%` or `0.01`. Raises UsageError unless it is a share between 0 and 1."""
     if text is None:
         return None
     value = _fraction(text)
@@ -185,7 +186,7 @@ def share(text: str | None) -> float | None:
 
 
 def deviation(text: str | None) -> float | None:
-    """`--noise`: `2%`, `0.02` or `0`. Raises UsageError for what is negative, or 1 and more."""
+    """`--noise`: `2%`, `0.02` or `0`. Raises UsageError for anything below 0, or from 1 on."""
     if text is None:
         return None
     value = _fraction(text)
@@ -207,5 +208,5 @@ def store_path(where: str | None) -> str:
 
 
 def open_store(where: str | None, *, read_only: bool = False) -> SqliteStore:
-    """The store, made when it is not there yet unless it is only read."""
+    """The store; unless `read_only`, it is made where there is none."""
     return SqliteStore(store_path(where), read_only=read_only)

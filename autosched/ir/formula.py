@@ -1,7 +1,7 @@
 """`Formula`: a function of one number in steps, for approximations that code evaluates in place of a library call.
 
 The steps are values over run-time scalars: the argument, and the results of earlier steps. A value that is used more
-than once is a step of its own, so whoever prints or evaluates a formula does each thing once.
+than once is a step of its own, so printers and interpreters compute each value once.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from autosched.ir.value import (
 
 @dataclass(frozen=True)
 class Formula:
-    """`name` approximates `function` of `dtype` on all inputs within `ulp` times 2u of the result (u the unit
-    roundoff: a unit in the last place is that at most); `flushed`: subnormal results may be 0. `steps` are (name,
-    value) in order, `result` the last value; both read `argument` and earlier steps as scalars. `requires`: features
-    that a target has which computes it. `texts` (printer to text) stand in place of the steps where a
-    printer has one: the body of a function of `{x}`, of the same bound."""
+    """`name` approximates `function` of `dtype` on all inputs, with an error of at most `ulp` times 2u of the result
+    (u: the unit roundoff; 2u is at least a unit in the last place). `flushed`: subnormal results may be 0. `steps` are
+    (name, value) in order, `result` the last value; both read `argument` and earlier steps as scalars. `requires`:
+    features that a target needs. `texts` (printer to text): the body of a function of `{x}` within the same bound,
+    which that printer prints in place of the steps."""
 
     name: str
     function: str
@@ -57,7 +57,7 @@ NO_FORMULAS: Formulas = MappingProxyType({})
 
 
 def in_steps(root: Value) -> tuple[tuple[tuple[str, Value], ...], Value]:
-    """The steps of a value whose locals were filled in (so that equal parts are one object), and its result."""
+    """The steps and the result of a value whose locals were substituted (so that equal parts are one object)."""
     uses: Counter[int] = Counter()
     order: list[Value] = []
 
@@ -80,7 +80,7 @@ def in_steps(root: Value) -> tuple[tuple[tuple[str, Value], ...], Value]:
 
 
 def closed(formula: Formula, formulas: Formulas) -> Formula:
-    """The formula with the steps of others in place of calls of the functions that they stand for."""
+    """The formula with calls of functions replaced by the steps of the formulas that approximate them."""
     steps: list[tuple[str, Value]] = []
     requires = set(formula.requires)
     result = _spliced(formula, Scalar(formula.argument, formula.dtype), formulas, steps, requires)
@@ -90,7 +90,7 @@ def closed(formula: Formula, formulas: Formulas) -> Formula:
 def _spliced(
     formula: Formula, argument: Scalar, formulas: Formulas, steps: list[tuple[str, Value]], requires: set[str]
 ) -> Value:
-    """Appends the formula's steps under new names, and what it requires; its result."""
+    """Appends the formula's steps under new names, and its requirements; returns its result."""
     requires |= formula.requires
     known: dict[str, Scalar] = {formula.argument: argument}
     others = {key: f for key, f in formulas.items() if f.name != formula.name}
@@ -114,7 +114,8 @@ def _name(steps: list[tuple[str, Value]], step: Value) -> Scalar:
 
 
 def apply_formulas(root: Value, formulas: Formulas) -> Value:
-    """`root` with each call that a formula stands for turned into a call of it; narrower floats go through f32."""
+    """`root` with calls of functions replaced by calls of the formulas that approximate them; f16 and bf16 go through
+    f32."""
 
     def visit(node: Value) -> Value:
         if not isinstance(node, Call) or len(node.args) != 1:
@@ -131,7 +132,7 @@ def apply_formulas(root: Value, formulas: Formulas) -> Value:
 
 
 def applies(values: Iterable[Value], formulas: Formulas) -> bool:
-    """Whether any of these values has a call that a formula stands for."""
+    """Whether a formula approximates a call in any of these values."""
     return any(apply_formulas(v, formulas) != v for v in values)
 
 

@@ -13,7 +13,7 @@ from autosched.escape import html_text
 
 Floats = npt.NDArray[np.float64]
 
-# Okabe and Ito's colours (2008), told apart by people who see some colours alike, and two more.
+# Okabe and Ito's colours (2008), distinct for colour-blind readers too, and two more.
 COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#666666", "#000000", "#a5aa99",
 )  # fmt: skip
@@ -24,8 +24,8 @@ _TICKS = 6
 
 @dataclass(frozen=True)
 class Series:
-    """`x` and `y` of one shape; `low` and `high` are the band around a line; `points`: marks instead of a line;
-    `steps`: a value holds until the next. What is not finite is left out."""
+    """`x` and `y` have one shape. `low` and `high`: the band around a line. `points`: marks instead of a line. `steps`:
+    a value holds until the next. Values that are not finite are left out."""
 
     name: str
     x: Floats
@@ -38,7 +38,7 @@ class Series:
 
 @dataclass(frozen=True)
 class PlotAxis:
-    """`log` axes have ticks at powers of ten; `low` and `high` are ends that the data may not have."""
+    """A `log` axis has ticks at powers of ten; `low` and `high` are its ends (None: those of the data)."""
 
     label: str
     log: bool = False
@@ -60,8 +60,8 @@ def chart(series: Sequence[Series], x: PlotAxis, y: PlotAxis) -> str:
         parts.append(f'<text x="{_LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{value:g}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{html_text(x.label)}</text>')
-    turned = f'transform="rotate(-90 14 {_HEIGHT / 2})"'
-    parts.append(f'<text x="14" y="{_HEIGHT / 2}" text-anchor="middle" {turned}>{html_text(y.label)}</text>')
+    rotated = f'transform="rotate(-90 14 {_HEIGHT / 2})"'
+    parts.append(f'<text x="14" y="{_HEIGHT / 2}" text-anchor="middle" {rotated}>{html_text(y.label)}</text>')
     for number, one in enumerate(series):
         parts += _drawn(one, COLOURS[number % len(COLOURS)], xs, ys)
         left, top = _LEFT + 164 * (number % 4), _HEIGHT + 12 + 20 * (number // 4)
@@ -71,8 +71,8 @@ def chart(series: Sequence[Series], x: PlotAxis, y: PlotAxis) -> str:
 
 
 def _drawn(one: Series, colour: str, xs: _Scale, ys: _Scale) -> list[str]:
-    fine = np.isfinite(one.x) & np.isfinite(one.y)
-    x, y = xs.places(one.x[fine]), ys.places(one.y[fine])
+    finite = np.isfinite(one.x) & np.isfinite(one.y)
+    x, y = xs.places(one.x[finite]), ys.places(one.y[finite])
     if not len(x):
         return []
     if one.points:
@@ -80,7 +80,7 @@ def _drawn(one: Series, colour: str, xs: _Scale, ys: _Scale) -> list[str]:
         return [f'<g fill="{colour}">', *marks, "</g>"]
     parts = []
     if one.low is not None and one.high is not None:
-        low, high = ys.places(one.low[fine]), ys.places(one.high[fine])
+        low, high = ys.places(one.low[finite]), ys.places(one.high[finite])
         outline = [*zip(x, high, strict=True), *reversed(list(zip(x, low, strict=True)))]
         band = " ".join(f"{a:.1f},{b:.1f}" for a, b in outline)
         parts.append(f'<polygon points="{band}" fill="{colour}" opacity="0.15"/>')
@@ -91,7 +91,7 @@ def _drawn(one: Series, colour: str, xs: _Scale, ys: _Scale) -> list[str]:
 
 
 class _Scale:
-    """From values to places on the page."""
+    """Maps values to positions on the page."""
 
     def __init__(self, axis: PlotAxis, columns: Sequence[Floats], start: float, end: float) -> None:
         values = np.concatenate([np.zeros(0), *(np.asarray(c, np.float64) for c in columns)])
@@ -129,5 +129,5 @@ class _Scale:
 
 
 def _short(value: float) -> float:
-    """Three digits are enough beside an axis, and hide what adding up steps leaves behind."""
+    """Three digits: enough beside an axis, and they hide rounding errors of the steps."""
     return float(f"{value:.3g}")

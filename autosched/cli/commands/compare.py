@@ -126,7 +126,7 @@ def write(output: Path, found: StrategyComparison, baseline: str | None = None) 
 def can_write(output: Path) -> None:
     """Refuse before minutes of runs, and not after them, what cannot be written."""
     if output.suffix not in (".csv", ".html", *PICTURES):
-        raise UsageError(f"-o {output}: no format for it", hint="it ends in .csv, .html, .png, .svg or .pdf")
+        raise UsageError(f"-o {output}: unknown format", hint="use a name that ends in .csv, .html, .png, .svg or .pdf")
     if not output.absolute().parent.is_dir():
         raise UsageError(f"-o {output}: there is no such folder")
     if output.suffix in PICTURES:

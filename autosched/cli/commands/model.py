@@ -66,7 +66,7 @@ def evaluate(
     json: options.JsonOpt = False,
     quiet: options.QuietOpt = False,
 ) -> None:
-    """Judge how well cost models order recorded rows. They see a few of the rows first.
+    """Judge how well cost models rank recorded rows. They learn from a few of the rows first.
 
     Medians over the seeds with 95 % bootstrap intervals (of the clock alone, which has no seeds: over rows). best@8 is
     the speed of the best of the eight rows predicted fastest, as a share of the optimum; recall@16 the share of the 16
@@ -81,7 +81,7 @@ def evaluate(
     if not names:
         raise UsageError("no cost model to judge", hint=f"known: {', '.join(cost_models())}")
     if measured < (0 if held_out else 1) or seeds < 1:
-        raise UsageError("--measured and --seeds are 1 at least", hint="with --held-out, --measured may be 0")
+        raise UsageError("--measured and --seeds must be at least 1", hint="with --held-out, --measured may be 0")
     if held_out and len(set(files)) < 2:
         raise UsageError("--held-out learns from the other files, and there are none", hint="name two or more")
     recordings = [_read(file, today, quiet) for file in files]
@@ -119,13 +119,13 @@ def evaluate(
 
 
 def _read(file: str, today: bool, quiet: bool) -> tuple[RecordedSpace, int]:
-    """A recording, and how many of its rows have no place in this version's spaces."""
+    """A recording, and how many of its rows this version's spaces lack."""
     recording = read_replay(file)
     if not today:
         return recording, 0
     recording, lost = rescored(recording)
     if lost and not quiet:
-        talk().print(f"{file}: {lost} rows have no place in this version's spaces", markup=False)
+        talk().print(f"{file}: {lost} rows are not in this version's spaces", markup=False)
     return recording, lost
 
 
@@ -151,14 +151,14 @@ def show_importance(
 ) -> None:
     """Rank the features that a cost model relies on. The measure is how much its error grows when one is shuffled.
 
-    It is fitted to half of the rows and asked about the others.
+    The model is fitted to half of the rows and predicts the others.
     """
     if model not in cost_models():
         raise UnknownNameError("cost model", model, cost_models())
     if most < 1:
-        raise UsageError("--most is 1 at least")
+        raise UsageError("--most must be at least 1")
     if output is not None and output.suffix not in PICTURES:
-        raise UsageError(f"-o {output}: no format for it", hint="it ends in .png, .svg or .pdf")
+        raise UsageError(f"-o {output}: unknown format", hint="use a name that ends in .png, .svg or .pdf")
     learnt = Earlier.join(list(warm_from([where], store, inputs.target(target))))
     found = importance(cost_model(model, seed), learnt.samples, seed)
     if output is not None:

@@ -1,6 +1,6 @@
 """How a memory access depends on the lane: uniform, contiguous, a repeated group, strided, or anything.
 
-All printers ask here, so that a vector load, a splat and a gather are told apart in one place. The answer is exact: the
+All printers call `classify`, so one place tells a vector load, a splat and a gather apart. The answer is exact: the
 flat row-major offset is split into a part without the lane and a function of the lane alone, and that function is
 evaluated at every lane. Where no such split is found the access is `elements`, which is always right.
 
@@ -61,7 +61,7 @@ def flat_offset(buffer: Buffer, index: tuple[Int, ...]) -> Int:
 
 
 def plain(name: str, index: tuple[Index, ...]) -> tuple[Int, ...]:
-    """The subscripts of what no data may index: a register, an operand. KernelError where they are data-dependent."""
+    """The subscripts of a register or an operand. KernelError where data index it."""
     if not is_plain(index):
         raise KernelError(f"{name} is indexed by data")
     return index
@@ -72,9 +72,9 @@ def at_lane(index: tuple[Int, ...], lane: str, element: Int | int = 0) -> tuple[
     return tuple(substitute_int(part, {lane: element}) for part in index)
 
 
-@lru_cache(maxsize=1 << 12)  # kernels of one plan have most of their subscripts in common
+@lru_cache(maxsize=1 << 12)  # kernels of one plan share most of their subscripts
 def classify(index: tuple[Index, ...], shape: tuple[int, ...], lane: Lane | None) -> LaneAccess:
-    """How the flat offset of `index` in an array of `shape` moves with the lane; `uniform` without a lane.
+    """How the flat offset of `index` in an array of `shape` depends on the lane; `uniform` without a lane.
 
     Data-dependent subscripts count as outer variables where they do not mention the lane.
     """

@@ -1,7 +1,7 @@
-"""What moves between memory and registers that hold matrices: which register, where in memory, how far rows are apart.
+"""Moves between memory and registers that hold matrices: which register, where in memory, how far rows are apart.
 
-An assignment moves a whole register, its lane running over all elements: to zero, from memory, or to memory, where each
-row's elements are neighbours and rows lie evenly apart.
+An assignment moves a whole register, its lane running over all elements: it sets it to zero, loads it, or stores it. In
+memory each row's elements are neighbours, and rows lie evenly apart.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from autosched.ir.value import Literal, Read, reads
 from autosched.logic import TRUE, Const, Int, Var, evaluate
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.matrices import Matrices
+
+_SET = "a register that holds a matrix is set to zero or loaded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +68,19 @@ def move_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> MatrixMove | None:
         whole(target, stmt.index, stmt.lane)
         index = stmt.index[:-1]
         if isinstance(value, Literal):
-            require(value.value == 0 and str(value.value)[0] != "-", "it takes zero, or a matrix from memory")
+            require(value.value == 0 and str(value.value)[0] != "-", _SET)
             return MatrixMove("zero", target, index)
-        require(isinstance(value, Read) and not sources, "it takes zero, or a matrix from memory")
+        require(isinstance(value, Read) and not sources, _SET)
         assert isinstance(value, Read)
         use, register, memory, there = "load", target, buffers[value.tensor], plain(value.tensor, value.index)
     else:
-        require(isinstance(value, Read), "a matrix is stored as it is")
+        require(isinstance(value, Read), "a matrix is stored without arithmetic")
         assert isinstance(value, Read)
         register, given = buffers[value.tensor], plain(value.tensor, value.index)
         whole(register, given, stmt.lane)
         use, index, memory, there = "store", given[:-1], target, stmt.index
-    require(memory.scope in ("global", "workspace", "packed"), f"a matrix lies in {memory.scope} memory")
+    plain_memory = memory.scope in ("global", "workspace", "packed")
+    require(plain_memory, f"no matrix is moved to or from {memory.scope} memory")
     apart = apart_in_memory(there, memory, register, stmt.lane)
     require(apart is not None, "rows do not lie evenly apart in memory")
     assert apart is not None
@@ -86,13 +89,14 @@ def move_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> MatrixMove | None:
 
 
 def whole(buffer: Buffer, index: tuple[Int, ...], lane: Lane) -> None:
-    """KernelError where the lane is not all elements of the register."""
+    """KernelError where the lane does not run over all elements of the register."""
     if index[-1] != Var(lane.var) or lane.width != buffer.shape[-1]:
         raise KernelError(f"{buffer.name}: a register that holds a matrix is moved as a whole")
 
 
 def apart_in_memory(index: tuple[Int, ...], memory: Buffer, register: Buffer, lane: Lane) -> int | None:
-    """Elements from one row to the next of what lies at `index`, lane by lane; None where it is no matrix."""
+    """Elements from one row to the next of the matrix at `index`, lane by lane; None where rows are not evenly
+    apart."""
     assert register.matrices is not None
     offsets = classify(index, memory.shape, lane).offsets
     width = register.matrices.row_elements(register.dtype)
@@ -115,7 +119,7 @@ def rows_by_number(buffer: Buffer) -> Iterator[tuple[int, int]]:
 
 
 def fits(buffer: Buffer, matrices: Matrices) -> bool:
-    """Whether registers so configured hold the buffer: they are of its kind, and have its rows."""
+    """Whether registers of this configuration fit the buffer: they are of its kind, and have its rows."""
     if buffer.matrices is None or not matrices.same(buffer.matrices):
         return False
     return all(matrices.rows_in(register) == rows for register, rows in rows_by_number(buffer))

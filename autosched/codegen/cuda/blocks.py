@@ -1,4 +1,4 @@
-"""The frame of a kernel's body: which block and thread this is, its memory and its registers."""
+"""The head of a kernel's body: the numbers of its block and thread, its memory and its registers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autosched.ir.value import Read, walk
 from autosched.logic import Int, Var
 
 NUMBER = ".block"
-"""The block's number in the grid, where block loops are taken apart from it."""
+"""The block's number in the grid, from which block loops are computed."""
 
 
 def block_lines(grid: CudaGrid, scope: CudaScope, shared: SharedMemory, printer: CudaStatementPrinter) -> Iterator[str]:
@@ -56,7 +56,7 @@ def block_lines(grid: CudaGrid, scope: CudaScope, shared: SharedMemory, printer:
 
 
 def _checked(grid: CudaGrid, scope: CudaScope) -> Iterator[str]:
-    """Which of two ways is taken is known on the device alone: the other one ends at once."""
+    """Both the main path and the fallback are launched; the check's result, on the device, ends one of them at once."""
     if grid.checks:
         fast = " && ".join(f"{scope.names(name)}[0] == 0" for name in grid.checks)
         yield f"if ({fast}) return;" if grid.fallback else f"if (!({fast})) return;"
@@ -117,7 +117,7 @@ def _named(scope: CudaScope, loop: For, number: str) -> Iterator[str]:
 
 
 def _threads(grid: CudaGrid, scope: CudaScope, body: str) -> Iterator[str]:
-    """Which thread, worker and lane this is, as far as the body asks."""
+    """The numbers of thread, worker and lane, as far as the body uses them."""
     if grid.rows:
         if _names(body, scope.spell(LANE)):
             yield f"const int {scope.spell(LANE)} = threadIdx.x % {WARP};"
@@ -154,6 +154,6 @@ def _lanes(grid: CudaGrid) -> int:
 def _registers(scope: CudaScope) -> Iterator[str]:
     for name, layout in scope.layouts.items():
         shape = "".join(f"[{n}]" for n in layout.shape())
-        together = min(16, layout.buffer.elements_per_thread * layout.dtype.bytes)  # what is read or written at once
+        together = min(16, layout.buffer.elements_per_thread * layout.dtype.bytes)  # bytes of one access
         aligned = f"alignas({together}) " if together > layout.dtype.bytes else ""
         yield f"{aligned}{layout.type} {scope.names(name)}{shape};"

@@ -16,7 +16,7 @@ Chunk = list[Any]  # lines and nested chunks
 
 @dataclass
 class Declarations:
-    """External functions of a module, each declared once, by name; numbers that it loads, each once."""
+    """The external functions and the memory constants of a module, each declared once."""
 
     lines: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
@@ -28,8 +28,8 @@ class Declarations:
         return f"@{name}"
 
     def number(self, text: str, align: int) -> str:
-        """The address of a number, type and value, that LLVM takes for one that may change: it is loaded where it is
-        used, not before a loop, and no register has to keep it."""
+        """The address of a constant (`text`: type and value) in memory that LLVM assumes to change: it is loaded where
+        it is used, not before a loop, so no register has to keep it."""
         names = self.numbers
         if text not in names:
             names[text] = f"@number.{len(names)}"
@@ -56,7 +56,7 @@ class Emitter:
         return f"%{hint}.{self._count}"
 
     def skip_names_of(self, other: Emitter) -> None:
-        """Use no name that `other` has used so far: its values may become this function's arguments."""
+        """Avoid the names that `other` has used so far: its values may become this function's arguments."""
         self._count = other._count
 
     def label(self, hint: str) -> str:

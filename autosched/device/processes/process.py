@@ -1,4 +1,4 @@
-"""The parent's side of its children (timing worker, build process): start one, ask it, and outlive it."""
+"""The parent's side of a child process (timing worker, build process): start it, ask it, survive its death."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from autosched.scratch import scratch_errors
 
 START_LIMIT_S = 60.0
 AGAIN_S = 0.05
-"""Seconds until `close` kills again what another thread is starting."""
+"""Seconds after which `close` again kills a process that another thread is starting."""
 _OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
-"""Signals that a kernel does not raise by itself: somebody else ended the worker."""
+"""Signals that no kernel raises by itself: another process ended the worker."""
 
 
 class WorkerDiedError(Exception):
-    """The worker ended while it served a request. `stage` is what it was doing; `outside` says that it was killed."""
+    """The worker ended while it served a request. `stage`: what it was doing; `outside`: whether another process killed
+    it."""
 
     def __init__(self, code: int | None, stage: str, stderr: str) -> None:
         self.code, self.stage, self.stderr = code, stage, stderr
@@ -48,8 +49,8 @@ class WorkerTimeoutError(Exception):
 
 
 class WorkerProcess:
-    """A child that runs `module.main(connection, life, *arguments)`; started when first needed, and again whenever it
-    is not there. One thread at a time may ask it; any thread may end it."""
+    """A child that runs `module.main(connection, life, *arguments)`, started at the first request, and again after it
+    ended. One thread at a time may ask it; any thread may end it."""
 
     def __init__(self, module: str = "autosched.device.cpu.worker", *arguments: object) -> None:
         self.module, self.arguments = module, arguments
@@ -58,7 +59,7 @@ class WorkerProcess:
         self._connection: Connection[Any, Any] | None = None
         self._life: int | None = None
         self._stderr: IO[bytes] | None = None
-        self._changing = threading.RLock()  # held while the process starts and while it is let go
+        self._changing = threading.RLock()  # held while the process is started and closed
 
     @property
     def pid(self) -> int | None:
@@ -66,7 +67,7 @@ class WorkerProcess:
         return process.pid if process else None
 
     def ensure(self) -> bool:
-        """Have a live worker; whether it is a fresh one (which holds no data yet)."""
+        """Start a worker unless one is alive; returns whether it is new (and so holds no data)."""
         with self._changing:
             if self._process is not None and self._process.poll() is None:
                 return False
@@ -128,15 +129,15 @@ class WorkerProcess:
         return WorkerDiedError(code, stage, self._stderr_tail())
 
     def kill(self) -> None:
-        """End the worker from another thread than that which asks it; who asks then finds it dead."""
+        """End the worker from another thread than the one that asks it, which then gets a WorkerDiedError."""
         process = self._process
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
 
     def close(self) -> None:
-        """End the worker, at once and without asking. Each descriptor is closed by one thread, once: by the time of a
-        second attempt, it may be that of another file."""
+        """Kill the worker. Each descriptor is closed once, by one thread: at a second attempt its number may be that of
+        another file."""
         while not self._changing.acquire(timeout=AGAIN_S):
             self.kill()
         try:

@@ -1,4 +1,4 @@
-"""What is listed of a plan: its legal rows, or a uniform sample of them where they are too many."""
+"""The rows of a plan that a search lists: its legal rows, or a uniform sample where there are too many."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 Ids: TypeAlias = npt.NDArray[np.int64]
 
 LIMIT = 10_000_000
-"""Legal rows of one plan above which a uniform sample stands for the plan."""
+"""The most legal rows of one plan that are listed; of a larger plan a uniform sample is."""
 _SAMPLE = 1 << 15
 _FEW = 3_000_000
-"""Legal rows that are listed without being counted first: that takes a moment."""
+"""The most rows that are listed without being counted first, since counting takes time too."""
 
 
 @dataclass(frozen=True)
 class PlanRows:
-    """A plan's legal rows: `ids` sorted, drawn when they are wanted; `complete` is False where a uniform sample stands
-    for them. `legal` is how many there are in truth (of the sample, where they could not be counted), `listed` how many
-    `ids` are."""
+    """A plan's legal rows. `ids`: sorted, drawn at the first use. `complete`: False where they are a uniform sample.
+    `legal`: how many legal rows there are (those of the sample, where they could not be counted). `listed`: how many
+    `ids` there are."""
 
     plan: Plan
     draw: Callable[[], Ids]
@@ -45,8 +45,8 @@ class PlanRows:
 
 
 class PlanEntry:
-    """A plan of a study; its rows (see `PlanRows`) are laid out when somebody asks for them: a plan that is slower than
-    others by what can be said without need not be, for the first proposals."""
+    """A plan of a study; its rows (see `PlanRows`) are listed at the first use. The first proposals do not need those
+    of a plan whose bound is already slower than other plans."""
 
     def __init__(self, plan: Plan, limit: int, seed: Sequence[int], kept: AnswerCache | None = None) -> None:
         self.plan = plan
@@ -55,7 +55,7 @@ class PlanEntry:
 
     @cached_property
     def laid(self) -> PlanRows:
-        """The plan laid out, by itself or by what is kept of it."""
+        """The plan's rows, listed anew or from the answers in the store."""
         rules = tuple(dict.fromkeys(rule.name for rule in self.plan.space.rules))
         known = self._kept.find(f"{self._name}, laid out")
         if known is None:
@@ -100,11 +100,11 @@ class PlanEntry:
 
 
 def lay_out(plan: Plan, limit: int, rng: np.random.Generator, few: int = _FEW) -> PlanRows:
-    """List a plan: all of its legal rows up to `limit`, else a sample. Up to `few` rows are listed before they are
-    counted."""
+    """List a plan: all of its legal rows up to `limit`, else a sample. Up to `few` rows are listed without being
+    counted first."""
     space = plan.space
     if space.size > HUGE and space.count is not None and space.count.legal > limit:
-        return _drawn(plan, limit, rng)  # to list only the first of them would take longer than to count
+        return _drawn(plan, limit, rng)  # listing the first of them would take longer than counting all
     legal = space.enumerate(limit=min(few, limit) + 1)
     if not legal.complete and (space.count is None or space.count.legal <= limit):
         legal = space.enumerate(limit=limit + 1)
@@ -115,7 +115,7 @@ def lay_out(plan: Plan, limit: int, rng: np.random.Generator, few: int = _FEW) -
 
 
 def _drawn(plan: Plan, limit: int, rng: np.random.Generator, rejected: Mapping[str, int] | None = None) -> PlanRows:
-    """A sample for a plan; `rejected` is what is known of it where its rows cannot be counted."""
+    """A sample of a plan's rows; `rejected`: the counts of rejected rows, for where rows cannot be counted."""
     space, count = plan.space, plan.space.count
     rows = min(_SAMPLE, limit)
 

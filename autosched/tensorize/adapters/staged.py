@@ -4,9 +4,9 @@
     C -= f32(A[i]) · f32(B[i])        A' = -A: the sign of a float is a bit of its own
     (f32(A[i]) - 128.0) · f32(B[i])   A: u8; A' is an f16, every one of the 256 values
 
-The function is made of sums, products and left shifts with literals, and conversions. That its value survives the
-conversion to the instruction's type and back is proved for every value of the element. A factor of the whole term (a
-sign, an integer) goes to the side that can take it.
+The function consists of sums, products and left shifts with literals, and conversions. It is proved for every value of
+the element that its value survives the conversion to the instruction's type and back. A factor of the whole term (a
+sign, an integer) goes to a side that can hold it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def staged(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
 
 
 def _may_hold(function: ElementFunction, dtype: DType) -> bool:
-    """What can be told without trying every element."""
+    """Whether the type may hold the function's values, as far as ranges tell without trying every element."""
     value = function.value
     if value.dtype.is_integer != dtype.is_integer:
         return False
@@ -91,7 +91,7 @@ def _may_hold(function: ElementFunction, dtype: DType) -> bool:
 
 
 def _factors(term: Value, const: frozenset[str]) -> list[tuple[ElementFunction, ElementFunction]]:
-    """The term as two functions of one element each; several ways, where a factor of both may go to either."""
+    """The term as two functions of one element each; several ways, where a factor of the whole may go to either."""
     value = canonical(term)
     outer: list[Value] = []
     minus = isinstance(value, Unary) and value.op == "-"
@@ -127,7 +127,7 @@ def _product(value: Value) -> list[Value]:
 
 
 def _arithmetic(value: Value) -> bool:
-    """Whether nothing but sums, products and shifts with literals, and conversions, lies around the element."""
+    """Whether the element is only in sums, products and shifts with literals, and in conversions."""
     match value:
         case Read(_, index, _):
             return not any(is_value(i) for i in index)
@@ -182,7 +182,7 @@ def _element(site: Site, function: ElementFunction, into: DType, dtype: DType) -
 
 
 def _assign(facts: StageFacts, left: Value, right: Value) -> Assign:
-    """The stage's accumulation of the product, rounded as often as the program's."""
+    """The stage's accumulation of the product, with as many roundings as the program's."""
     old, update = facts.original.assign, facts.update
     dtype = update.term.dtype
     target = update.target

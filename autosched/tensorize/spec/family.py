@@ -1,4 +1,4 @@
-"""`for:` families: one entry written once, a member for each set of values of its fields `{x}`.
+"""`for:` families: one entry, and a member for each set of values of its fields `{x}`.
 
 A field's values are one value, a list, or a rule: `{from: 8, to: 256, by: 8}` counts (alone or within a list), and
 `{is: n // 2}` follows from the member's other numbers.
@@ -51,13 +51,13 @@ def members(document: Document, raw: dict[str, Any], path: Path) -> list[Fields]
 
 
 def _rows(part: dict[str, Any], document: Document, path: Path, room: int) -> list[Fields]:
-    """The members of one mapping of fields, at most `room`: all combinations of what is listed, then what follows."""
-    follows = {n: v["is"] for n, v in part.items() if isinstance(v, dict) and v.keys() == {"is"}}
-    columns = {n: _values(n, v, document.location(*path, n)) for n, v in part.items() if n not in follows}
+    """The members of one mapping of fields, at most `room`: all combinations of listed values, then the `is` fields."""
+    derived = {n: v["is"] for n, v in part.items() if isinstance(v, dict) and v.keys() == {"is"}}
+    columns = {n: _values(n, v, document.location(*path, n)) for n, v in part.items() if n not in derived}
     if prod(len(c) for c in columns.values()) > room:
         raise SpecError(f"for: more than {MAX_MEMBERS:,} members", location=document.location(*path))
     rows: list[Fields] = [dict(zip(columns, values, strict=True)) for values in product(*columns.values())]
-    for name, text in follows.items():
+    for name, text in derived.items():
         place = document.location(*path, name)
         numbers = tuple(n for n in columns if all(isinstance(row[n], int) for row in rows))
         rule = parse_expression(str(text), numbers, place)
@@ -75,7 +75,7 @@ def _values(name: str, value: Any, where: Location) -> list[Scalar]:
         elif isinstance(one, str | int | float) and not isinstance(one, bool):
             found.append(one)
         else:
-            raise SpecError(f"for: a value of {name!r} is no text, number or rule", hint=_HINT, location=where)
+            raise SpecError(f"for: a value of {name!r} is not a text, a number or a rule", hint=_HINT, location=where)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise SpecError(f"for: the field {name!r} is not a word", hint=_HINT, location=where)
     if len(set(found)) < len(found):
@@ -84,11 +84,11 @@ def _values(name: str, value: Any, where: Location) -> list[Scalar]:
 
 
 def _range(name: str, rule: dict[str, Any], where: Location) -> range:
-    """`{from, to, by}`, both ends counted."""
+    """The range of `{from, to, by}`, both ends included."""
     ends = [v for k in ("from", "to", "by") if isinstance(v := rule.get(k), int) and not isinstance(v, bool)]
     if rule.keys() != {"from", "to", "by"} or len(ends) != 3:
         hint = "{from: 8, to: 256, by: 8}, or {is: n // 2} of other fields"
-        raise SpecError(f"for: {name!r} is no rule", hint=hint, location=where)
+        raise SpecError(f"for: {name!r} is not a rule", hint=hint, location=where)
     low, high, step = ends
     if step < 1 or not 0 <= low <= high or (high - low) % step:
         raise SpecError(f"for: {name!r} does not count from {low} to {high} by {step}", location=where)

@@ -50,7 +50,7 @@ WRONG = {
     ("model", "eval", FILE, "-m", "xbg"): "did you mean 'xgb'",
     ("model", "eval", FILE, "-m", ","): "no cost model to judge",
     ("model", "eval", FILE, "--chosen", "rand"): "did you mean 'random'",
-    ("model", "eval", FILE, "--measured", 0): "1 at least",
+    ("model", "eval", FILE, "--measured", 0): "at least 1",
     ("model", "eval", FILE, "--measured", 60): "leaves no row of",
     ("model", "eval", FILE, "--held-out"): "there are none",
     ("model", "eval", "nowhere.gz"): "cannot read nowhere.gz",
@@ -103,7 +103,7 @@ def test_ranked_features_are_drawn(cli: Cli) -> None:
     cli = cli.near()
     assert len(cli("model", "importance", FILE, "-n", 3, "-o", "bars.svg").out.splitlines()) == 5
     assert (cli.folder / "bars.svg").stat().st_size > 1000
-    assert "no format for it" in cli("model", "importance", FILE, "-o", "bars.txt", status=2).err
+    assert "unknown format" in cli("model", "importance", FILE, "-o", "bars.txt", status=2).err
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         ((CACHE, "-n", 0), "leaves nothing to compare"),
         ((CACHE, "--repeats", 0), "leave nothing to compare"),
         ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "--baseline ils takes no part"),
-        ((CACHE, "-o", "x.txt"), "no format for it"),
+        ((CACHE, "-o", "x.txt"), "unknown format"),
         ((CACHE, "--jobs", 0), "can run nothing"),
     ):
         done = near("simulate", *arguments, status=2)

@@ -1,6 +1,6 @@
 """`self_test`: a small C program that calls an exported kernel and compares some of its results with the oracle's.
 
-Inputs are drawn in C from a table of values by a linear congruential generator, and here by the same one.
+The C program draws inputs from a table of values by a linear congruential generator; this file draws them by the same.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ from autosched.ir.oracle.inputs import random_inputs, split_inputs
 from autosched.ir.program import Program
 
 VALUES = 61
-"""In the table of an input: a prime, so that no row of a matrix repeats another."""
+"""Values in the table of an input: a prime, so that no row of a matrix repeats another."""
 CHECKED = 64
 """Elements of an output that are compared, spread evenly over it."""
 OWN = frozenset({"state", "draw", "memory", "wrong", "check", "i", "work", "status", "got", "want", "p", "bytes"})
-"""What the program itself calls things."""
+"""Names that the program uses itself."""
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 """D. E. Knuth's generator modulo 2^64 (MMIX); its upper half is used."""
 
 
 def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: bool = True) -> str:
-    """The text of `NAME_test.c`. `program` is what the kernel computes; tolerances are tuning's, of `reassociated` sums
-    or of the program's own.
+    """The text of `NAME_test.c`. `program` is what the kernel computes; tolerances are tuning's, for `reassociated`
+    sums or for the program's own order.
 
-    UsageError where an input has known values: they are not in the kernel; and for a function that is called what
-    something in the test is.
+    UsageError where an input has known values, which the kernel does not hold, and for a function with a name that the
+    test uses.
     """
     taken = [name for name, _ in code.calls if name in OWN]
     if taken:
-        raise UsageError(f"no self-test of {taken[0]}: it has a {taken[0]} itself", hint="give the file another name")
+        said = f"no self-test of {taken[0]}: the test's own code uses that name"
+        raise UsageError(said, hint="give the file another name")
     for name, known in program.data.items():
         if known.values is not None:
-            raise UsageError(f"no self-test: {name} has values of its own", hint="export without --self-test")
+            said = f"no self-test: the kernel is for given values of {name}, which it does not hold"
+            raise UsageError(said, hint="export without --self-test")
     tables, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(0)))
     tables = {n: np.resize(tables[n].reshape(-1), VALUES) for n in tables}
     arrays = _drawn(program, tables)
@@ -59,7 +61,7 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
 
 
 def _states(count: int) -> npt.NDArray[np.uint64]:
-    """The generator's first states after 1, by doubling: how far it moves in n steps is known from n/2."""
+    """The generator's first states after 1, by doubling: its step by n follows from that by n/2."""
     states = np.array([MULTIPLIER + INCREMENT & (2**64 - 1)], np.uint64)
     factor, addend = MULTIPLIER, INCREMENT
     while len(states) < count:
@@ -70,7 +72,7 @@ def _states(count: int) -> npt.NDArray[np.uint64]:
 
 
 def _drawn(program: Program, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs, as the C program fills them: one after the other in the program's order."""
+    """The inputs as the C program fills them: one after the other, in the program's order."""
     sizes = {n: int(np.prod(program.tensors[n].extents, dtype=np.int64)) for n in program.parameters if n in tables}
     picks = (_states(sum(sizes.values())) >> np.uint64(33)) % np.uint64(VALUES)
     arrays, first = {}, 0
@@ -85,7 +87,7 @@ Check: TypeAlias = tuple[int, int | float, float]
 
 
 def _checked(want: Any, tolerance: Any) -> list[Check]:
-    """Some elements of an output; what is no finite number is left out."""
+    """The checks of an output: elements spread evenly, without those that are not finite."""
     places = np.unique(np.linspace(0, want.size - 1, CHECKED).astype(np.int64))
     whole = np.issubdtype(want.dtype, np.integer)
     values, near = want.reshape(-1), tolerance.reshape(-1)
@@ -95,7 +97,7 @@ def _checked(want: Any, tolerance: Any) -> list[Check]:
 
 @dataclass(frozen=True)
 class _Kind:
-    """How values of an output are held, written down and printed in C."""
+    """How C stores, writes and prints values of an output."""
 
     name: str
     type: str
@@ -121,7 +123,7 @@ class _Test:
         taken = {name for name, _ in code.calls} | OWN | libc()
         self.names = Names({*taken, "uint64_t", "size_t"})
         self.held = list(dict.fromkeys(a for _, arguments in code.calls for a in arguments if a in kernel.buffers))
-        # What is written to but never passed on by name has no place here; all tensors of the program have one.
+        # All tensors of the program have memory, and of the kernel's buffers those that a call names.
         self.held += [n for n in (*tables, *checks) if n not in self.held]
 
     def lines(self) -> Iterator[str]:
@@ -141,7 +143,7 @@ class _Test:
             f"  return (unsigned)((state >> 33) % {VALUES});",
             "}",
             "",
-            "static void *memory(size_t bytes) {  /* filled, so that what is not written shows */",
+            "static void *memory(size_t bytes) {  /* filled, so that elements left unwritten show */",
             "  void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);",
             '  if (p == NULL) { puts("out of memory"); exit(2); }',
             "  return memset(p, 0xa5, bytes);",

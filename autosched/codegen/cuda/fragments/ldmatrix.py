@@ -1,9 +1,9 @@
 """Fragments that `ldmatrix` fills: where the rows of 16 bytes that it reads lie together in shared memory.
 
-The instruction reads up to four matrices of eight rows of 16 bytes. Lane `8 r + i` says where row `i` of matrix `r`
-begins; lane `4 i + q` receives word `q` of it in register `r`. Whether a fragment is that is decided by its map and the
-address of each element, as formulas: so a swizzled slice is recognised as well as a plain one. In the transposed form
-lane `4 i + q` receives element `i` of rows `2 q` and `2 q + 1`.
+The instruction reads up to four matrices of eight rows of 16 bytes. Lane `8 r + i` gives the address of row `i` of
+matrix `r`; lane `4 i + q` receives word `q` of it in register `r`. Whether a fragment fits is decided on its map and
+the address of each element, as formulas, so swizzled slices are recognised like plain ones. In the transposed form lane
+`4 i + q` receives element `i` of rows `2 q` and `2 q + 1`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def matrix_load(scope: CudaScope, stmt: Assign, layout: Layout | None, read: Rea
 
 
 def joined_load(scope: CudaScope, loop: For, trips: int) -> tuple[str, int] | None:
-    """One call for several trips of a loop that fills a fragment a trip, and how many; None where there is none."""
+    """One call for several trips of a loop that fills one fragment each, and how many trips; None where it cannot."""
     found: _Rows | None = None
     match loop.body:
         case (Assign(buffer, (*_, number, _), Read() as read, valid=valid) as stmt,) if number == Var(loop.var):
@@ -48,7 +48,7 @@ def joined_load(scope: CudaScope, loop: For, trips: int) -> tuple[str, int] | No
 
 
 def _rows(scope: CudaScope, stmt: Assign, layout: Layout | None, read: Read) -> _Rows | None:
-    """A fragment that may be rows of memory; None where it is not from shared memory, or is not packed."""
+    """The fragment's rows in shared memory; None where it is elsewhere, not packed, or has no load."""
     if layout is None or layout.operand is None or stmt.lane is None or stmt.buffer not in scope.layouts:
         return None
     if read.tensor in scope.layouts or not is_plain(read.index):
@@ -71,7 +71,7 @@ class _Rows:
         self.each = WORD_BITS // layout.dtype.bits  # elements of a word
         self.registers = layout.registers.count
         self.stmt = stmt
-        self.loop, self.trips = "", 1  # a loop of which several trips are taken together, and then counts those
+        self.loop, self.trips = "", 1  # a loop of which one call serves several trips
 
     def call(self, many: int) -> str | None:
         """The load of `many` fragments that follow each other."""
@@ -143,8 +143,8 @@ class _Rows:
         return self.address(lambda matrix, row: (row // 2, matrix * self.each + row % 2), many)
 
     def address(self, first: Callable[[Int, Int], tuple[Int, Int]], many: int) -> str:
-        """Where the row that this lane speaks for begins: `first` is the lane and element that its matrix's row begins
-        with."""
+        """The address of the row that this lane gives to the instruction. `first`: for a matrix and a row, the lane and
+        the element of that lane with which the row begins."""
         number = Var(LANE) // 8 % (self.registers * many)
         t, v = first(number % self.registers, Var(LANE) % 8)
         place = self.index(t, v)

@@ -96,5 +96,5 @@ def disassembler() -> str:
     own = folder / "nvdisasm" if folder else None
     found = str(own) if own is not None and own.exists() else shutil.which("nvdisasm")
     if found is None:
-        raise MissingError("nvdisasm is not here, which shows machine instructions", hint=FIX)
+        raise MissingError("nvdisasm, which shows machine instructions, is not installed", hint=FIX)
     return found

@@ -1,6 +1,7 @@
-"""NVIDIA's run-time compiler as a library: which versions are here, and which architectures each compiles for.
+"""NVIDIA's run-time compiler as a library: which versions are installed, and for which architectures each compiles.
 
-Several stand side by side: version 13 ended compute capabilities below 7.5, which version 12 has. No driver is needed.
+Several may be installed: version 12 compiles for compute capabilities below 7.5, version 13 does not. No driver is
+needed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Toolkit:
 
     @property
     def release(self) -> str:
-        """Which build of the version it is, as its own output says (`V12.9.86`): their code may differ."""
+        """The build of the version, from its own output (`V12.9.86`): builds may generate different code."""
         return _release(self.path, min(self.archs))
 
     @property
@@ -44,7 +45,7 @@ class Toolkit:
 
 @cache
 def toolkits() -> tuple[Toolkit, ...]:
-    """Those of NVIDIA's wheels and of the system, newest first; empty where there is none."""
+    """The NVRTCs of NVIDIA's wheels and of the system, newest first."""
     found: dict[tuple[int, int], Toolkit] = {}
     for path in _candidates():
         try:
@@ -60,7 +61,7 @@ def toolkit(arch: str, newest: tuple[int, int] | None = None) -> Toolkit:
     number = arch_number(arch)
     found = toolkits()
     if not found:
-        raise MissingError("NVRTC is not here, which compiles CUDA", hint=FIX)
+        raise MissingError("NVRTC, which compiles CUDA, is not installed", hint=FIX)
     fitting = [k for k in found if number in k.archs]
     if not fitting:
         known = ", ".join(k.name for k in found)
@@ -121,7 +122,7 @@ def _library(path: str) -> ctypes.CDLL:
 
 @cache
 def _release(path: str, arch: int) -> str:
-    """From the head of an empty program's PTX: `nvrtcVersion` leaves it out. Empty where it is not said."""
+    """The build, from the head of an empty program's PTX, since `nvrtcVersion` leaves it out; empty if not found."""
     library, program, size = _library(path), ctypes.c_void_p(), ctypes.c_size_t()
     library.nvrtcCreateProgram(ctypes.byref(program), b"", b"empty.cu", 0, None, None)
     try:
