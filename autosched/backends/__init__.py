@@ -1,30 +1,56 @@
 """Kinds of machines: what the code knows of each, in one value. Read `backend` first, then `x86` as an example.
 
 A kind that is not listed here needs no code: a target file may name any isa, and the simulator runs its kernels.
+Packages offer further ones (`plugged`).
 """
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from functools import cache
 
 from autosched.backends.arm import ARM
 from autosched.backends.backend import Backend
-from autosched.backends.gpus import CUDA, HIP, MACA
+from autosched.backends.emulation import Emulation
+from autosched.backends.gpus import CUDA, CUDA_C, HIP, MACA
+from autosched.backends.language import C, Language
+from autosched.backends.plugged import plugged, plugged_isas
 from autosched.backends.x86 import X86
 
-__all__ = ["ARM", "BACKENDS", "CUDA", "HIP", "MACA", "PORTABLE", "X86", "Backend", "backend_of", "host_backend"]
+__all__ = [
+    "ARM", "BACKENDS", "CUDA", "CUDA_C", "HIP", "MACA", "PORTABLE", "X86", "Backend", "C", "Emulation", "Language",
+    "backend_of", "backends", "host_backend", "languages",
+]  # fmt: skip
 
-PORTABLE = Backend("portable", "cpu", printer="llvm", device="cpu")
+PORTABLE = Backend("portable", "cpu", language=C, device="cpu", compiles="llvm")
 """Any CPU that LLVM knows: instructions without a feature, written as plain vector code."""
 BACKENDS = {b.isa: b for b in (X86, ARM, PORTABLE, CUDA, HIP, MACA)}
+"""Those that come with autosched."""
 
 
 def backend_of(isa: str) -> Backend:
-    """The backend of an isa; of one that is not listed, a backend that is only simulated."""
-    return BACKENDS.get(isa) or Backend(isa)
+    """The backend of an isa; of one that nobody describes, a backend that is only simulated."""
+    return BACKENDS.get(isa) or _other(isa)
+
+
+def backends() -> Iterator[Backend]:
+    """All of them, those of packages last."""
+    yield from BACKENDS.values()
+    yield from (backend_of(isa) for isa in plugged_isas() if isa not in BACKENDS)
+
+
+def languages() -> dict[str, Language]:
+    """The languages that kernels are printed in, by name."""
+    return {C.name: C} | {b.language.name: b.language for b in backends() if b.language is not None}
 
 
 def host_backend() -> Backend:
-    """That of the machine this runs on; `PORTABLE` where it is none of those listed."""
+    """That of the machine this runs on; `PORTABLE` where it is none of those known."""
     here = platform.machine().lower()
-    return next((b for b in BACKENDS.values() if here in b.machines), PORTABLE)
+    return next((b for b in backends() if here in b.machines), PORTABLE)
+
+
+@cache
+def _other(isa: str) -> Backend:
+    return plugged(isa) or Backend(isa)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from autosched.backends.backend import Backend
 from autosched.backends.c_flags import CFlags
+from autosched.backends.emulation import Emulation
+from autosched.backends.language import C
 
 _FEATURES = """
 aes altnzcv asimd asimddp asimdhp bf16 bti ccdp ccidx ccpp clrbhb complxnum cpa crc crypto cssc d128 dit ecv f16f32dot
@@ -26,14 +30,28 @@ def _extensions(features: list[str]) -> str:
     return "+".join(["-march=armv8.2-a", *added]) if added else ""
 
 
+_ZIG = ("cc", "-target", "aarch64-linux-musl", "-mcpu=neoverse_v1")
+_QEMU = Emulation(
+    ("qemu-aarch64", "-cpu", "max"),
+    frozenset({"asimd", "asimdhp", "asimddp", "i8mm", "bf16"}),
+    (
+        ("aarch64-linux-gnu-gcc", "-march=armv8.2-a+fp16+dotprod+i8mm+bf16"),
+        ("zig", *_ZIG),
+        (sys.executable, "-m", "ziglang", *_ZIG),
+    ),
+)
 ARM = Backend(
     "arm",
     "cpu",
-    printer="llvm",
+    language=C,
     device="cpu",
+    compiles="llvm",
     features=frozenset(_FEATURES.split()),  # LLVM's under our names (`machine.features`), and lengths of SVE vectors
     machines=("aarch64", "arm64"),
     vectors=(("", 16, 32),),
     core=("aarch64-unknown-linux-gnu", "neoverse-v3"),
+    emulation=_QEMU,
     c=CFlags(_extensions, registers=(("", 32),)),
+    pause=("declare void @llvm.aarch64.hint(i32 immarg)", "call void @llvm.aarch64.hint(i32 1)"),
+    notable=("asimd", "asimddp", "asimdhp", "i8mm", "bf16", "sve", "sve2", "sme"),
 )

@@ -15,12 +15,13 @@ def each(features: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CFlags:
-    """How features are switched on. `vectors` names the feature without which vectors of more than so many bytes are
+    """How features are switched on: `spell` makes the switches of some (None: not known, and none are given). `vectors`
+    names the feature without which vectors of more than so many bytes are
     split (GCC warns of another calling convention), widest first; `tails` those without which the ends of rows of
     vectors of more than 32 bytes go through `memcpy`; `fused` the one without which `fma` is a call; `registers` how
     many vector registers there are with features that begin so, the last of them with any (none: not known)."""
 
-    spell: Callable[[list[str]], str] = each
+    spell: Callable[[list[str]], str] | None = None
     vectors: tuple[tuple[int, str], ...] = ()
     tails: tuple[str, ...] = ()
     fused: str | None = None

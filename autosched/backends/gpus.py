@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from autosched.backends.backend import Backend
+from autosched.backends.language import Language
 
 # Not all architectures are listed: others match `numbered`.
 _CUDA = "sm_61 sm_70 sm_72 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a sm_100 sm_100a sm_103 sm_103a sm_120 sm_120a"
 _HIP = "gfx906 gfx908 gfx90a gfx940 gfx942 gfx950 gfx1100 gfx1200 gfx1201"
 
+CUDA_C = Language(
+    "cuda",
+    "CUDA",
+    "NVIDIA GPU",
+    ".cu",
+    functions="autosched.codegen.cuda.export.functions:FUNCTIONS",
+    check="autosched.device.cuda.own_texts:check_texts",
+)
 CUDA = Backend(
     "cuda",
     "gpu",
-    printer="cuda",
+    language=CUDA_C,
     device="cuda",
     emits="cuda",
     features=frozenset(_CUDA.split()),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from autosched.backends.backend import Backend
-from autosched.backends.c_flags import CFlags
+from autosched.backends.c_flags import CFlags, each
+from autosched.backends.language import C
 
 _FEATURES = """
 adx aes amx_avx512 amx_bf16 amx_complex amx_fp16 amx_fp8 amx_int8 amx_movrs amx_tf32 amx_tile avx avx10_1 avx10_1_512
@@ -18,13 +19,15 @@ tsxldtrk uintr usermsr vaes vpclmulqdq waitpkg wbnoinvd widekl xop xsave xsavec 
 X86 = Backend(
     "x86",
     "cpu",
-    printer="llvm",
+    language=C,
     device="cpu",
+    compiles="llvm",
     features=frozenset(_FEATURES.split()),  # LLVM's under our names (`machine.features`)
     machines=("x86_64", "amd64"),
     vectors=(("avx512f", 64, 32), ("avx2", 32, 16), ("", 16, 16)),
     core=("x86_64-unknown-linux-gnu", "diamondrapids"),
     c=CFlags(
+        each,
         vectors=((32, "avx512f"), (16, "avx2")),
         tails=("avx512vl", "avx512bw"),
         fused="fma",
@@ -33,5 +36,7 @@ X86 = Backend(
     memory_operands=True,
     stack_bytes=16,
     store_fence="llvm.x86.sse.sfence",  # x86 orders all other stores by itself
+    pause=("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     measured_rates=True,
+    notable=("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8"),
 )

@@ -99,7 +99,7 @@ class Progress:
                 pass  # the trial and the answer say so
 
     def _matched(self, event: events.Matched) -> None:
-        if event.peak and self.request.target.backend.printer != "cuda":
+        if event.peak and not self.request.target.backend.is_gpu:
             self.peak = event.peak[1]
         accepted = ("match",) if self.request.conditions == "refuse" else ("match", "conditional")
         fits = [n for n, (verdict, _) in event.verdicts.items() if verdict in accepted]

@@ -15,7 +15,6 @@ from autosched.search.tuning.tune import plans_of
 from autosched.store.names import named
 from autosched.store.ranking import ranked
 from autosched.store.records import StudyRecord, Trial
-from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 
 AGAIN = "tune again with --fresh"
@@ -92,10 +91,3 @@ def target_of(record: StudyRecord) -> Target:
 def request_of(record: StudyRecord) -> TuneRequest:
     """The request that the study came from, as far as its plans depend on it."""
     return reopen(record, inputs.catalogue(record.settings.get("intrinsics", ())))
-
-
-def not_of_a_gpu(target: Target, instead: str) -> None:
-    """Refuse to print a GPU's kernel as C or LLVM IR; `instead` is what there is of an NVIDIA GPU's."""
-    if scheme_of(target) == "gpu":
-        hint = instead if target.backend.printer == "cuda" else "`autosched show STUDY --as loops`"
-        raise UsageError(f"{target.name} is a GPU, whose kernels are no code for a CPU", hint=hint)

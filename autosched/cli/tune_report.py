@@ -111,7 +111,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         return lines[0]
     if tuning.study.record.device == "simulator":
         lines.append(f"       as simulated: nothing ran on a machine of {request.target.name}")
-    if tuning.peak and tuning.study.record.device == "cpu":
+    backend = request.target.backend
+    if tuning.peak and backend.is_cpu and tuning.study.record.device == backend.device:
         name, peak = tuning.peak
         whose = "measured on this machine" if request.target.name == "native" else f"stated by {request.target.name}"
         lines.append(f"       {work / best.time_s / peak:.0%} of the peak of {name} {whose}")
@@ -147,9 +148,9 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
         study, where = short_name(tuning.study.record), _kept(request.store)
         lines += ["", f"see it   autosched show {study}{where}"]
-        code = {"cpu": "c"}.get(tuning.study.record.device) or {"cuda": "cu"}.get(request.target.backend.printer or "")
-        kind = code or "json"  # the schedule, where there is no text of the kernel
-        lines += [f"use it   autosched export {study} -o {request.program.name}.{kind}{where}"]
+        # The schedule, where there is no text of the kernel.
+        suffix = backend.export_suffix(tuning.study.record.device) or ".json"
+        lines += [f"use it   autosched export {study} -o {request.program.name}{suffix}{where}"]
     if form_commands and any(gain is None or gain.ratio > 1 for gain in gained):
         lines += [f"faster   {' && '.join(form_commands)}"]
     return "\n".join(lines)

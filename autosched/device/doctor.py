@@ -28,7 +28,6 @@ from autosched.machine.host import host_features
 from autosched.machine.object_loader import Loaded
 
 COMPILERS = ("cc", "gcc", "clang")
-VECTOR_FEATURES = ("avx2", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_int8")
 _ANSWER = 42
 
 
@@ -91,8 +90,8 @@ def _cpu() -> Looks:
 
 
 def _features() -> Looks:
-    found = [f for f in VECTOR_FEATURES if f in host_features()]
-    yield bool(found) or platform.machine().lower() in ("aarch64", "arm64"), ", ".join(found) or "baseline only", (
+    found = [f for f in host_backend().notable if f in host_features()]
+    yield bool(found), ", ".join(found) or "baseline only", (
         "no vector instruction of the catalogue is here: only scalar kernels; use -t x86-avx512 -d simulator to explore"
     )
 

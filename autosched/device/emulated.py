@@ -1,6 +1,6 @@
 """The simulator as users ask for it: with `emulate` it checks kernels as CUDA C++ on the emulated GPU.
 
-The simulator itself knows no printer; it is given what runs its kernels.
+The simulator itself knows no language; it is given what runs its kernels.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.cuda.emulation import run_printed
-from autosched.codegen.cuda.emulation.build import compiler
+from autosched.codegen.print_functions import functions_of
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.simulator import SimulatorDevice
@@ -45,14 +44,16 @@ def simulator(
 
 
 def emulator(target: Target | None) -> Runner:
-    """Kernels as CUDA C++ on the emulated GPU. UsageError for a target whose kernels are not printed as CUDA,
-    MissingError without a C++ compiler."""
-    if target is None or target.backend.printer != "cuda":
+    """Kernels as printed, on this CPU. UsageError for a target whose language has no emulator, MissingError where
+    something that it needs is not installed."""
+    language = target.backend.language if target is not None else None
+    emulates = functions_of(language).emulator if language is not None else None
+    if target is None or emulates is None:
         said = "no target is named" if target is None else f"{target.name} is {target.isa}"
         raise UsageError(f"--emulate is for CUDA targets; {said}", hint="-t nvidia-h200, say")
-    compiler()
+    run_printed, machine = emulates(), target
 
     def run(kernel: Kernel, arrays: Arrays, scalars: Mapping[str, Any]) -> dict[str, npt.NDArray[np.generic]]:
-        return run_printed(kernel, target, arrays, scalars)
+        return run_printed(kernel, machine, arrays, scalars)
 
     return Runner("the emulator", run, MOST_EMULATED, FINAL_EMULATED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module, metadata
@@ -13,7 +12,6 @@ from autosched.backends import PORTABLE, host_backend
 from autosched.device.protocol import Device
 from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError, check_name
 from autosched.ir.program import Program
-from autosched.machine.host import host_features
 from autosched.machine.target import Target
 
 GROUP = "autosched.devices"
@@ -26,11 +24,6 @@ BUILTIN = {
 """Name to module and factory, imported when asked for. A factory takes `(program, target, **options)`."""
 FROM_A_FILE = ("replay",)
 """Devices that are asked for with a file: `replay:FILE`."""
-
-
-def runs_here(target: Target) -> bool:
-    """Whether this machine's CPU has everything that the target lists."""
-    return target.backend in (host_backend(), PORTABLE) and target.features <= host_features()
 
 
 def device_names() -> tuple[str, ...]:
@@ -47,9 +40,10 @@ def named(text: str) -> tuple[str, dict[str, Any]]:
 def device(name: str = "auto", program: Program | None = None, target: Target | None = None, **options: Any) -> Device:
     """The device called `name` for a program and a target (None: this machine).
 
-    `auto` is the `cpu` for a target that this machine's CPU can run, `cuda` for one that its GPU can, and the
-    `simulator` for others, and where it is asked for what only the simulator does. UnknownNameError for a name that
-    nothing provides, MissingError where this machine lacks what it needs, UsageError for options it does not take.
+    `auto` is the device of the target's backend where this machine runs the target (the `cpu` or `cuda`, or a
+    package's), and the `simulator` for others, and where it is asked for what only the simulator does. UnknownNameError
+    for a name that nothing provides, MissingError where this machine lacks what it needs, UsageError for options it
+    does not take.
     """
     check_name("device", name)
     if name == "auto":
@@ -68,36 +62,32 @@ def device(name: str = "auto", program: Program | None = None, target: Target | 
         raise UsageError(f"the device {name} takes no option {unknown!r}", hint=hint) from None
 
 
-def card_runs(target: Target) -> bool:
-    """Whether this machine has an NVIDIA GPU that the target's code runs on."""
+def runs_on(name: str, target: Target) -> bool:
+    """Whether the device of that name runs the target's code on this machine. It says so itself, by a function `runs`
+    of its class; one that has none is taken to. A device that is not there runs nothing."""
     try:
-        ctypes.CDLL("libcuda.so.1")  # most machines without a GPU are told apart at once
-        from autosched.device.cuda.cards import check_target
-        from autosched.device.cuda.client import Client
-    except (OSError, ImportError):
+        made, what = _loaded(name)
+    except (MissingError, UnknownNameError):
         return False
-    client = Client()
+    runs = getattr(made, "runs", None)
     try:
-        check_target(target, client.facts())
+        return runs is None or bool(runs(target))
     except AutoschedError:
-        return False
-    finally:
-        client.close()
-    return True
+        raise
+    except Exception as error:
+        raise PluginError(f"{what} cannot tell what it runs: {type(error).__name__}: {error}") from error
 
 
 def best_for(
-    target: Target | None,
-    options: Mapping[str, Any],
-    cpu: Callable[[Target], bool] = runs_here,
-    card: Callable[[Target], bool] = card_runs,
+    target: Target | None, options: Mapping[str, Any], runs: Callable[[str, Target], bool] = runs_on
 ) -> str:
-    """The device that `auto` is for these options, where `cpu` and `card` say what this machine's run."""
-    if target is None or cpu(target):
-        return "cpu"
-    if target.backend.device == "cuda" and all(_takes("cuda", option) for option in options) and card(target):
-        return "cuda"
-    return "simulator"
+    """The device that `auto` is for these options: that of the target's backend, where it runs the target here and
+    takes them, else the simulator. This machine's own is taken with any options: it says which it does not take."""
+    own = host_backend().device or PORTABLE.device
+    name = own if target is None else target.backend.device
+    if name is None or (target is not None and not runs(name, target)):
+        return "simulator"
+    return name if name == own or all(_takes(name, option) for option in options) else "simulator"
 
 
 def _takes(name: str, option: str) -> bool:
@@ -124,19 +114,23 @@ def _made(what: str, factory: Callable[..., Device], *arguments: Any, **options:
 
 
 def _factory(name: str) -> Callable[..., Device]:
+    made, what = _loaded(name)
+    return made if what in BUILTIN else partial(_made, what, made)
+
+
+def _loaded(name: str) -> tuple[Callable[..., Device], str]:
+    """What makes the device of that name, and what messages call it: a built-in one by its name."""
     for entry in metadata.entry_points(group=GROUP):
         if entry.name == name:
             try:
-                loaded: Callable[..., Device] = entry.load()
+                return entry.load(), f"the device {name!r} of {entry.value}"
             except Exception as error:
                 raise MissingError(f"the device {name!r} of {entry.value} does not load: {error}") from error
-            return partial(_made, f"the device {name!r} of {entry.value}", loaded)
     if name not in BUILTIN:
         raise UnknownNameError("device", name, [*device_names(), "auto"])
     module, attribute = BUILTIN[name]
     try:
-        found: Callable[..., Device] = getattr(import_module(module), attribute)
+        return getattr(import_module(module), attribute), name
     except ModuleNotFoundError as error:
         hint = "use -d cpu, or -d simulator where there is no such hardware"
         raise MissingError(f"the device {name!r} is not available here: {error}", hint=hint) from None
-    return found

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from autosched.backends import C, Language
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json
-from autosched.cli.own_cuda import refuse_wrong_cuda
-from autosched.cli.own_texts import refuse_wrong_c
-from autosched.cli.stored import kernel_of, not_of_a_gpu, opened, picked, program_of, target_of
-from autosched.codegen.c import print_c
+from autosched.cli.printed import endings, files_of, languages_of_file, not_of_a_gpu, one_of
+from autosched.cli.stored import kernel_of, opened, picked, program_of, target_of
 from autosched.codegen.c.export.self_test import self_test as test_text
 from autosched.codegen.c.export.shared_library import build_shared, compiler
-from autosched.codegen.c.export.torch_op import torch_op as c_torch_op
-from autosched.codegen.cuda.export.files import export_cuda
-from autosched.codegen.cuda.export.torch_op import torch_op as cuda_torch_op
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
 from autosched.store.exchanged import FORMATS, read_measured, write_measured
@@ -64,19 +60,18 @@ def export(
     program of its own; it ends with 0 where all is well. With --format, STUDY may also be the FILE of a recorded space,
     whose rows are written.
     """
+    these = languages_of_file(output)
     if kind is not None:
         inputs.choice("format", kind, tuple(FORMATS))
         if not output.name.endswith((".json", ".json.gz")) or shared or self_test or torch or trial is not None:
             raise UsageError(f"--format {kind} writes all trials as JSON", hint="-o FILE.json, or FILE.json.gz, alone")
-    elif output.suffix not in (".c", ".h", ".cu", ".json", ".jsonl"):
+    elif not these and output.suffix not in (".json", ".jsonl"):
         what = output.suffix or "a name without an ending"
-        raise UsageError(f"-o {output}: no format for {what}", hint="it ends in .c, .cu, .json or .jsonl")
-    if shared and output.suffix not in (".c", ".h"):
-        raise UsageError(f"--shared goes with C, not with {output.name}", hint="as in -o gemm.c")
-    if self_test and output.suffix not in (".c", ".h", ".cu"):
-        raise UsageError(f"--self-test goes with C, not with {output.name}", hint="as in -o gemm.c")
-    if torch and output.suffix not in (".c", ".h", ".cu"):
-        raise UsageError(f"--torch goes with C, not with {output.name}", hint="as in -o gemm.c")
+        raise UsageError(f"-o {output}: no format for {what}", hint=f"it ends in {endings()}")
+    if shared and C not in these:
+        raise _only_c("--shared", output)
+    if not these and (self_test or torch):
+        raise _only_c("--self-test" if self_test else "--torch", output)
     if kind is not None and study is not None and Path(study).is_file():
         measured = read_measured(study)
         write_measured(output, measured, kind)
@@ -91,11 +86,9 @@ def export(
         write_trials(output, record, trials)
     elif output.suffix == ".json":
         write_text(output, schedule_json(record, picked(record, trials, trial)))
-    elif output.suffix == ".cu":
-        written = _cuda(output, record, picked(record, trials, trial), self_test, torch)
     else:
-        built = command if shared else None
-        written = _c(output.with_suffix(".c"), record, picked(record, trials, trial), self_test, torch, built)
+        asked = _Asked(one_of(these, target_of(record)), self_test, torch, command if shared else None)
+        written = _kernel(output.with_suffix(these[0].suffix), record, picked(record, trials, trial), asked)
     _told(record.name, written, json)
 
 
@@ -106,40 +99,49 @@ def _told(name: str, written: list[Path], json: bool) -> None:
         answer(" ".join(str(p) for p in written))
 
 
-def _c(
-    output: Path, record: StudyRecord, trial: Trial, self_test: bool, torch: bool, command: list[str] | None
-) -> list[Path]:
-    """Write a kernel for a CPU, and build it where a compiler's `command` is given; the files written."""
-    not_of_a_gpu(target_of(record), f"-o {output.stem}.cu")
-    kernel = replace(kernel_of(record, trial), name=_function(output))
-    refuse_wrong_c(kernel.intrinsics)
-    code = print_c(kernel)
-    _can_be_called(output, code.name, code.header + code.source)
-    texts = {output: code.source, output.with_suffix(".h"): code.header}
-    if self_test:
-        reassociated = record.settings["numerics"] != "bitwise"
-        texts[_beside(output, "_test.c")] = test_text(kernel, code, program_of(record), reassociated)
-    if torch:
-        texts[_beside(output, "_torch.py")] = c_torch_op(kernel, code)
-    written = _written(texts)
-    return written if command is None else [*written, build_shared(code, output, kernel.isa, command)]
+@dataclass(frozen=True)
+class _Asked:
+    """A language, what is written beside the kernel, and the command of a compiler that builds it (None: none does)."""
+
+    language: Language
+    self_test: bool
+    torch: bool
+    command: list[str] | None
 
 
-def _cuda(output: Path, record: StudyRecord, trial: Trial, self_test: bool, torch: bool) -> list[Path]:
-    """Write a kernel for a GPU; the files written."""
-    if record.settings.get("target") is not None and target_of(record).backend.printer != "cuda":
-        raise UsageError(f"{record.name!r} is for {record.target}, no NVIDIA GPU", hint=f"-o {output.stem}.c")
-    kernel = replace(kernel_of(record, trial), name=_function(output))
-    refuse_wrong_cuda(kernel, target_of(record), record.device == "cuda")
-    files = export_cuda(kernel, target_of(record))
+def _kernel(output: Path, record: StudyRecord, trial: Trial, asked: _Asked) -> list[Path]:
+    """Write a kernel, and build it where that is asked; the files written."""
+    _refuse_other(output, record, asked.language)
+    kernel, target = replace(kernel_of(record, trial), name=_function(output)), target_of(record)
+    files = files_of(kernel, target, asked.language, record.device == target.backend.device)
     _can_be_called(output, files.name, files.header + files.source)
-    texts = {output: files.source, output.with_suffix(".h"): files.header}
-    if self_test:
+    texts = {output: files.source} | ({output.with_suffix(".h"): files.header} if files.header else {})
+    if asked.self_test:
+        if files.called is None:
+            raise _only_c("--self-test", output)
         reassociated = record.settings["numerics"] != "bitwise"
-        texts[_beside(output, "_test.c")] = test_text(kernel, files.on_host, program_of(record), reassociated)
-    if torch:
-        texts[_beside(output, "_torch.py")] = cuda_torch_op(kernel, files)
-    return _written(texts)
+        texts[_beside(output, "_test.c")] = test_text(kernel, files.called, program_of(record), reassociated)
+    if asked.torch:
+        if files.operator is None:
+            raise _only_c("--torch", output)
+        texts[_beside(output, "_torch.py")] = files.operator()
+    written = _written(texts)
+    if asked.command is None or files.built is None:
+        return written
+    return [*written, build_shared(files.built, output, kernel.isa, asked.command)]
+
+
+def _refuse_other(output: Path, record: StudyRecord, language: Language) -> None:
+    """UsageError where the kernels of the study's target are not printed in the language."""
+    if language == C:
+        not_of_a_gpu(target_of(record), lambda own: f"-o {output.stem}{own.suffix}")
+    elif record.settings.get("target") is not None and target_of(record).backend.language != language:
+        said = f"{record.name!r} is for {record.target}, no {language.machine}"
+        raise UsageError(said, hint=f"-o {output.stem}.c")
+
+
+def _only_c(option: str, output: Path) -> UsageError:
+    return UsageError(f"{option} goes with C, not with {output.name}", hint="as in -o gemm.c")
 
 
 def _beside(output: Path, ending: str) -> Path:

@@ -8,14 +8,14 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from autosched.backends import CUDA_C, C, languages
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, joules, talk
-from autosched.cli.own_texts import tell_wrong_c
-from autosched.cli.stored import not_of_a_gpu, objective_of, opened, picked, plan_of, target_of
-from autosched.codegen.c import print_c
-from autosched.codegen.cuda import print_cuda
+from autosched.cli.printed import not_of_a_gpu, tell_wrong_c, text_of
+from autosched.cli.stored import objective_of, opened, picked, plan_of, target_of
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.codegen.print_functions import functions_of
 from autosched.codegen.proved_layouts import prove_schedule
 from autosched.codegen.tree.kernel import Kernel
 from autosched.codegen.tree.text import print_kernel
@@ -60,7 +60,8 @@ def show(
 
     The code is C, and for a GPU CUDA C++.
     """
-    inputs.choice("view", view or "all", VIEWS)
+    known = languages()
+    inputs.choice("view", view or "all", tuple(dict.fromkeys([*VIEWS, *known])))
     record, trials = opened(study, store)
     if trace is not None:
         chosen = picked(record, trials, trial)
@@ -83,10 +84,12 @@ def show(
         answer("\n".join([*lines, *(["shared memory, by z3:", *proof_lines(shared)] if shared else [])]))
         return
     plan = plan_of(record, chosen)
-    kernel = lower(plan, plan.space.schedule(chosen.row))
-    if view in ("all", "c") and scheme_of(target_of(record)) != "gpu":
-        tell_wrong_c(kernel.intrinsics)
+    kernel, target = lower(plan, plan.space.schedule(chosen.row)), target_of(record)
+    own = target.backend.language
+    if view in ("all", "c") and scheme_of(target) != "gpu":
+        tell_wrong_c(kernel)
     if json:
+        other = {own.name: text_of(kernel, target, own)} if own is not None and own != C else {}
         answer_json(
             {
                 "schema": "autosched/show/1",
@@ -98,14 +101,15 @@ def show(
                 "useful": {m.stage.name: round(m.utilisation, 6) for m in plan.mappings},
                 "units": units_of(chosen.measurement.extra),
                 "loops": print_kernel(kernel),
-                "c": _code(kernel),
-                "cuda": _cuda(kernel, target_of(record)) if target_of(record).backend.printer == "cuda" else None,
+                C.name: _code(kernel, target),
+                CUDA_C.name: None,
+                **other,
             }
         )
         return
     time_s = chosen.measurement.time_s
-    if view in ("c", "llvm", "asm"):
-        not_of_a_gpu(target_of(record), "--as cuda")
+    if view in ("llvm", "asm"):
+        not_of_a_gpu(target, lambda language: f"--as {language.name}")
     parts = []
     if view in ("all", "schedule"):
         head = f"{record.name}   trial {chosen.number}   {seconds(time_s)}"
@@ -118,16 +122,16 @@ def show(
         parts.append("\n".join([head, f"plan  {chosen.plan}", *rows, *said]))
     if view in ("all", "loops"):
         parts.append(print_kernel(kernel).rstrip())
-    if view == "c":
-        parts.append(print_c(kernel).source.rstrip())
-    elif view == "all" and (code := _code(kernel)) is not None:
+    if view == "all" and (code := _code(kernel, target)) is not None:
         parts.append(code.rstrip())
-    if view == "cuda" or (view == "all" and target_of(record).backend.printer == "cuda"):
-        parts.append(_cuda(kernel, target_of(record)).rstrip())
+    if view == "all" and own is not None and own != C:
+        parts.append(text_of(kernel, target, own).rstrip())
+    if view in known:
+        parts.append(text_of(kernel, target, known[view]).rstrip())
     if view == "llvm":
         parts.append(print_llvm(kernel).rstrip())
     if view == "asm":
-        parts.append(_assembly(kernel, target_of(record)).rstrip())
+        parts.append(_assembly(kernel, target).rstrip())
     answer("\n\n".join(parts))
 
 
@@ -150,8 +154,6 @@ def _clock(terms: dict[str, float]) -> str:
 
 def _shared(record: StudyRecord, trial: Trial) -> list[LayoutProof]:
     """What is proved of a GPU kernel's shared memory: of its space in all cases, and of where this kernel has it."""
-    if target_of(record).backend.printer != "cuda":
-        return []
     return prove_schedule(plan_of(record, trial), trial.row, all_cases=True)
 
 
@@ -169,19 +171,12 @@ def _write_trace(path: Path, kernel: Kernel, target: Target, units: AcceleratorU
     talk().print(f"wrote {path}: open it in ui.perfetto.dev or chrome://tracing", soft_wrap=True)
 
 
-def _code(kernel: Kernel) -> str | None:
+def _code(kernel: Kernel, target: Target) -> str | None:
     """The kernel's C; None for a kernel of a machine that C does not reach, as a GPU's."""
     try:
-        return print_c(kernel).source
+        return functions_of(C).text(kernel, target)
     except AutoschedError:
         return None
-
-
-def _cuda(kernel: Kernel, target: Target) -> str:
-    """The kernel's CUDA C++."""
-    if target.backend.printer != "cuda":
-        raise UsageError(f"{target.name} is no CUDA target", hint="--as c shows the kernel's C")
-    return print_cuda(kernel, target).text
 
 
 def _assembly(kernel: Kernel, target: Target) -> str:

@@ -107,6 +107,11 @@ class CpuDevice:
         self._told = False
         """Whether the worker knows of it."""
 
+    @staticmethod
+    def runs(target: Target) -> bool:
+        """Whether this machine's CPU has everything that the target lists."""
+        return target.backend in (host_backend(), PORTABLE) and target.features <= host_features()
+
     def describe(self) -> dict[str, Any]:
         """What results depend on: the CPU, the compiler, threads and cache state."""
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from autosched.device.cuda.data import write_tolerances
 from autosched.device.cuda.reference import plain_job
 from autosched.device.job import Effort
 from autosched.device.protocol import Build
-from autosched.errors import UsageError
+from autosched.errors import AutoschedError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
@@ -91,6 +92,20 @@ class CudaDevice:
             self.client.close()
             raise
         self.builder = CudaBuilder(CubinCache(cubins) if cubins is not None else None, self.facts.driver)
+
+    @staticmethod
+    def runs(target: Target) -> bool:
+        """Whether this machine has an NVIDIA GPU that the target's code runs on."""
+        try:
+            ctypes.CDLL("libcuda.so.1")  # most machines without a GPU are told apart at once
+        except OSError:
+            return False
+        with contextlib.closing(Client()) as client:
+            try:
+                check_target(target, client.facts())
+            except AutoschedError:
+                return False
+        return True
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the GPU, its driver, the compiler and the caches' state."""

@@ -127,8 +127,8 @@ def usable(catalogue: Catalogue, target: Target, device: str, only: Sequence[str
     UsageError where the target has none of those asked for."""
     isas = target.isa, "portable"
     chosen = catalogue.select(only) if only else catalogue.of_isa(*isas, features=target.features, kind="compute")
-    emits = device not in ("auto", "cpu") or target.backend.printer != "llvm"
-    found = [i for i in offered(chosen, target) if i.kind == "compute" and (emits or "llvm" in i.emit)]
+    needed = target.backend.compiles if device in ("auto", target.backend.device) else ""
+    found = [i for i in offered(chosen, target) if i.kind == "compute" and (not needed or needed in i.emit)]
     if only and not found:
         raise refuse_absent(chosen, target)
     return tuple(found)

@@ -94,7 +94,8 @@ def _calls(intrinsic: Intrinsic) -> EmulatedCalls:
 
 
 def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: EmulatedCalls, data: bytes) -> bytes:
-    flags = backend_of(intrinsic.isa).c_flags(intrinsic.requires)
+    backend = backend_of(intrinsic.isa)
+    flags = backend.c_flags(intrinsic.requires)
     switched: Sequence[str] = flags.split() if not machine.command else ()
     with Scratch("c") as scratch:
         path = scratch.path / "text.c"
@@ -108,8 +109,11 @@ def _run(intrinsic: Intrinsic, tools: CTools, machine: Emulator, calls: Emulated
             said = str(error).replace(f"{scratch.path}/", "")
             missing = _MISSING_HEADER.search(said)
             # Compilers of CPUs have their headers; an accelerator's comes with its own tools.
-            if missing and not backend_of(intrinsic.isa).is_cpu:
+            if missing and not backend.is_cpu:
                 raise NoToolError(f"{missing[1]} is not on this machine") from None
             if flag := _UNKNOWN_FLAG.search(said):
                 raise NoToolError(f"this compiler does not know {flag[1]}") from None
+            if intrinsic.requires and backend.c.spell is None:
+                features = ", ".join(sorted(intrinsic.requires))
+                raise NoToolError(f"no backend says how a compiler is told of {features}") from None
             raise EmulatorError(said) from None

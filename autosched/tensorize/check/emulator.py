@@ -1,18 +1,18 @@
 """Code of another machine, run under an emulator: objects or C files are linked with a small driver of their own.
 
-Needs what `KINDS` names: QEMU's user mode, and a C compiler that links for the machine.
+Needs what a backend's `Emulation` names: QEMU's user mode, say, and a C compiler that links for the machine.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from autosched.backends import backends
 from autosched.scratch import Scratch, scratch_errors
 
 DEADLINE_S = 300.0
@@ -37,30 +37,6 @@ class _TooLongError(EmulatorError):
 
 class LackingError(EmulatorError):
     """It cannot be run here: an older emulator lacks the instruction, or LLVM the machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """An isa's emulator with the features of its widest core, and the compilers to try, each with its options."""
-
-    run: tuple[str, ...]
-    features: frozenset[str]
-    compilers: tuple[tuple[str, ...], ...]
-
-
-_ZIG = ("cc", "-target", "aarch64-linux-musl", "-mcpu=neoverse_v1")
-KINDS = {
-    "arm": Kind(
-        ("qemu-aarch64", "-cpu", "max"),
-        frozenset({"asimd", "asimdhp", "asimddp", "i8mm", "bf16"}),
-        (
-            ("aarch64-linux-gnu-gcc", "-march=armv8.2-a+fp16+dotprod+i8mm+bf16"),
-            ("zig", *_ZIG),
-            (sys.executable, "-m", "ziglang", *_ZIG),
-        ),
-    )
-}
-"""By isa."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +138,12 @@ class Emulator:
 def installed() -> dict[str, Emulator]:
     """The emulators that this machine can use, by isa."""
     found = {}
-    for isa, kind in KINDS.items():
-        compiler = next((c for c in kind.compilers if _there(c)), None)
-        if shutil.which(kind.run[0]) is not None and compiler is not None:
-            found[isa] = Emulator(kind.run, compiler, kind.features)
+    for backend in backends():
+        if (by := backend.emulation) is None:
+            continue
+        compiler = next((c for c in by.compilers if _there(c)), None)
+        if shutil.which(by.run[0]) is not None and compiler is not None:
+            found[backend.isa] = Emulator(by.run, compiler, by.features)
     return found
 
 

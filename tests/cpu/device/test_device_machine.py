@@ -8,6 +8,7 @@ import signal
 
 import numpy as np
 import pytest
+from support.plug_ins import PlugIn
 
 from autosched.device import registry
 from autosched.device.cpu.build import build_all
@@ -16,11 +17,12 @@ from autosched.device.cpu.device import CpuDevice
 from autosched.device.cpu.native_target import native_target
 from autosched.device.cpu.remote_build import BuildRequest
 from autosched.device.doctor import diagnose
-from autosched.errors import MissingError, UnknownNameError, UsageError
+from autosched.errors import MissingError, PluginError, UnknownNameError, UsageError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.host import host_features
 from autosched.machine.probes import issue_loop
+from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
@@ -151,11 +153,36 @@ def test_auto_takes_a_card_that_the_target_runs_on():
     assert registry.best_for(h200, threads) == "simulator", "a machine of the tests has no card"
 
     def best_for(target, **options):
-        return registry.best_for(target, options, cpu=lambda _: False, card=lambda _: True)
+        return registry.best_for(target, options, runs=lambda name, _: name == "cuda")
 
     assert best_for(h200, seed=1) == "cuda"
     assert best_for(h200, emulate=True) == "simulator"
     assert best_for(load_target("gemmini")) == "simulator"
+
+
+def test_auto_asks_the_device_of_the_targets_backend_what_it_runs(plug_in: PlugIn) -> None:
+    class Silent:
+        pass
+
+    class Choosing:
+        @staticmethod
+        def runs(target: Target) -> bool:
+            return target.cores > 1
+
+    class Failing:
+        @staticmethod
+        def runs(target: Target) -> bool:
+            raise OSError("no bus")
+
+    one, many = load_target("gemmini"), load_target("nvidia-h200")
+    plug_in("autosched.devices", Silent)
+    assert registry.runs_on("mine", one), "it is taken to run what its backend's targets are"
+    plug_in("autosched.devices", Choosing)
+    assert [registry.runs_on("mine", target) for target in (one, many)] == [False, True]
+    plug_in("autosched.devices", Failing)
+    with pytest.raises(PluginError, match="'mine' of package:made cannot tell what it runs: OSError: no bus"):
+        registry.runs_on("mine", one)
+    assert not registry.runs_on("not installed", one)
 
 
 def test_another_machines_target_is_refused():

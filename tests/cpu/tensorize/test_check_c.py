@@ -74,6 +74,17 @@ def test_an_accelerator_s_header_is_its_own(tools: CTools) -> None:
     assert not _report(tools, f"{RIGHT} +", "npu").ok
 
 
+def test_a_feature_that_no_backend_describes_gets_no_switch(tools: CTools) -> None:
+    """What compiles without one is compiled; what does not may need the switch that nobody names."""
+    (right, wrong) = (
+        check(load_text(OWN.format(isa="npu", more="requires: [npu_dot]", text=text))[0], FEATURES, tools=tools)
+        for text in (RIGHT, "npu_axpy({a}, {b}, {c})")
+    )
+    assert "this machine lacks npu_dot; it compiles" in str(right)
+    assert wrong.ok
+    assert "not compiled: no backend says how a compiler is told of npu_dot" in str(wrong)
+
+
 def test_a_temporary_folder_that_cannot_be_written_is_said(
     tools: CTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,7 +49,8 @@ def _function(number, made):
 def library(tmp_path_factory):
     """All C texts that this machine can run, in one shared library, and the intrinsics by number."""
     known = Catalogue.builtin()
-    usable = [known[o.name] for o in known.outlines() if "c" in o.printers and o.requires <= FEATURES]
+    here = [known[o.name] for o in known.outlines() if "c" in o.printers and o.requires <= FEATURES]
+    usable = [i for i in here if i.matrices is None]  # those of numbered registers are no functions
     headers = sorted({i.header for i in usable if i.header})
     source = "\n".join(["#include <string.h>", *(f"#include <{h}>" for h in headers)])
     source += "\n" + "\n".join(_function(n, i) for n, i in enumerate(usable))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from autosched.cli.own_cuda import refuse_wrong_cuda
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.nvrtc import Cubin
 from autosched.device.cuda.compile.toolkit import toolkits
+from autosched.device.cuda.own_texts import check_texts
 from autosched.errors import MissingError, SpecError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
@@ -52,24 +52,21 @@ def _kernel(folder: Path, text: str) -> Kernel:
 @pytest.mark.skipif(not toolkits(), reason="no NVRTC")
 def test_a_text_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"own.yaml: the kernel with cuda/own4 does not compile"):
-        refuse_wrong_cuda(_kernel(tmp_path, RIGHT.replace("dp4a", "dp4b")), A100, measured=False)
+        list(check_texts(_kernel(tmp_path, RIGHT.replace("dp4a", "dp4b")), A100, measured=False))
 
 
 @pytest.mark.skipif(not toolkits(), reason="no NVRTC")
-def test_a_text_that_no_card_ran_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_that_no_card_ran_is_said(tmp_path: Path) -> None:
     kernel = _kernel(tmp_path, RIGHT)
-    refuse_wrong_cuda(kernel, A100, measured=True)
-    assert capsys.readouterr().err == ""
-    refuse_wrong_cuda(kernel, A100, measured=False)
-    assert "the CUDA text of cuda/own4 was not checked: it compiles, and no GPU has run it" in capsys.readouterr().err
+    assert list(check_texts(kernel, A100, measured=True)) == []
+    (said,) = check_texts(kernel, A100, measured=False)
+    assert said.endswith("the CUDA text of cuda/own4 was not checked: it compiles, and no GPU has run it")
 
 
-def test_without_a_compiler_it_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_compiler_it_is_said(tmp_path: Path) -> None:
     class Without(CudaBuilder):
         def build(self, unit: TranslationUnit) -> Cubin:
             raise MissingError("no NVRTC for sm_80")
 
-    refuse_wrong_cuda(_kernel(tmp_path, RIGHT), A100, measured=False, builder=Without)
-    assert "it was not compiled: no NVRTC for sm_80" in capsys.readouterr().err
+    (said,) = check_texts(_kernel(tmp_path, RIGHT), A100, measured=False, builder=Without)
+    assert "it was not compiled: no NVRTC for sm_80" in said

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 from support.paths import ROOT
+from support.plug_ins import PlugIn
 
-from autosched.backends import BACKENDS, backend_of
+from autosched.backends import BACKENDS, CUDA_C, Backend, C, Language, backend_of, backends, host_backend, languages
+from autosched.backends.plugged import plugged
+from autosched.codegen.print_functions import PrintFunctions, functions_of
+from autosched.errors import PluginError
 
 
 def test_no_code_compares_isas_with_names() -> None:
@@ -26,7 +31,8 @@ def test_no_code_compares_isas_with_names() -> None:
 
 def test_an_isa_that_is_not_listed_is_only_simulated() -> None:
     engine = backend_of("matrix-engine")
-    assert (engine.printer, engine.device, engine.emits) == (None, None, "c")
+    assert (engine.language, engine.device, engine.emits) == (None, None, "c")
+    assert engine.c_flags({"its_own"}) == "", "no switch is guessed from a feature's name"
     assert not engine.is_cpu
     assert not engine.is_gpu
 
@@ -37,3 +43,39 @@ def test_machines_and_widest_vectors_are_found() -> None:
         assert backend.isa in BACKENDS
         assert backend.vectors[-1][0] == ""
         assert all(name == name.lower() for name in backend.machines)
+
+
+def test_each_language_names_what_prints_it() -> None:
+    assert languages()["c"] == C
+    assert languages()["cuda"] == CUDA_C
+    assert all(isinstance(functions_of(one), PrintFunctions) for one in languages().values())
+    assert len({one.suffix for one in languages().values()}) == len(languages())
+
+
+def test_a_file_is_proposed_where_the_kernel_has_a_text() -> None:
+    """C where its own device ran the kernel, CUDA also where the simulator did, nothing for what has no text."""
+    x86, cuda, hip = (BACKENDS[isa] for isa in ("x86", "cuda", "hip"))
+    assert [x86.export_suffix(device) for device in ("cpu", "simulator")] == [".c", None]
+    assert [cuda.export_suffix(device) for device in ("cuda", "simulator")] == [".cu", ".cu"]
+    assert hip.export_suffix("simulator") is None
+
+
+def test_a_package_brings_a_backend(plug_in: PlugIn) -> None:
+    own = Language("own", "Own", "machine of its own", ".own", functions="nowhere:FUNCTIONS")
+    plug_in("autosched.backends", Backend("mine", language=own, machines=("mine-64",)))
+    found = plugged("mine")
+    assert found is not None
+    assert found.language == own
+    assert "mine" in [b.isa for b in backends()]
+    with pytest.raises(PluginError, match="nowhere:FUNCTIONS"):
+        functions_of(own)
+    assert host_backend().isa in BACKENDS, "this machine is another"
+    with pytest.raises(PluginError, match="is Language and not PrintFunctions"):
+        functions_of(Language("c2", "C", "CPU", ".c2", functions="autosched.backends:C"))
+
+
+@pytest.mark.parametrize("offered", [Backend("yours"), Backend, "mine"])
+def test_what_is_no_backend_of_its_name_is_refused(plug_in: PlugIn, offered: object) -> None:
+    plug_in("autosched.backends", offered)
+    with pytest.raises(PluginError, match="no Backend of the isa 'mine'"):
+        plugged("mine")

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autosched.backends import backend_of
 from autosched.codegen.c import print_c
 from autosched.codegen.llvm.machine.compile import compile_object
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.tree.kernel import Buffer, Kernel
 from autosched.machine.target import Target
-from autosched.tensorize.check.emulator import KINDS, EmulatedCalls, Emulator, installed
+from autosched.tensorize.check.emulator import EmulatedCalls, Emulator, installed
 
 Arrays = Mapping[str, Any]
 
@@ -25,7 +26,9 @@ def emulator(isa: str) -> Emulator:
     """The emulator of an isa; skips the test where it or a compiler for it is missing."""
     found = installed().get(isa)
     if found is None:
-        command = KINDS[isa].run[0]
+        by = backend_of(isa).emulation
+        assert by is not None
+        command = by.run[0]
         lacking = "a C compiler for it" if shutil.which(command) else command
         pytest.skip(f"{lacking} is not installed")
     return found

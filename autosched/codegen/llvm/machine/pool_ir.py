@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import sys
+
+from autosched.backends import host_backend
 
 PARALLEL_FOR = "autosched_parallel_for"
 SPINS = 4000  # pauses before sleeping: about 50 to 150 microseconds, longer than the gap between two calls of a timer
@@ -348,12 +349,7 @@ _PLACE_ELSEWHERE = "define internal void @place(i64 %thread, i64 %number) {\n  r
 
 def runtime_ir() -> str:
     """The pool's module text for this machine."""
-    if platform.machine() in ("x86_64", "AMD64"):
-        declaration, pause = "declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"
-    elif platform.machine() in ("aarch64", "arm64"):
-        declaration, pause = "declare void @llvm.aarch64.hint(i32 immarg)", "call void @llvm.aarch64.hint(i32 1)"
-    else:
-        declaration, pause = "", "%y.PAUSED = call i32 @sched_yield()"
+    declaration, pause = host_backend().pause or ("", "%y.PAUSED = call i32 @sched_yield()")
     text = _IR.replace("PAUSE_DECLARATION", declaration)
     text = text.replace("PLACE", _PLACE_LINUX if sys.platform == "linux" else _PLACE_ELSEWHERE)
     parts = text.split("PAUSE")

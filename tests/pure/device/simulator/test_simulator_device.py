@@ -217,7 +217,7 @@ def test_it_does_not_import_the_clock() -> None:
 
 def test_auto_takes_the_simulator_for_what_is_not_here() -> None:
     for target in (H200, AVX512):
-        assert registry.best_for(target, {}, lambda _: False, lambda _: False) == "simulator"
+        assert registry.best_for(target, {}, lambda name, _: False) == "simulator"
     nowhere = dataclasses.replace(AVX512, features=AVX512.features | {"avx9000"})
     assert registry.device("auto", None, nowhere).describe()["name"] == "simulator"
     for target, said in ((nowhere, "avx9000|x86"), (H200, "cuda")):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
-from autosched.cli.output import talk
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
@@ -16,14 +16,16 @@ from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import is_own
 
 
-def refuse_wrong_cuda(
+def check_texts(
     kernel: Kernel,
     target: Target,
     measured: bool,
+    folder: Path | None = None,
     builder: Callable[[], CudaBuilder] = partial(CudaBuilder, processes=1),
-) -> None:
+) -> Iterator[str]:
     """SpecError where the kernel holds such a text and NVRTC refuses it. `measured`: a GPU ran the kernel, and what it
-    computed was compared; else a line on stderr says that it was not. `builder` makes what compiles it."""
+    computed was compared; else a line says that it was not. `builder` makes what compiles it; nothing is kept in
+    `folder`."""
     own = [i for i in kernel.intrinsics if is_own(i)]
     if not own or measured:
         return
@@ -38,4 +40,4 @@ def refuse_wrong_cuda(
         raise SpecError(what, hint="mend emit.cuda, or the header that it needs") from None
     except MissingError as error:
         said = f"it was not compiled: {error.message}"
-    talk().print(f"warning  {files}: the CUDA text of {names} was not checked: {said}", markup=False)
+    yield f"{files}: the CUDA text of {names} was not checked: {said}"
