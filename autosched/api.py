@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autosched.errors import UsageError
+from autosched.given import checked
 from autosched.ir import Program, einsum, load, resolve, workload
 from autosched.ir import parse as parse_text
 from autosched.ir.data import with_data
@@ -21,7 +22,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.catalogue import load as load_yaml
-from autosched.tune_options import TuneOptions
+from autosched.tune_options import LOOKED_UP, TuneOptions
 
 if TYPE_CHECKING:
     from autosched.costmodel.learned.pretrained import Earlier
@@ -36,10 +37,25 @@ if TYPE_CHECKING:
     from autosched.store.protocol import Store
     from autosched.store.recorded_space import RecordedSpace
 
+_LATER = {
+    "Factory": "autosched.search.protocol:Factory",
+    "Listener": "autosched.search.events:Listener",
+    "Event": "autosched.search.events:Event",
+    "RecordedSpace": "autosched.store.recorded_space:RecordedSpace",
+    "RunListener": "autosched.search.evaluate.compare:RunListener",
+    "Store": "autosched.store.protocol:Store",
+    "Study": "autosched.search.tuning.study:Study",
+}
+"""What parameters are annotated with and not imported at the start."""
+_HOW = {Program: "make one with autosched.workload(name, …), .load(path, …), .einsum(…) or .parse(text, …)"}
+_taking = checked(_LATER, but=LOOKED_UP, hints=_HOW)
+"""Refuses arguments of wrong types, but for names that are looked up: these have more to say."""
+
 _loaded: list[Intrinsic] = []
 """Intrinsics added by `intrinsics.load` in this process, on top of the built-in catalogue."""
 
 
+@_taking
 def parse(
     text: str,
     /,
@@ -59,6 +75,7 @@ def parse(
     return parse_text(text, filename, function, {**(sizes or {}), **defines})
 
 
+@_taking
 def load_intrinsics(path_or_text: str | Path) -> tuple[Intrinsic, ...]:
     """Add the intrinsics of a YAML file (or its text) to the catalogue that names are looked up in.
 
@@ -70,6 +87,7 @@ def load_intrinsics(path_or_text: str | Path) -> tuple[Intrinsic, ...]:
     return found
 
 
+@_taking
 def catalogue(paths: Iterable[str | Path] = ()) -> Catalogue:
     """The built-in intrinsics, what `intrinsics.load` added, and those of `paths` (files or folders)."""
     known = Catalogue.builtin()
@@ -79,6 +97,7 @@ def catalogue(paths: Iterable[str | Path] = ()) -> Catalogue:
     return known.with_paths(paths) if paths else known
 
 
+@_taking
 def match(
     program: Program,
     intrinsics: str | Intrinsic | Sequence[str | Intrinsic] | None = None,
@@ -101,7 +120,7 @@ def match(
     """
     from autosched.tensorize.matcher.match import match as find
 
-    program = with_data(_a_program(program), data or {})
+    program = with_data(program, data or {})
     known = known or catalogue()
     if isinstance(intrinsics, Intrinsic):
         chosen: tuple[Intrinsic, ...] = (intrinsics,)
@@ -122,6 +141,7 @@ def match(
     return found[0] if single else found
 
 
+@_taking
 def rewrites(
     program: Program, *, numerics: str = "rescaled", block: int = 32, dump_smt: str | Path | None = None
 ) -> list[RewriteVerdict]:
@@ -143,17 +163,10 @@ def rewrites(
     if block < 1:
         raise UsageError(f"a block of {block} iterations holds nothing", hint="give 1 or more")
     with written_to(None if dump_smt is None else Path(dump_smt)):
-        return list(rewrites_of(_a_program(program), numerics, block))
+        return list(rewrites_of(program, numerics, block))
 
 
-def _a_program(given: object) -> Program:
-    """What was given, where it is a program. Raises UsageError that says how one is made."""
-    if isinstance(given, Program):
-        return given
-    made = "autosched.workload(name, …), .load(path, …), .einsum(…) or .parse(text, …)"
-    raise UsageError(f"{repr(given)[:60]} is no program", hint=f"make one with {made}")
-
-
+@_taking
 def target(name: str | Path | Target = "native", *, cache: Path | None = None) -> Target:
     """A target by name or YAML file; `native` describes this machine, with quickly measured rates.
 
@@ -191,6 +204,7 @@ def _agreed(given: str | Path | Target, known: Catalogue) -> Target:
     return found
 
 
+@_taking
 def store(where: str | Path | Store | None) -> Any:
     """The store at a path, `sqlite:///path` or `:memory:`; a store is returned as it is."""
     from autosched.store.sqlite import SqliteStore
@@ -201,6 +215,7 @@ def store(where: str | Path | Store | None) -> Any:
 _as_target, _as_store = target, store  # where a parameter has the function's name
 
 
+@_taking
 def tune(
     program: Program,
     target: str | Path | Target = "native",
@@ -248,7 +263,7 @@ def tune(
     from autosched.store.exchange import read_schedule
 
     request = TuneRequest(
-        with_data(_a_program(program), data or {}),
+        with_data(program, data or {}),
         _agreed(target, catalogue()),
         device=device,
         trials=trials,
@@ -285,6 +300,7 @@ def _earlier(source: Study | str | Path) -> Earlier:
     return earlier_study(source.record, source.trials, reopen(source.record, catalogue()))
 
 
+@_taking
 def tune_all(
     programs: Sequence[Program],
     weights: Sequence[float] | None = None,
@@ -309,11 +325,12 @@ def tune_all(
 
     made: dict[str, Any] = {"store": _as_store(store), "catalogue": catalogue(), **options}
     machine = _agreed(target, made["catalogue"])
-    requests = [TuneRequest(_a_program(program), machine, **made) for program in programs]
+    requests = [TuneRequest(program, machine, **made) for program in programs]
     budget = TuneOptions.trials * len(requests) if trials is None else trials
     return run(requests, [1.0] * len(requests) if weights is None else weights, budget, timeout, on_event)
 
 
+@checked(but={"name"}, hints=_HOW)  # the registry says more of a name
 def device(
     name: str = "auto", program: Program | None = None, target: str | Path | Target | None = None, **options: Any
 ) -> Device:
@@ -323,6 +340,7 @@ def device(
     return find(name, program, None if target is None else _as_target(target), **options)
 
 
+@_taking
 def compare(
     program: Program,
     strategies: Sequence[str | Factory] = ("random", "evolutionary", "auto"),
@@ -351,7 +369,7 @@ def compare(
 
     chosen, numbers = comparing.contestants(strategies, cost_model), comparing.seeds_of(seeds)
     request = TuneRequest(
-        _a_program(program),
+        program,
         _as_target(target),
         device=device,
         trials=trials,
@@ -370,6 +388,7 @@ def compare(
     return StrategyComparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
 
 
+@_taking
 def simulate(
     recording: str | Path | RecordedSpace,
     strategies: str | Sequence[str | Factory] = "all",

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from autosched.errors import UsageError
+from autosched.given import check_fields
 
 EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 """Trials of each effort."""
+LOOKED_UP = frozenset({"device", "strategy", "cost_model", "numerics", "conditions", "objective"})
+"""Options that name something: whoever looks a name up says what else than a name was given."""
 
 
 def _option(default: Any, meaning: str) -> Any:
@@ -38,10 +41,7 @@ class TuneOptions:
     noise: float | None = _option(None, "On the simulator: deviation of its samples; 0 is none.")
 
     def __post_init__(self) -> None:
-        for name in ("trials", "seed", "threads"):
-            given = getattr(self, name)
-            if not hasattr(given, "__index__"):
-                raise UsageError(f"{name} is {given!r}, and must be a whole number")
+        check_fields(self, but=LOOKED_UP)
         if self.trials < 1:
             raise UsageError(f"trials is {self.trials}, which leaves nothing to measure", hint="give 1 or more")
         if self.seed < 0:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from autosched.errors import UnknownNameError, UsageError
+from autosched.given import checked
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.parser import Define, parse
 from autosched.ir.program import Program
@@ -17,6 +18,7 @@ _DEFAULT = {True: 512, False: 32}
 """Default size of a letter: a matrix product of 512, and smaller where four or more letters multiply up."""
 
 
+@checked()
 def einsum(spec: str, /, **defines: Define) -> Program:
     """The program of an einsum string: `einsum("mk,kn->mn", m=64, n=64, k=64, a="u8", b="s8")`.
 

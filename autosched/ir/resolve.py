@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from autosched.errors import UnknownNameError, UsageError
+from autosched.given import checked
 from autosched.ir.einsum import einsum
 from autosched.ir.parser import Define, load
 from autosched.ir.program import Program
@@ -14,14 +15,13 @@ from autosched.ir.workload import workload, workload_names
 SPEC = "give path.py, path.py:function, a workload's name, or an einsum string"
 
 
+@checked()
 def resolve(spec: str, defines: Mapping[str, Define] | None = None) -> Program:
     """The program that `spec` names: `path.py`, `path.py:function`, a workload's name, or `"mk,kn->mn"`.
 
     `defines` are sizes and dtypes, as `-D` gives them. UsageError (or a subclass) where `spec` is none of these.
     """
     given = dict(defines or {})
-    if not isinstance(spec, str):
-        raise UsageError(f"a program is named by a text, not by {type(spec).__name__}")
     text = spec.strip()
     if not text:
         raise UsageError("no program is named", hint=SPEC)

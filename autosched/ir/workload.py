@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 from autosched.errors import UnknownNameError, UsageError
+from autosched.given import checked
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.parser import Define, parse
 from autosched.ir.program import Program
@@ -89,6 +90,7 @@ def workload_names() -> tuple[str, ...]:
     return tuple(sorted(FAMILIES))
 
 
+@checked()
 def workload(name: str, /, **defines: Define) -> Program:
     """The built-in workload `name`, as `workload("matmul", m=1024, a="u8", b="s8", tb=1)`.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from autosched.errors import Location, ProgramError, UnknownNameError, UsageError
+from autosched.given import checked
 from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.parser import expressions, signature, statements
 from autosched.ir.parser.scope import Scope
@@ -94,6 +95,7 @@ def _assignments(body: tuple[Statement, ...]) -> Iterator[Assign]:
                 yield from _assignments(inner)
 
 
+@checked()
 def load(path: str | Path, **defines: Define) -> Program:
     """The program in a file: `path.py`, or `path.py:function` where the file holds several."""
     text = str(path)

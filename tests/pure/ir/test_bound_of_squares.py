@@ -22,10 +22,10 @@ def test_a_squared_element_counts_twice() -> None:
 
 
 def test_a_name_is_no_program() -> None:
-    with pytest.raises(UsageError, match="'matmul' is no program") as refused:
+    with pytest.raises(UsageError, match="program is 'matmul', and must be a Program") as refused:
         autosched.match("matmul", "x86/vfmadd.f32.ymm")  # type: ignore[arg-type]
     assert "autosched.workload" in (refused.value.hint or "")
-    with pytest.raises(UsageError, match="is no program"):
+    with pytest.raises(UsageError, match="must be a Program"):
         autosched.tune("matmul", trials=1)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="is no program"):
+    with pytest.raises(UsageError, match="must be a Program"):
         autosched.compare("matmul", ["random"])  # type: ignore[arg-type]
