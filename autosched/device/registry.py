@@ -92,9 +92,10 @@ def best_for(
 
 def _takes(name: str, option: str) -> bool:
     try:
-        return option in signature(_factory(name)).parameters
+        parameters = signature(_loaded(name)[0]).parameters
     except MissingError:
         return False
+    return option in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def _made(what: str, factory: Callable[..., Device], *arguments: Any, **options: Any) -> Device:
