@@ -11,6 +11,7 @@ from autosched.store.records import Measurement
 from autosched.tiling.candidate import Candidate
 
 if TYPE_CHECKING:
+    from autosched.machine.target import Target
     from autosched.tiling.plans.plan import Plan
 
 T = TypeVar("T")
@@ -26,6 +27,16 @@ class Build:
     seconds: float = 0.0
     kernel_sha: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Detected:
+    """A machine as a device finds it: a target, `measured` figures of it by kind (rates by instruction, …), and the
+    operations of one issue of each instruction that was looked for."""
+
+    target: Target
+    measured: dict[str, Any]
+    operations: dict[str, int]
 
 
 class Device(Protocol):

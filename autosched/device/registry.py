@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module, metadata
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from autosched.backends import PORTABLE, host_backend
-from autosched.device.protocol import Device
+from autosched.device.protocol import Detected, Device
 from autosched.errors import AutoschedError, MissingError, PluginError, UnknownNameError, UsageError, check_name
 from autosched.ir.program import Program
 from autosched.machine.target import Target
+from autosched.tensorize.spec.catalogue import Catalogue
 
 GROUP = "autosched.devices"
 BUILTIN = {
@@ -76,6 +78,22 @@ def runs_on(name: str, target: Target) -> bool:
         raise
     except Exception as error:
         raise PluginError(f"{what} cannot tell what it runs: {type(error).__name__}: {error}") from error
+
+
+def detect(name: str, known: Catalogue, effort: str, cache: Path | None = None) -> Detected:
+    """The machine of a device that can describe it (`detect` of its class). UnknownNameError for another name,
+    MissingError where there is no such machine."""
+    if name not in (names := device_names()) or (made := getattr(_loaded(name)[0], "detect", None)) is None:
+        raise UnknownNameError("device", name, filter(_detects, names))
+    found: Detected = made(known, effort, cache)
+    return found
+
+
+def _detects(name: str) -> bool:
+    try:
+        return hasattr(_loaded(name)[0], "detect")
+    except MissingError:
+        return False
 
 
 def best_for(

@@ -9,7 +9,7 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
-from autosched.device.cpu.native_target import native_target
+from autosched.device import registry
 from autosched.errors import UsageError
 from autosched.machine.catalogue import load_target, target_data, target_names, target_yaml
 from autosched.machine.target import Target
@@ -61,31 +61,13 @@ def detect(
     if yaml and json:
         raise UsageError("--yaml and --json exclude each other")
     inputs.choice("effort", effort, ("quick", "full"))
-    inputs.choice("device", device, ("cpu", "cuda"))
-    if device == "cuda":
-        _detect_card(yaml, json)
-        return
-    chosen = api.host_intrinsics()
-    target, peaks = native_target(chosen, cache=inputs.peaks_path(), effort=effort)
+    found = registry.detect(device, api.catalogue(), effort, inputs.peaks_path())
     if json:
-        answer_json(target_data(target) | {"measured": {"rates": peaks.rates, "seconds": peaks.seconds}})
+        answer_json(target_data(found.target) | {"measured": found.measured})
     elif yaml:
-        answer(target_yaml(target))
+        answer(target_yaml(found.target))
     else:
-        _describe(target, {i.name: i.operations for i in chosen})
-
-
-def _detect_card(yaml: bool, json: bool) -> None:
-    from autosched.device.cuda.detect import detect_card
-
-    chosen = api.catalogue().of_isa("cuda")
-    target, measured = detect_card(chosen)
-    if json:
-        answer_json(target_data(target) | {"measured": {"rates": measured.rates, "bandwidths": measured.bandwidths}})
-    elif yaml:
-        answer(target_yaml(target))
-    else:
-        _describe(target, {i.name: i.operations for i in chosen})
+        _describe(found.target, found.operations)
 
 
 def _describe(target: Target, operations: dict[str, int]) -> None:

@@ -31,7 +31,7 @@ from autosched.device.processes.background_build import BackgroundBuilds
 from autosched.device.processes.claimable_build import ClaimableBuild, PickledPlans
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from autosched.device.processes.worker_request import ask_worker
-from autosched.device.protocol import Build, Draft
+from autosched.device.protocol import Build, Detected, Draft
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.detect import cpu_model, detect, usable_cpus
@@ -43,7 +43,10 @@ from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from autosched.device.cpu.build import LoweredCandidate as Printed
+    from autosched.tensorize.spec.catalogue import Catalogue
 
 EFFORTS = {
     "search": Effort(most=15, budget_s=0.01, paced=True),
@@ -111,6 +114,17 @@ class CpuDevice:
     def runs(target: Target) -> bool:
         """Whether this machine's CPU has everything that the target lists."""
         return target.backend in (host_backend(), PORTABLE) and target.features <= host_features()
+
+    @staticmethod
+    def detect(known: Catalogue, effort: str, cache: Path | None = None) -> Detected:
+        """This machine, its own instructions measured (`native_target`)."""
+        from autosched.device.cpu.native_target import native_target
+
+        here = detect()
+        chosen = known.of_isa(here.isa, features=here.features)
+        target, peaks = native_target(chosen, cache=cache, effort=effort)
+        measured = {"rates": peaks.rates, "seconds": peaks.seconds}
+        return Detected(target, measured, {i.name: i.operations for i in chosen})
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the CPU, the compiler, threads and cache state."""

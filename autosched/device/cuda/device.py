@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from autosched.backends import CUDA
 from autosched.device.correctness.dataset import Widening
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data
@@ -25,13 +26,14 @@ from autosched.device.cuda.compile.toolkit import Toolkit, toolkit
 from autosched.device.cuda.data import write_tolerances
 from autosched.device.cuda.reference import plain_job
 from autosched.device.job import Effort
-from autosched.device.protocol import Build
+from autosched.device.protocol import Build, Detected
 from autosched.errors import AutoschedError, UsageError
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.scratch import Scratch, scratch_errors
 from autosched.store.records import Measurement
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.candidate import Candidate
 
 EFFORTS = {
@@ -106,6 +108,16 @@ class CudaDevice:
             except AutoschedError:
                 return False
         return True
+
+    @staticmethod
+    def detect(known: Catalogue, effort: str, cache: Path | None = None) -> Detected:
+        """This machine's GPU, measured anew at any effort. MissingError where there is none."""
+        from autosched.device.cuda.detect import detect_card
+
+        chosen = known.of_isa(CUDA.isa)
+        target, found = detect_card(chosen)
+        measured = {"rates": found.rates, "bandwidths": found.bandwidths}
+        return Detected(target, measured, {i.name: i.operations for i in chosen})
 
     def describe(self) -> dict[str, Any]:
         """What results depend on: the GPU, its driver, the compiler and the caches' state."""

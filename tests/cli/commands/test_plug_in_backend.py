@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from cli.conftest import Cli
+from support.paths import ROOT
 
 PACKAGE = '''\
 from autosched.backends import Backend, Language
@@ -52,17 +56,36 @@ intrinsics:
 """
 
 
+EXAMPLE = ROOT / "examples" / "backend"
+
+
+def described(folder: Path, points: str) -> None:
+    """A package's entry points, beside its modules."""
+    info = folder / "package_of_a_backend-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: package-of-a-backend\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(points)
+
+
 @pytest.fixture
 def loom(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """The command where the package is installed, in a folder with a target and an instruction."""
-    described = cli.folder / "site" / "loom_package-1.0.dist-info"
-    described.mkdir(parents=True)
-    (described.parent / "loom_package.py").write_text(PACKAGE)
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: loom-package\nVersion: 1.0\n")
-    (described / "entry_points.txt").write_text("[autosched.backends]\nloom = loom_package:LOOM\n")
+    site = cli.folder / "site"
+    described(site, "[autosched.backends]\nloom = loom_package:LOOM\n")
+    (site / "loom_package.py").write_text(PACKAGE)
     (cli.folder / "loom.yaml").write_text(TARGET)
     (cli.folder / "dot.yaml").write_text(INTRINSIC)
-    monkeypatch.syspath_prepend(described.parent)
+    monkeypatch.syspath_prepend(site)
+    return cli.near()
+
+
+@pytest.fixture
+def mini(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """The command where the example of a backend, with a device, is installed: by the words of its own docstring."""
+    text = (EXAMPLE / "mini_backend.py").read_text(encoding="utf-8").split('"""')[1]
+    described(cli.folder / "site", "\n".join(line.strip() for line in text.splitlines() if line.startswith("    ")))
+    monkeypatch.syspath_prepend(cli.folder / "site")
+    monkeypatch.syspath_prepend(EXAMPLE)
     return cli.near()
 
 
@@ -83,3 +106,19 @@ def test_its_kernels_are_tuned_shown_and_exported(loom: Cli) -> None:
     assert "loom-text" in loom("show", "--as", "nothing", status=2).err
     assert "is no CUDA target" in loom("show", "--as", "cuda", status=2).err
     assert "no NVIDIA GPU" in loom("export", "-o", "product.cu", status=2).err
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize(
+    ("types", "used"), [(("s8", "s8", "s32"), "mini/dot4x4"), (("f16", "bf16", "f32"), "scalar")]
+)
+def test_the_example_is_built_and_runs_right(mini: Cli, types: tuple[str, ...], used: str) -> None:
+    sizes = [x for pair in ("m=7", "n=9", "k=10") for x in ("-D", pair)]
+    dtypes = [x for name, dtype in zip(("a", "b", "acc"), types, strict=True) for x in ("-D", f"{name}={dtype}")]
+    machine = ("-t", EXAMPLE / "mini.yaml", "--intrinsics", EXAMPLE / "dot.yaml")
+    found = mini("tune", "matmul", *sizes, *dtypes, *machine, "-n", 3, "--json", "-q").json
+    assert (found["device"], found["verified"]["ok"], found["trials"]["failed"]) == ("mini", True, {})
+    assert used in (found["best"]["intrinsic"] or "scalar")
+    assert mini("export", "-o", "product.cl").out.split() == ["product.cl"]
+    assert "kernel void product(global " in (mini.folder / "product.cl").read_text()

@@ -5,6 +5,7 @@ import os
 import pickle
 import platform
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from autosched.device.cpu.device import CpuDevice
 from autosched.device.cpu.native_target import native_target
 from autosched.device.cpu.remote_build import BuildRequest
 from autosched.device.doctor import diagnose
+from autosched.device.protocol import Detected
 from autosched.errors import MissingError, PluginError, UnknownNameError, UsageError
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
@@ -183,6 +185,18 @@ def test_auto_asks_the_device_of_the_targets_backend_what_it_runs(plug_in: PlugI
     with pytest.raises(PluginError, match="'mine' of package:made cannot tell what it runs: OSError: no bus"):
         registry.runs_on("mine", one)
     assert not registry.runs_on("not installed", one)
+
+
+def test_a_device_of_a_package_describes_its_machine(plug_in: PlugIn) -> None:
+    class Describing:
+        @staticmethod
+        def detect(known: Catalogue, effort: str, cache: Path | None = None) -> Detected:
+            return Detected(load_target("portable"), {"effort": effort}, {})
+
+    plug_in("autosched.devices", Describing)
+    assert registry.detect("mine", Catalogue.builtin(), "quick").measured == {"effort": "quick"}
+    with pytest.raises(UnknownNameError, match="unknown device 'simulator'\nhelp: known: cpu, cuda, mine"):
+        registry.detect("simulator", Catalogue.builtin(), "quick")
 
 
 def test_another_machines_target_is_refused():
