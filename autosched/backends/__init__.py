@@ -7,7 +7,7 @@ Packages offer further ones (`plugged`).
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 
 from autosched.backends.arm import ARM
@@ -17,6 +17,7 @@ from autosched.backends.gpus import CUDA, CUDA_C, HIP, MACA
 from autosched.backends.language import C, Language
 from autosched.backends.plugged import plugged, plugged_isas
 from autosched.backends.x86 import X86
+from autosched.errors import PluginError
 
 __all__ = [
     "ARM", "BACKENDS", "CUDA", "CUDA_C", "HIP", "MACA", "PORTABLE", "X86", "Backend", "C", "Emulation", "Language",
@@ -34,10 +35,13 @@ def backend_of(isa: str) -> Backend:
     return BACKENDS.get(isa) or _other(isa)
 
 
-def backends() -> Iterator[Backend]:
-    """All of them, those of packages last."""
-    yield from BACKENDS.values()
-    yield from (backend_of(isa) for isa in plugged_isas() if isa not in BACKENDS)
+def backends() -> list[Backend]:
+    """All of them, those of packages last, without any that does not load: who asks for it by name is told why."""
+    found = list(BACKENDS.values())
+    for isa in plugged_isas():
+        with suppress(PluginError):
+            found += [made for made in [plugged(isa)] if made is not None and isa not in BACKENDS]
+    return found
 
 
 def languages() -> dict[str, Language]:
@@ -48,7 +52,8 @@ def languages() -> dict[str, Language]:
 def host_backend() -> Backend:
     """That of the machine this runs on; `PORTABLE` where it is none of those known."""
     here = platform.machine().lower()
-    return next((b for b in backends() if here in b.machines), PORTABLE)
+    of_ours = next((b for b in BACKENDS.values() if here in b.machines), None)
+    return of_ours or next((b for b in backends() if here in b.machines), PORTABLE)
 
 
 @cache

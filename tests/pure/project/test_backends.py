@@ -79,3 +79,4 @@ def test_what_is_no_backend_of_its_name_is_refused(plug_in: PlugIn, offered: obj
     plug_in("autosched.backends", offered)
     with pytest.raises(PluginError, match="no Backend of the isa 'mine'"):
         plugged("mine")
+    assert {b.isa for b in backends()} == set(BACKENDS), "commands for other machines go on"
