@@ -90,6 +90,7 @@ def _explained(c: RewriteVerdict, numerics: str) -> str:
     if c.bounded is not None:
         lines.append("  every factor is at most 1" if c.bounded else "  a factor may exceed 1")
     lines += [f"  checked at run time: {condition}" for condition in c.conditions]
+    lines += [f"  {reason}" for reason in c.because]
     for o in c.obligations:
         given = f"  given {', '.join(o.given)}" if o.given else ""
         lines.append(f"  {o.name}: {o.claim}{given}  [{o.by}, {o.seconds:.3f} s]")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.ir.program import Program
+from autosched.ir.rewrites.defer import defer
+from autosched.ir.rewrites.inline import inline_intermediates
+from autosched.ir.rewrites.mask_bounds import mask_bounds
 from autosched.ir.rewrites.online.search import BLOCK, online
+from autosched.ir.rewrites.reuse import keep_common
+from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.rewrites.verdict import RewriteVerdict
 
 LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
@@ -13,12 +18,25 @@ LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
 
 
 def rewrites_of(program: Program, numerics: str = "rescaled", block: int = BLOCK) -> Iterator[RewriteVerdict]:
-    """The certificates of a program. One that needs a weaker level than `numerics` says so and is listed all the same:
+    """The verdicts on a program. One that needs a weaker level than `numerics` says so and is listed all the same:
     its `numerics` is the level to accept."""
-    yield from online(program, numerics == "real", block)
+    one_pass = list(online(program, numerics == "real", block))
+    yield from one_pass
+    taken = {s for v in one_pass if v.reason is None for s in v.stages}
+    yield from (v for v in defer(program) if v.stages[0] not in taken)
+    yield from mask_bounds(program)
+    for name, found in (("inline", inline_intermediates(program)), ("stage", keep_common(program))):
+        if found is not None:
+            yield _plain(name, found)
 
 
-def accepted(certificate: RewriteVerdict, numerics: str) -> bool:
-    """Whether a certificate is proved, and its level is one that `numerics` accepts."""
-    level = certificate.numerics
-    return level is not None and certificate.reason is None and LEVELS.index(level) <= LEVELS.index(numerics)
+def _plain(name: str, found: Rewrite) -> RewriteVerdict:
+    """A step that moves a computation, and changes no operation."""
+    left = set(found.before.tensors) ^ set(found.after.tensors)
+    return RewriteVerdict(name, "", tuple(sorted(left)), "bitwise", after=found.after, because=found.proof)
+
+
+def accepted(verdict: RewriteVerdict, numerics: str) -> bool:
+    """Whether a rewrite is proved, and its level is one that `numerics` accepts."""
+    level = verdict.numerics
+    return level is not None and verdict.reason is None and LEVELS.index(level) <= LEVELS.index(numerics)

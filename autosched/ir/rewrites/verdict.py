@@ -15,7 +15,8 @@ SCHEMA = "autosched/rewrite/1"
 @dataclass(frozen=True)
 class RewriteVerdict:
     """`numerics` is the weakest level that has to be accepted; `rescale` are the factors of carried states, by stage;
-    `error` bounds the distance to the program in exact arithmetic; `after` is the program that results."""
+    `because` are arguments about the program's structure; `error` bounds the distance to the program
+    in exact arithmetic; `after` is the program that results."""
 
     name: str
     axis: str
@@ -27,6 +28,7 @@ class RewriteVerdict:
     bounded: bool | None = None
     conditions: tuple[str, ...] = ()
     obligations: tuple[Lemma, ...] = ()
+    because: tuple[str, ...] = ()
     error: str | None = None
     reason: NotRewritten | None = None
     after: Program | None = None
@@ -61,6 +63,7 @@ class RewriteVerdict:
             "obligations": [
                 {"name": o.name, "text": o.claim, "given": list(o.given), "by": o.by, "seconds": round(o.seconds, 4)}
                 for o in self.obligations
-            ],
+            ]
+            + [{"name": "structure", "text": t, "given": [], "by": "structure", "seconds": 0.0} for t in self.because],
             "reason": why,
         }

@@ -27,6 +27,7 @@ from autosched.ir.rewrites.algebra.sums import RealSum
 from autosched.ir.rewrites.algebra.text import times, value_of
 from autosched.ir.rewrites.distribute import distributed
 from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member
 from autosched.ir.rewrites.online.states import MemberStates, factor_of, replaced
 from autosched.ir.value import (
@@ -53,13 +54,13 @@ UPDATE = {"+": "+=", "max": "max=", "min": "min="}
 
 
 def fused(
-    program: Program, cascade: Cascade, members: tuple[MemberStates, ...], conditions: tuple[Value, ...], block: int
+    program: Program, cascade: Cascade, skipped: Masked, conditions: tuple[Value, ...], block: int
 ) -> Program:
     """The program with the cascade in one pass, `block` iterations of its outermost axis at a time. Raises NotRewritten
     where its statements cannot be taken apart."""
     before, after = distributed(program, cascade.names, cascade.inlined)
     left = replace(program, body=(*before, *after))
-    builder = _Pass(program, cascade, members, conditions, block, FreeNames(left), {})
+    builder = _Pass(program, cascade, skipped, conditions, block, FreeNames(left), {})
     body = (*before, *builder.statements(), *after)
     kept = {s.assign.tensor for s in replace(program, body=body).stages}
     tensors = {n: t for n, t in program.tensors.items() if not t.intermediate or n in kept}
@@ -79,11 +80,12 @@ class _Moving:
 
 @dataclass
 class _Pass:
-    """Builds the statements of the pass; `tensors` are those it adds."""
+    """Builds the statements of the pass; `tensors` are those it adds. `skipped` are the axes and members of the pass;
+    what is computed again is the cascade's own."""
 
     program: Program
     cascade: Cascade
-    members: tuple[MemberStates, ...]
+    skipped: Masked
     conditions: tuple[Value, ...]
     block: int
     names: FreeNames
@@ -105,28 +107,28 @@ class _Pass:
 
     def row(self, to: Places) -> tuple[Statement, ...]:
         """One row: starts, blocks, results."""
-        states = {id(s): self.state(c) for c in self.members for s in c.states}
-        running = sorted({r for c in self.members for s in c.states for r in s.references}, key=str)
+        states = {id(s): self.state(c) for c in self.skipped.members for s in c.states}
+        running = sorted({r for c in self.skipped.members for s in c.states for r in s.references}, key=str)
         before = {r: self.like(r, "before") for r in running}
         so_far = {r: self.like(r, "so_far") if self.may_be_infinite(r) else r for r in running}
         moving = _Moving(states, before, so_far, {})
         body: list[Statement] = []
-        for carried in self.members:
+        for carried in self.skipped.members:
             for state in carried.states:
                 body += self.each(carried, to, partial(self.put, states[id(state)], "=", self.start(carried)))
         body += self.blocks(to, moving)
-        for carried in self.members:
+        for carried in self.skipped.members:
             if not carried.plain:
                 body += self.nest(carried.member.extra, to, partial(self.finish, carried, states))
         return tuple(body)
 
     def blocks(self, to: Places, moving: _Moving) -> tuple[Statement, ...]:
-        """The loop over blocks."""
-        outer = self.cascade.axes[0]
+        """The loop over blocks, or over the axis where no reference moves."""
+        outer = self.skipped.axes[0]
         lower, upper = substitute_int(outer.lower, to), substitute_int(outer.upper, to)
-        count = self.names(f"{_stem(outer.name)}_block")
+        count = self.names(f"{_stem(outer.name)}_block" if moving.before else outer.name)
         steps: list[Statement] = [self.put(moving.before[r], "=", r, to) for r in moving.before]
-        for carried in self.members:
+        for carried in self.skipped.members:
             target = carried.member.target
             for state in carried.states:
                 kept, term = moving.states[id(state)], state.term
@@ -139,18 +141,33 @@ class _Pass:
                     steps += self.each(carried, to, partial(self.put, kept, "*=", moving.factors[state.carried]))
                     term = replaced(term, moving.so_far)
                 update = partial(self.put, kept, UPDATE[carried.member.op], term)
-                steps += self.nest(
-                    carried.member.extra, to, partial(self.points, carried.member, update, Var(count), lower, upper)
-                )
+                if moving.before:
+                    make = partial(self.points, carried.member, update, Var(count), lower, upper)
+                else:
+                    make = partial(self.point, carried.member, update, Var(count))
+                steps += self.nest(carried.member.extra, to, make)
             if moving.so_far.get(target, target) != target:
                 steps.append(self.put(moving.so_far[target], "=", self.finite(target), to))
+        if not moving.before:
+            return (Loop(Axis(count, lower, upper), tuple(steps)),)
         return (Loop(Axis(count, Const(0), ceil_div(upper - lower, self.block)), tuple(steps)),)
+
+    def point(
+        self, member: Member, update: Callable[[Places], Statement], at: Int, to: Places
+    ) -> tuple[Statement, ...]:
+        """A member's update at one point of the outermost axis: nothing moves, so no block is needed."""
+        outer, *inner = self.skipped.axes
+
+        def guarded(p: Places) -> tuple[Statement, ...]:
+            return (_inside([substitute_condition(g, p) for g in member.guards], update(p)),)
+
+        return self.nest(tuple(inner), to | {outer.name: at}, guarded)
 
     def points(
         self, member: Member, update: Callable[[Places], Statement], block: Int, lower: Int, upper: Int, to: Places
     ) -> tuple[Statement, ...]:
         """A member's update at each point of a block."""
-        outer, *inner = self.cascade.axes
+        outer, *inner = self.skipped.axes
         within = self.names(outer.name)
         at = block * self.block + Var(within) + lower
         length = upper - lower
@@ -223,8 +240,9 @@ class _Pass:
         done.append(self.put(flag, "=", Select(self.holds(carried), none, one, flag.dtype), to))
 
         def again(p: Places) -> tuple[Statement, ...]:
-            guards = [substitute_condition(g, p) for g in member.guards]
-            return (_inside(guards, self.put(member.target, UPDATE[member.op], member.term, p)),)
+            own = self.cascade.member(member.name)
+            guards = [substitute_condition(g, p) for g in own.guards]
+            return (_inside(guards, self.put(own.target, UPDATE[own.op], own.term, p)),)
 
         exact = (self.put(member.target, "=", member.init, to), *self.nest(self.cascade.axes, to, again))
         done.append(Guard(substitute_condition(Comparison("!=", flag, none), to), exact))

@@ -52,7 +52,7 @@ def prove_all(program: Program, cascade: Cascade, members: tuple[MemberStates, .
     for carried in members:
         if not any(r.tensor in cascade.names for r in reads(carried.member.term)):
             continue
-        done += [_required(o, carried) for o in _term(carried, real)]
+        done += term_lemmas(carried, real)
         if carried.member.op != "+":
             obligation, condition = _extreme(program, carried, real)
             done.append(_required(obligation, carried))
@@ -69,6 +69,19 @@ def prove_all(program: Program, cascade: Cascade, members: tuple[MemberStates, .
                 _refuse_infinite_start(cascade, carried, state)
                 bounded = False
     return Proofs(tuple(done), tuple(conditions), bounded)
+
+
+def term_lemmas(carried: MemberStates, real: bool = False) -> list[Lemma]:
+    """That a member's term is what its states make of it. Raises NotRewritten where z3 does not prove it."""
+    found = [_required(o, carried) for o in _term(carried, real)]
+    dtype = carried.member.term.dtype
+    x, y = Scalar("x", dtype), Scalar("y", dtype)
+    for state in carried.states:
+        if carried.member.op == "+" and state.deferred.constant is None:
+            whole = times(Arith("+", x, y, dtype), state.deferred, dtype)
+            apart = Arith("+", times(x, state.deferred, dtype), times(y, state.deferred, dtype), dtype)
+            found.append(_required(prove(_name(carried, "factor"), Comparison("==", whole, apart), real=real), carried))
+    return found
 
 
 def _required(obligation: Lemma, carried: MemberStates) -> Lemma:

@@ -10,6 +10,7 @@ from autosched.ir.rewrites.algebra.text import value_of
 from autosched.ir.rewrites.online.counterexample import counterexample
 from autosched.ir.rewrites.online.error import error_of
 from autosched.ir.rewrites.online.fused import fused
+from autosched.ir.rewrites.online.masks import masked
 from autosched.ir.rewrites.online.members import Cascade, cascades_of, without
 from autosched.ir.rewrites.online.obligations import Proofs, prove_all
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carried_of, factor_of
@@ -53,7 +54,8 @@ def _certified(program: Program, cascade: Cascade, real: bool, block: int) -> Re
     members = tuple(carried_of(cascade, m, real) for m in cascade.members)
     _refuse_moving_references(cascade, members)
     proofs = prove_all(program, cascade, members, real)
-    after = fused(program, cascade, members, proofs.conditions, block)
+    skipped = masked(cascade, members)
+    after = fused(program, cascade, skipped, proofs.conditions, block)
     several = any(len(c.states) > 1 for c in members)
     exact = not real and not several and proofs.bounded
     return RewriteVerdict(
@@ -66,7 +68,7 @@ def _certified(program: Program, cascade: Cascade, real: bool, block: int) -> Re
         merge=True,
         bounded=proofs.bounded if any(s.carried.terms for c in members for s in c.states) else None,
         conditions=tuple(map(print_value, proofs.conditions)),
-        obligations=proofs.obligations,
+        obligations=(*proofs.obligations, *skipped.lemmas),
         error=_error(members, proofs) if exact else None,
         after=after,
     )

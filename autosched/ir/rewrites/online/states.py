@@ -90,7 +90,7 @@ def carried_of(cascade: Cascade, member: Member, real: bool) -> MemberStates:
         cases = [(c, normal(c.value, real)) for c in cases_of(member.term)]
         if member.op != "+":
             return _extreme(cascade, member, cases)
-        return _sum(cascade, member, [(c, separate(form, cascade.kind)) for c, form in cases])
+        return states_of_sum(cascade, member, [(c, separate(form, cascade.kind)) for c, form in cases])
     except Mixed as mixed:
         raise _refused(cascade, member, mixed) from None
     except NoForm as why:
@@ -138,7 +138,10 @@ def _refuse_choices(cascade: Cascade, member: Member) -> None:
             )
 
 
-def _sum(cascade: Cascade, member: Member, cases: Sequence[tuple[Case, tuple[Separable, ...]]]) -> MemberStates:
+def states_of_sum(
+    cascade: Cascade, member: Member, cases: Sequence[tuple[Case, tuple[Separable, ...]]]
+) -> MemberStates:
+    """The states of a sum from the parts of its term in each case."""
     dtype = member.term.dtype
     grouped: dict[tuple[RealSum, RealSum], list[tuple[Case, RealSum]]] = {}
     for case, parts in cases:

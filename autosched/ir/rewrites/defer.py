@@ -1,0 +1,103 @@
+"""`defer`: a factor that does not depend on the summed axis leaves the sum.
+
+    for k: Y[i, n] += X[i, k] * R[i] * W[k, n]        for k: S += X[i, k] * W[k, n]
+                                                      Y[i, n] = S * R[i]
+
+A factor that is the same for groups of the axis (a scale of 32 weights, `D[k // 32]`) leaves the sum of each group: the
+axis is split into groups and what is inside them first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autosched.ir.nodes import Stage
+from autosched.ir.printer import print_value
+from autosched.ir.program import Program
+from autosched.ir.rewrites.algebra.cases import TooManyCases, cases_of
+from autosched.ir.rewrites.algebra.normal import NoForm, normal
+from autosched.ir.rewrites.algebra.separate import Mixed, separate
+from autosched.ir.rewrites.algebra.sums import TooManyTerms
+from autosched.ir.rewrites.algebra.text import NoText, value_of
+from autosched.ir.rewrites.grouped import sum_by_group
+from autosched.ir.rewrites.online.error import error_of
+from autosched.ir.rewrites.online.fused import fused
+from autosched.ir.rewrites.online.masks import Masked
+from autosched.ir.rewrites.online.members import Cascade, Member, Stages
+from autosched.ir.rewrites.online.obligations import term_lemmas
+from autosched.ir.rewrites.online.states import MemberStates, states_of_sum
+from autosched.ir.rewrites.refusal import NotRewritten
+from autosched.ir.rewrites.verdict import RewriteVerdict
+from autosched.ir.value import Read, Unary, Value, walk
+from autosched.logic import Int
+
+
+def defer(program: Program) -> Iterator[RewriteVerdict]:
+    """Every sum with a factor that leaves it, each on its own."""
+    for stage in program.stages:
+        found = _whole(program, stage) or _by_group(program, stage)
+        if found is not None:
+            yield found
+
+
+def _whole(program: Program, stage: Stage) -> RewriteVerdict | None:
+    """A factor that none of the stage's axes changes."""
+    known = Stages.of(program).reduction(stage.assign.tensor)
+    if known is None or known.assign is not stage.assign or known.assign.op not in ("+=", "-="):
+        return None
+    value = known.assign.value
+    if not value.dtype.is_float or known.init is None:
+        return None
+    term = Unary("-", value, value.dtype) if known.assign.op == "-=" else value
+    index = tuple(i for i in known.assign.index if isinstance(i, Int))
+    target = Read(known.assign.tensor, index, value.dtype)
+    member = Member(known, "+", term, (), known.guards, known.init, target)
+    cascade = Cascade(known.spatial, known.reduction, (member,), frozenset())
+    try:
+        carried = _deferred(cascade, member)
+        if carried is None:
+            return None
+        lemmas = term_lemmas(carried)
+        after = fused(program, cascade, Masked(cascade.axes, (carried,), ()), (), 1)
+    except (NotRewritten, Mixed, NoForm, NoText, TooManyTerms, TooManyCases):
+        return None
+    (state,) = carried.states
+    factor = print_value(value_of(state.deferred, value.dtype))
+    return RewriteVerdict(
+        "defer",
+        ", ".join(a.name for a in known.reduction),
+        (known.name,),
+        "rescaled",
+        deferred={known.name: factor},
+        obligations=tuple(lemmas),
+        error=str(error_of(carried)),
+        after=after,
+    )
+
+
+def _deferred(cascade: Cascade, member: Member) -> MemberStates | None:
+    """The sum with its factor apart, if there is one factor in all cases, of elements or scalars."""
+    cases = [(c, separate(normal(c.value), cascade.kind)) for c in cases_of(member.term)]
+    carried = states_of_sum(cascade, member, cases)
+    state = carried.states[0]
+    one = len(carried.states) == 1 and not state.carried.terms
+    return carried if one and any(True for _ in state.deferred.atoms) and _changing(state.term, cascade) else None
+
+
+def _changing(term: Value, cascade: Cascade) -> bool:
+    """Whether what is left in the sum still changes along its axes."""
+    return any(cascade.kind(v) == "data" for v in walk(term))
+
+
+def _by_group(program: Program, stage: Stage) -> RewriteVerdict | None:
+    """A factor that is the same for groups of the reduction axis."""
+    split = sum_by_group(program, stage)
+    if split is None:
+        return None
+    grouped, part = split
+    found = _whole(grouped, next(s for s in grouped.stages if s.assign.tensor == part))
+    if found is None:
+        return None
+    axis = stage.reduction[0].name
+    return replace(found, axis=axis, stages=(stage.name,), deferred={stage.name: found.deferred[part]})

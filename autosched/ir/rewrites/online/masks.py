@@ -1,0 +1,92 @@
+"""`masked`: where every term of a cascade is its reducer's identity, the pass need not go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from autosched.ir.nodes import Axis
+from autosched.ir.rewrites.algebra.cases import cases_of, is_infinite
+from autosched.ir.rewrites.algebra.normal import normal
+from autosched.ir.rewrites.bounds import bounded, constant_ranges
+from autosched.ir.rewrites.online.members import Cascade
+from autosched.ir.rewrites.online.states import MemberStates
+from autosched.ir.rewrites.proof import Lemma
+from autosched.ir.value import Condition, Literal, Select, Value, map_value
+from autosched.logic import Bool, all_of, conjuncts
+
+
+@dataclass(frozen=True)
+class Masked:
+    """The cascade's axes with the mask in their bounds; the members without what the bounds say; the proof."""
+
+    axes: tuple[Axis, ...]
+    members: tuple[MemberStates, ...]
+    lemmas: tuple[Lemma, ...]
+
+
+def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
+    """Bounds of the outermost axis from conditions that all members are masked by."""
+    axis, *inner = cascade.axes
+    unmasked = Masked(cascade.axes, members, ())
+    common: set[Bool] | None = None
+    for carried in members:
+        found = _needed(carried)
+        common = found if common is None else common & found
+    if not common:
+        return unmasked
+    known = frozenset(a.name for a in cascade.rows)
+    ranges = constant_ranges(cascade.rows)
+    found_bounds = bounded(axis, all_of(*sorted(common, key=str)), known, ranges)
+    if found_bounds is None:
+        return unmasked
+    true = frozenset(found_bounds.taken)
+    return Masked((found_bounds.axis, *inner), tuple(_without(c, true) for c in members), (found_bounds.lemma,))
+
+
+def _needed(carried: MemberStates) -> set[Bool]:
+    """Conditions on axes without which the member's term is its reducer's identity."""
+    guards = {part for g in carried.member.guards if isinstance(g, Bool) for part in conjuncts(g)}
+    found: set[Bool] | None = None
+    for case in cases_of(carried.member.term):
+        if _is_identity(carried, case.value):
+            continue
+        holds = {p for c, side in case.when if isinstance(c, Bool) for p in (conjuncts(c) if side else (~c,))}
+        found = holds if found is None else found & holds
+    return guards | (found or set())
+
+
+def _is_identity(carried: MemberStates, value: Value) -> bool:
+    if carried.member.op == "+":
+        return value.dtype.is_float and not normal(value).terms
+    return isinstance(value, Literal) and is_infinite(value) and (value.value < 0) == (carried.member.op == "max")
+
+
+def _without(carried: MemberStates, true: frozenset[Bool]) -> MemberStates:
+    member = carried.member
+    guards = tuple(g for g in (_left(g, true) for g in member.guards) if g is not None)
+    states = tuple(replace(s, term=_taken(s.term, true)) for s in carried.states)
+    return replace(carried, states=states, member=replace(member, guards=guards))
+
+
+def _left(guard: Condition, true: frozenset[Bool]) -> Condition | None:
+    """What is left of a guard."""
+    if not isinstance(guard, Bool):
+        return guard
+    rest: Iterable[Bool] = [p for p in conjuncts(guard) if p not in true]
+    return all_of(*rest) if rest else None
+
+
+def _taken(value: Value, true: frozenset[Bool]) -> Value:
+    """The value where these conditions hold."""
+
+    def visit(node: Value) -> Value:
+        match node:
+            case Select(Bool() as condition, then, other, _):
+                if set(conjuncts(condition)) <= true:
+                    return then
+                if ~condition in true:
+                    return other
+        return node
+
+    return map_value(value, visit)
