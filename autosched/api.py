@@ -152,8 +152,8 @@ def rewrites(
     `dump_smt` is a folder for the solver's questions, as SMT-LIB. Raises UsageError.
 
     >>> softmax = workload("softmax", m=4, n=64)
-    >>> [(c.name, c.verdict, c.rescale) for c in rewrites(softmax)]
-    [('online', 'proved', {'S': "exp(M - M')"})]
+    >>> [(v.name, v.verdict, v.rescale) for v in rewrites(softmax)]
+    [('online', 'proved', {'S': "exp(M - M')"}), ('stage', 'proved', {})]
     """
     from autosched.ir.rewrites.listing import LEVELS, rewrites_of
     from autosched.logic.questions import written_to

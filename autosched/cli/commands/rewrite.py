@@ -11,7 +11,7 @@ from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.errors import UsageError
-from autosched.ir.rewrites.listing import LEVELS, accepted
+from autosched.ir.rewrites.listing import LEVELS, NAMES, accepted
 from autosched.ir.rewrites.online.search import BLOCK
 from autosched.ir.rewrites.verdict import SCHEMA, RewriteVerdict
 from autosched.text_file import write_text
@@ -20,6 +20,10 @@ from autosched.text_file import write_text
 def rewrite(
     program: options.ProgramArg,
     define: options.DefineOpt = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help=f"Only this kind: {', '.join(NAMES)} (repeatable)."),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say what was proved, and how, and why not.")] = False,
     numerics: Annotated[
         str,
@@ -48,6 +52,9 @@ def rewrite(
         raise UsageError(f"--block {block} holds nothing", hint="give 1 or more")
     loaded = inputs.program(program, define)
     found = api.rewrites(loaded, numerics=numerics, block=block, dump_smt=dump_smt)
+    for name in only or ():
+        inputs.choice("rewrite", name, NAMES)
+    found = [c for c in found if only is None or c.name in only]
     usable = [c for c in found if accepted(c, numerics)]
     if output is not None and usable:
         write_text(output, str(usable[0].after))

@@ -32,7 +32,7 @@ Ranges = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Bounded:
+class NarrowedAxis:
     """An axis with narrower bounds, the conditions that these stand for, and the proof that they do."""
 
     axis: Axis
@@ -40,7 +40,7 @@ class Bounded:
     lemma: Lemma
 
 
-def bounded(axis: Axis, condition: Bool, known: frozenset[str], ranges: Ranges) -> Bounded | None:
+def bounded(axis: Axis, condition: Bool, known: frozenset[str], ranges: Ranges) -> NarrowedAxis | None:
     """The axis bounded by those parts of `condition` that hold on one side of a number that the variables `known` tell;
     None where there is none. `ranges` are the least and greatest values of those with constant bounds."""
     narrowed, taken = axis, list[Bool]()
@@ -57,7 +57,7 @@ def bounded(axis: Axis, condition: Bool, known: frozenset[str], ranges: Ranges) 
     if not taken:
         return None
     lemma = _proved(axis, narrowed, all_of(*taken), ranges)
-    return Bounded(narrowed, tuple(taken), lemma) if lemma.proved else None
+    return NarrowedAxis(narrowed, tuple(taken), lemma) if lemma.proved else None
 
 
 def constant_ranges(axes: Iterable[Axis]) -> dict[str, tuple[int, int]]:

@@ -13,6 +13,8 @@ from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.rewrites.verdict import RewriteVerdict
 
+NAMES = ("online", "defer", "mask to bounds", "inline", "stage")
+"""Names of rewrites, in the order in which they are listed."""
 LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
 """Numerics levels, from the strictest on. `rescaled` is equal over the reals, with a proved bound on the error."""
 
@@ -32,8 +34,8 @@ def rewrites_of(program: Program, numerics: str = "rescaled", block: int = BLOCK
 
 def _plain(name: str, found: Rewrite) -> RewriteVerdict:
     """A step that moves a computation, and changes no operation."""
-    left = set(found.before.tensors) ^ set(found.after.tensors)
-    return RewriteVerdict(name, "", tuple(sorted(left)), "bitwise", after=found.after, because=found.proof)
+    moved = tuple(s.name for s in found.before.stages if s not in found.after.stages)
+    return RewriteVerdict(name, "", moved, "bitwise", after=found.after, because=found.proof)
 
 
 def accepted(verdict: RewriteVerdict, numerics: str) -> bool:

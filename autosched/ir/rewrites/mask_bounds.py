@@ -17,7 +17,7 @@ from autosched.ir.nodes import Assign, Guard, Loop, Stage, Statement, is_zero
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.cases import is_infinite
-from autosched.ir.rewrites.bounds import Bounded, bounded, constant_ranges
+from autosched.ir.rewrites.bounds import NarrowedAxis, bounded, constant_ranges
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import Literal, Select, Value
 from autosched.logic import Bool, all_of, conjuncts
@@ -34,7 +34,7 @@ def mask_bounds(program: Program) -> Iterator[RewriteVerdict]:
                 yield RewriteVerdict("mask to bounds", name, (stage.name,), "bitwise", obligations=proof, after=after)
 
 
-def _bounded(program: Program, stage: Stage, depth: int) -> tuple[Bounded, Program] | None:
+def _bounded(program: Program, stage: Stage, depth: int) -> tuple[NarrowedAxis, Program] | None:
     axis = stage.axes[depth]
     outer = stage.axes[:depth]
     guards = [p for g in stage.guards if isinstance(g, Bool) for p in conjuncts(g)]
@@ -79,7 +79,7 @@ def _alone(program: Program, stage: Stage, name: str) -> bool:
     )
 
 
-def _rewritten(statement: Statement, target: Assign, found: Bounded, true: frozenset[Bool]) -> Statement:
+def _rewritten(statement: Statement, target: Assign, found: NarrowedAxis, true: frozenset[Bool]) -> Statement:
     match statement:
         case Loop(axis, body) if any(a is target for a in assigns(statement)):
             inner = tuple(s for x in body for s in _unguarded(_rewritten(x, target, found, true), target, true))

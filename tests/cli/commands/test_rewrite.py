@@ -9,7 +9,7 @@ from autosched import ir
 
 
 def test_the_json_of_softmax(cli: Cli) -> None:
-    found = cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--json").json
+    found = cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--only", "online", "--json").json
     assert (found["schema"], found["program"]) == ("autosched/rewrite/1", "softmax")
     (one,) = found["rewrites"]
     assert {o["by"] for o in one.pop("obligations")} == {"z3"}
@@ -22,19 +22,23 @@ def test_the_json_of_softmax(cli: Cli) -> None:
 
 def test_no_rewrite_is_exit_status_one(cli: Cli) -> None:
     assert "no stages" in cli("rewrite", "matmul", status=1).out
-    said = cli("rewrite", "softmax", "--numerics", "reassociated", status=1)
+    said = cli("rewrite", "softmax", "--only", "online", "--numerics", "reassociated", status=1)
     assert "--numerics rescaled" in said.out
 
 
 def test_the_program_is_written_and_is_one(cli: Cli) -> None:
-    cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--block", "16", "-o", "one_pass.py", status=0)
+    cli("rewrite", "softmax", "-D", "m=4", "--block", "16", "--only", "online", "-o", "one_pass.py", status=0)
     written = ir.load(cli.folder / "one_pass.py")
     assert "M_moved" in written.tensors
 
 
 @pytest.mark.parametrize(
     ("flags", "text"),
-    [(("--numerics", "exact"), "numerics level"), (("--block", "0"), "holds nothing")],
+    [
+        (("--numerics", "exact"), "numerics level"),
+        (("--block", "0"), "holds nothing"),
+        (("--only", "magic"), "mask to bounds"),
+    ],
 )
 def test_what_cannot_be_right_is_refused(cli: Cli, flags: tuple[str, str], text: str) -> None:
     assert text in cli("rewrite", "softmax", *flags, status=2).err
