@@ -1,4 +1,4 @@
-"""What a tuning run found: as the object that `--json` prints, and as a few lines."""
+"""The result of a tuning run: as the object that `--json` prints, and as a few lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps.gpu.shared_proofs import in_short
 
 DRIFT = 0.10
-"""Above what the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
+"""More than the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
 
 
 def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
@@ -85,20 +85,20 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
 
 
 def _ended(result: Result) -> dict[str, Any]:
-    """What ended the search before its budget, and the gain that was predicted, where somebody asked for either."""
+    """The goal that ended the search before its budget, and the last predicted gain, where there are such."""
     ended = {"ended": result.reason} if result.reason in ("reached", "gain") else {}
     return ended | ({"gain": result.gain} if result.gain is not None else {})
 
 
 def _seconds(result: Result) -> dict[str, float]:
-    """The contract's phases: comparing with the oracle is a part of measuring."""
+    """The phases that docs/cli.md lists: comparing with the oracle counts as measuring."""
     spent = result.seconds
     found = {k: spent[k] for k in ("total", "match", "search", "build", "measure", "model")}
     return found | {"measure": spent["measure"] + spent.get("check", 0.0)}
 
 
 def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Sequence[str] = ()) -> str:
-    """The best candidate, what it is compared with, what checked it, and what to do next; `brief` is its first line.
+    """The best candidate, its comparisons, its check, and the commands to type next; with `brief` the first line only.
     `form_commands` write a better form of the program, where there is one, and tune it."""
     assert result.best is not None
     best, request = result.best, tuning.request
@@ -133,7 +133,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:
         other = _other_way(best.candidate.plan, best.trial.row)
-        lines.append(f"where  {' and '.join(asked)}: every call looks, and else takes {other}")
+        lines.append(f"where  {' and '.join(asked)}: every call checks this, and otherwise runs {other}")
     if best.candidate.plan.relies:
         lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
     gained = gains(tuning)
@@ -157,7 +157,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
 
 
 def _noise(tuning: Tuning, result: Result, best: Measurement) -> list[str]:
-    """What disturbed the measurements."""
+    """Sentences about what disturbed the measurements."""
     said, searched, noise = [], tuning.study.searched, result.noise
     levels = [t.measurement.extra["level"] for t in searched if "level" in t.measurement.extra]
     if levels:
@@ -176,18 +176,18 @@ def _noise(tuning: Tuning, result: Result, best: Measurement) -> list[str]:
 
 def _other_way(plan: Plan, row: int) -> str:
     found = standing_by(plan, row)
-    return "another way" if found is None else f"{found[0]}, {compared(1 / found[1])} this by the clock"
+    return "the fallback" if found is None else f"{found[0]}, {compared(1 / found[1])} this by the clock"
 
 
 def _kept(store: SqliteStore) -> str:
-    """What commands need to find a store that is not where they look by themselves."""
+    """The flag with which commands find a store that is not the default one."""
     return "" if store.path == path_of(store_path(None)) else f" --store {quote(store.path)}"
 
 
 def _far(tuning: Tuning, result: Result) -> tuple[float, float] | None:
-    """The space's lower bound, and the share by which the best is above it; None where there is neither. A simulated
-    time is below it by noise alone; where the target's figures state no bound and the clock's word stands in for it, a
-    simulated time may be below that, and nothing is said."""
+    """The space's lower bound, and the share by which the best is above it; None without a bound. Noise alone takes a
+    simulated time below it, which counts as 0; a time that the model itself puts below (where the clock stands in for
+    missing figures) gives None."""
     bound = tuning.lower_bound_s
     if not bound or result.best is None:
         return None
@@ -199,7 +199,7 @@ def _far(tuning: Tuning, result: Result) -> tuple[float, float] | None:
 
 
 def _left(tuning: Tuning, result: Result) -> list[str]:
-    """How far the best is from what no schedule should beat, and why the search ended early."""
+    """How far the best is from the lower bound, and why the search ended early."""
     lines = []
     if (left := _far(tuning, result)) is not None:
         bound, gap = left
@@ -207,14 +207,14 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
         off = "" if gap >= 0 else f", which is {-gap:.0%} off"
         lines.append(f"       {far} the space's lower bound by the target's figures ({seconds(bound)}){off}")
     if result.reason == "reached":
-        lines.append(f"ended  what --until asks for is reached, after {result.done} trials")
+        lines.append(f"ended  the --until goal was reached after {result.done} trials")
     if result.reason == "gain" and result.gain is not None:
         lines.append(f"ended  one more trial is expected to save {result.gain:.1%}, after {result.done} trials")
     return lines
 
 
 def checked(m: Measurement) -> str:
-    """What the device compared the outputs with and the largest error, or that it compared none."""
+    """The reference with which the device compared the outputs and the largest error, or why it compared none."""
     if not m.verified:
         return str(m.extra.get("verified_by", "not checked"))
     by = str(m.extra.get("verified_by", "the interpreter"))

@@ -1,8 +1,8 @@
-"""How each register buffer is held in C, and the helpers that load, splat and store such registers.
+"""The C type of each register buffer, and the helpers that load, splat and store such registers.
 
 A register is a vector of its own elements (`s32x16`), cast to the type that the YAML names (`__m512i`) where an
 intrinsic is called: GCC keeps an array of accumulators in registers only if every access has one element type, and that
-is twice the speed for `vpdpbusd`. Plain scalars and arrays serve where a vector cannot have their size.
+doubles the speed of `vpdpbusd`. Scalars and arrays are used where no vector has the size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Register:
 
     @property
     def vector(self) -> str:
-        """The vector of elements that the register is read and written as."""
+        """The vector type as which the register is read and written."""
         return vector_name(self.dtype, self.elements)
 
     def cast_to_vector(self, text: str) -> str:
@@ -122,12 +122,12 @@ _MASKED = {
 
 
 _ELEMENTS = {"f32": ("ps", "float"), "f64": ("pd", "double"), "s32": ("epi32", "int"), "u32": ("epi32", "int")}
-"""What AVX2 loads and stores some elements of: the ending of its functions, and what they point to."""
+"""Dtypes of AVX2's masked loads and stores: the suffix of the function, and the type of its pointer."""
 
 
 def _masked_avx2(r: Register, least: bool = False) -> tuple[str, str] | None:
-    """The bodies of a load and a store of `count` elements at p (`least`: of those from there on) by AVX2; None where
-    it has none. By GCC the copy of a few bytes would keep what is stored, an accumulator, in memory all along."""
+    """The bodies of a load and a store of `count` elements at p (`least`: from that element on) by AVX2; None where
+    AVX2 has none. With a copy of a few bytes instead, GCC would keep the stored accumulator in memory."""
     bits = 8 * r.dtype.bytes * r.elements
     if r.dtype.name not in _ELEMENTS or bits not in (128, 256):
         return None
@@ -175,9 +175,9 @@ class VectorHelpers:
     def __init__(self) -> None:
         self.typedefs: dict[str, str] = {}
         self.functions: dict[str, str] = {}
-        self.helpers: set[str] = set()  # functions of one element that these call
-        self.tables: dict[tuple[str, ...], int] = {}  # what they look up, numbered
-        self.picks: dict[tuple[object, ...], int] = {}  # which elements they pick, numbered
+        self.helpers: set[str] = set()  # functions on one element that these call
+        self.tables: dict[tuple[str, ...], int] = {}  # the number of each lookup table
+        self.picks: dict[tuple[object, ...], int] = {}  # the number of each selection of elements
         self.operands: dict[str, str] = {}
 
     def declared(self, register: Register) -> str:
@@ -308,7 +308,7 @@ VECTOR_INLINE {v} {name}(const {t} *p) {{
         return name
 
     def streamed(self, r: Register) -> bool:
-        """Whether x86 stores such a vector past the caches."""
+        """Whether x86 has a store past the caches for such a vector."""
         return r.dtype.bytes * r.elements in _STREAMED
 
     def past(self, r: Register) -> str:

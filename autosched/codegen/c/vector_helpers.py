@@ -17,8 +17,8 @@ _ELEMENTWISE = {"rint": "roundeven", "fabs": "abs"}
 
 
 def _between(source: DType, dtype: DType) -> tuple[DType, ...]:
-    """Integers by way of which one is converted to the other: GCC takes elements one by one where sizes differ by more
-    than a factor of two, and where size and kind of number change at once."""
+    """The intermediate types of a conversion: GCC converts element by element where sizes differ by more than a factor
+    of two, and where size and kind of number change at once."""
     if source.is_float or (dtype.is_float and source.bits >= 32):
         return ()
     wanted = S32 if dtype.is_float else dtype
@@ -29,7 +29,7 @@ def _between(source: DType, dtype: DType) -> tuple[DType, ...]:
 
 
 class NotVector(Exception):
-    """A value without a form on vectors."""
+    """The value cannot be printed on vectors."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class LaneHelpers:
         return text
 
     def _extended(self, source: DType, dtype: DType, text: str) -> str | None:
-        """Wider integers of at most 8 bytes of narrower ones by x86's instruction, which GCC does not find."""
+        """Widens integers by x86's instruction, which GCC does not find; None for other types and sizes."""
         size, wide = self.width * source.bytes, self.width * dtype.bytes
         whole = {4: "_mm_cvtsi32_si128((int)x)", 8: "_mm_cvtsi64_si128((long long)x)", 16: "(__m128i)x"}.get(size)
         feature = {16: "__SSE4_1__", 32: "__AVX2__"}.get(wide)
@@ -147,7 +147,7 @@ class LaneHelpers:
         return self._function(f"{op}_{v}", f"{v} {op}_{v}({v} a, {v} b)", f"return {chosen};")(a, b)
 
     def chosen(self, sign: str, dtype: DType, a: str, b: str) -> str:
-        """`a > b ? a : b`, or with `<`: of floats what x86's maxps and minps do."""
+        """`a > b ? a : b`, or with `<`: on floats as x86's maxps and minps."""
         v, name = self.vector(dtype), "greater" if sign == ">" else "lesser"
         plain = f"return {self.select(dtype, f'a {sign} b', 'a', 'b')};"
         body = [plain]
@@ -165,7 +165,7 @@ class LaneHelpers:
         return (feature, f"_mm{width}_{operation}{separator}p{kind}") if feature else None
 
     def each(self, function: str, dtype: DType, arguments: list[str]) -> str:
-        """A function of C's library that compilers know as an instruction, element by element."""
+        """Element by element, a function of C's library for which compilers have an instruction."""
         v, names = self.vector(dtype), "abc"[: len(arguments)]
         called = function if dtype.name == "f64" else f"{function}f"
         lanes = [f"{called}({', '.join(f'{n}[{e}]' for n in names)})" for e in range(self.width)]

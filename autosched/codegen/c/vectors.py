@@ -38,7 +38,7 @@ _EACH = {"sqrt": "sqrt", "round": "rint", "floor": "floor", "ceil": "ceil", "abs
 
 
 class ValueContext(Protocol):
-    """What is around the value: memory, registers, conditions and formulas."""
+    """How the surroundings of a value print: memory, registers, conditions and formulas."""
 
     def read(self, read: Read, count: Int | None) -> str:
         """The elements of all lanes, or of those below `count`; NotVector for other reads."""
@@ -53,7 +53,7 @@ class ValueContext(Protocol):
         """A condition on the lane as a mask of that width; the count where it says `lane < count`."""
 
     def choice(self, condition: Bool) -> str:
-        """A condition without the lane, to stand before `?`."""
+        """A condition without the lane, as C before `?`."""
 
     def formula(self, function: str) -> str | None:
         """The vector function of a formula; None for a function of the language."""
@@ -61,8 +61,8 @@ class ValueContext(Protocol):
 
 @dataclass(frozen=True)
 class VectorPrinter:
-    """`lane` is None inside a formula, where every value is one of each lane; `masks` are the widths of the formula's
-    truth values by name, `named` constants that have vectors of their own."""
+    """`lane` is None inside a formula, where every value has one element for each lane. `masks`: the widths of the
+    formula's truth values by name. `named`: constants in vectors of their own."""
 
     source: ValueContext
     helpers: LaneHelpers
@@ -126,7 +126,7 @@ class VectorPrinter:
         return _closed(self.value(v, count))
 
     def _touches(self, v: Value) -> bool:
-        """Whether a lane of the value may read what is not there."""
+        """Whether a lane of the value may read outside its buffer."""
         return not self._same_in_all(v) and any(self.source.in_memory(r.tensor) for r in reads(v))
 
     # Arithmetic

@@ -53,14 +53,14 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
 
 OPTIONS = ("--std=c++17", "--fmad=false")
-"""Products and additions are fused where the text says so."""
+"""`--fmad=false`: products and additions are fused only where the text does so itself."""
 
 
 @dataclass(frozen=True)
 class CudaSource:
-    """One file: `text` includes `headers` (name to text); `plan` says how it is launched; `options` are the compiler's,
-    beside the architecture; `intrinsics` are those that it defines as device functions; `memory` is each
-    launch's shared memory, by its name."""
+    """One file. `text` includes `headers` (name to text). `plan`: how the host launches it. `options`: the compiler's,
+    without the architecture. `intrinsics`: those that it defines as device functions. `memory`: each launch's shared
+    memory, by the launch's name."""
 
     name: str
     text: str
@@ -142,7 +142,7 @@ class _Printer:
         kernel = self.kernel
         found = layouts(kernel, grid.body, grid.row_lanes)
         engine_maps = maps_of(grid.body)
-        names = deepcopy(self.names)  # what one launch calls its own, another may too
+        names = deepcopy(self.names)  # another launch may use the same local names
         scope = CudaScope(kernel, names, self.used, found, self.loads, self.formulas.name)
         shared = SharedMemory.of(kernel, grid.body)
         engine = EnginePrinter(scope, grid.body, grid.worker_threads, grid.cluster)
@@ -164,7 +164,7 @@ class _Printer:
             note=grid.note,
         )
         check_launch(launch, self.target.limits)
-        # Without it the compiler ignores what roles take of the registers; with it, it takes as many as there are.
+        # Only with a number of blocks does the compiler heed the register counts of roles.
         alone = ", 1" if any(isinstance(s, WarpSpecialize) and s.registers for s in statements(grid.body)) else ""
         bounds = f"__launch_bounds__({launch.threads}{alone})"
         if grid.registers:
@@ -212,7 +212,7 @@ class _Printer:
                 return f"const __grid_constant__ TensorMap {self.names(argument.name)}"
 
     def _own(self) -> list[str]:
-        """Functions that take the place of the language's."""
+        """Device functions of the formulas."""
         return [device(text) for text in self.formulas.texts()]
 
     # -- the file ------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class _Printer:
 
 
 def _touched(body: tuple[Stmt, ...]) -> set[str]:
-    """Buffers that the text names; those of tensor maps go by their maps."""
+    """Buffers that the text names; tensor maps name theirs."""
     found: set[str] = set()
     for stmt in statements(body):
         if isinstance(stmt, Assign):
@@ -262,7 +262,7 @@ class LoadIntrinsics:
     target: Target
 
     def get(self, name: str) -> Intrinsic | None:
-        """None where there is none of that name."""
+        """The copy of that name; None if there is none, or the target cannot issue it."""
         if name not in _catalogue().entries:
             return None
         found = _catalogue()[name]

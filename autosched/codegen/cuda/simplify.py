@@ -1,7 +1,7 @@
-"""Index expressions made short: sums of atoms, division and remainder resolved where ranges of variables allow it.
+"""Simplifies index expressions: sums of atoms, with division and remainder resolved where ranges of variables allow it.
 
-`(a_f % 4 * 8 + 8 * u) // 8 % 4` becomes `a_f % 4 + u` where `u` is known to be small enough. The answer has the same
-value wherever variables lie in their ranges. A printer that prints the result prints no more than what is needed.
+`(a_f % 4 * 8 + 8 * u) // 8 % 4` becomes `a_f % 4 + u` where `u` is known to be small enough. The result has the same
+value wherever variables lie in their ranges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Tru
 from autosched.logic.expr import where
 
 XOR = "^"
-"""Exclusive or of two numbers from zero up: the one operator here that the language of indices lacks."""
+"""Exclusive or of two numbers that are not negative: an operator that `logic.expr` lacks."""
 Ranges = Mapping[str, tuple[int, int]]
 
 
@@ -36,7 +36,7 @@ class Sum:
         return Sum({a: c * factor for a, c in self.terms.items() if factor}, self.constant * factor)
 
     def divided(self, divisor: int) -> Sum:
-        """All factors divided, which has to leave no remainder."""
+        """All factors divided by a common divisor."""
         return Sum({a: c // divisor for a, c in self.terms.items()}, self.constant // divisor)
 
     def node(self) -> Int:
@@ -61,7 +61,7 @@ class Sum:
 
 
 class Simplifier:
-    """Simplifies under fixed ranges (inclusive bounds of variables; those without one may be anything)."""
+    """Simplifies under fixed ranges (inclusive bounds of variables; one without a range may have any value)."""
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges = dict(ranges)
@@ -72,7 +72,7 @@ class Simplifier:
         return self.sum(node).node()
 
     def equal(self, left: Int, right: Int) -> bool:
-        """Whether both are the same number, as far as can be seen."""
+        """Whether both are shown to be the same number."""
         difference = self.sum(left).plus(self.sum(right), -1)
         return not difference.terms and difference.constant == 0
 
@@ -151,7 +151,7 @@ class Simplifier:
         return Sum({Binary(XOR, a.node(), b.node()): 1})
 
     def _joined(self, total: Sum) -> Sum:
-        """`x // c * c + x % c` put together again, and `x - x // c * c` as `x % c`."""
+        """Rewrites `x // c * c + x % c` as `x`, and `x - x // c * c` as `x % c`."""
         for atom, c in total.terms.items():
             match atom:
                 case Binary("%", inner, Const(n)):
@@ -177,7 +177,7 @@ class Simplifier:
         return Sum({Binary(op, a.node(), b.node()): 1})
 
     def _parts(self, total: Sum, divisor: int) -> tuple[Sum, Sum]:
-        """`total == q * divisor + r`: q, and an r of what the divisor does not divide."""
+        """`(q, r)` with `total == q * divisor + r`; r has the terms that the divisor does not divide."""
         whole = {a: c // divisor for a, c in total.terms.items() if c % divisor == 0}
         rest = {a: c for a, c in total.terms.items() if c % divisor}
         return Sum(whole, total.constant // divisor), Sum(rest, total.constant % divisor)
@@ -253,7 +253,7 @@ class Simplifier:
         return node
 
     def _compare(self, op: str, difference: Sum) -> Bool:
-        """`difference op 0`, in a form that is the same for all conditions that say the same."""
+        """`difference op 0` in a canonical form."""
         if op in (">", ">="):
             difference, op = difference.scaled(-1), {">": "<", ">=": "<="}[op]
         if op == "<=":
@@ -273,9 +273,9 @@ class Simplifier:
 
 
 def exclusive(node: Int) -> tuple[Int, Int] | None:
-    """The sides of an exclusive or that is spelled in sums, bit by bit: `(a + b) % 2 + (a // 2 + b // 2) % 2 * 2 + …`.
+    """The sides of an exclusive or that is written as a sum, bit by bit: `(a + b) % 2 + (a // 2 + b // 2) % 2 * 2 + …`.
 
-    Both sides have as many bits as are spelled (which is how slices in shared memory are swizzled).
+    Both sides have as many bits as the sum has terms. (Slices in shared memory are swizzled like this.)
     """
     terms: list[Int] = []
     while isinstance(node, Binary) and node.op == "+":

@@ -1,7 +1,7 @@
-"""The `cpu` device: prints here or where it compiles, in a process of its own; checks and times in an isolated worker.
+"""The `cpu` device: lowers and prints here or in the builder's process, which compiles; checks and times in a worker.
 
-Where there are more cores than a kernel has threads, a search proposes, prints and compiles on the others meanwhile
-(docs/experiments/search-cost.md); its final round, which decides, is timed with nothing beside it.
+Where there are more cores than a kernel has threads, a search proposes, prints and compiles on the others while the
+worker measures (docs/experiments/search-cost.md). Nothing of the search runs beside its final round.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ EFFORTS = {
     "final": Effort(fewest=10, most=100, sample_s=1e-3, budget_s=0.2, tolerance=0.002),
 }
 ROUGH = 1.25
-"""A candidate this many times slower than the best is sampled a few times only."""
+"""A candidate this many times slower than the best gets a few samples only."""
 DATA_LIMIT_S = 120.0
+"""For the worker to load data."""
 STRAYS = 4
-"""Elements of one measurement that the interpreter is asked about, at most."""
+"""The most elements of one measurement for which the interpreter computes one more box."""
 T = TypeVar("T")
 
 
@@ -105,10 +106,10 @@ class CpuDevice:
         self._written: Program | None = None
         self._computed: tuple[Program, Expected] | None = None
         self._finite: frozenset[str] = frozenset()
-        """Tensors that a plan so far assumes to be finite."""
+        """Tensors that some plan assumed to be finite."""
         self._special: tuple[Program, frozenset[str], Special | None] | None = None
         self._told = False
-        """Whether the worker knows of it."""
+        """Whether the worker has the special data."""
 
     @staticmethod
     def runs(target: Target) -> bool:
@@ -143,16 +144,15 @@ class CpuDevice:
         return self.build_all([candidate])[0]
 
     def build_all(self, candidates: Sequence[Candidate]) -> list[Build]:
-        """`build` for each, in less time than one after the other: nothing is timed meanwhile, so lowering and
-        compiling may use two cores."""
+        """`build` for each. Nothing is timed meanwhile, so lowering and compiling use two cores."""
         from autosched.device.cpu.build import build_all  # lowering is not needed to time what is built already
 
         self._warmed()
         return list(build_all([self._wanted(c) for c in candidates], self.target, self.builder))
 
     def draft(self, candidate: Candidate) -> Draft:
-        """What lowers and prints it here, ahead, or else in the builder's process, which compiles it while those before
-        it are measured."""
+        """A build that is lowered and printed here, ahead, or else in the builder's process, which compiles it while
+        earlier candidates are measured."""
         from autosched.device.cpu.build import compile_draft, draft
         from autosched.device.cpu.remote_build import BuildRequest
 
@@ -186,16 +186,16 @@ class CpuDevice:
         return bool(self._measuring.spare)
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Run `work`, which builds and measures with this device, in a thread of its own, behind what was begun before.
-        The calling thread keeps to other CPUs than the kernels' meanwhile."""
+        """Queue `work`, which builds and measures with this device, on the measuring thread. The calling thread keeps
+        off the kernels' CPUs meanwhile."""
         return self._measuring.begin(work)
 
     def warm(self) -> None:
-        """Start the processes and work out the program's data, aside and side by side: a first measurement then need
-        not wait for them."""
+        """Start the processes and compute the program's data in parallel, so that the first measurement need not
+        wait."""
 
         def start() -> None:
-            with contextlib.suppress(AutoschedError):  # what is wrong is said where it is needed
+            with contextlib.suppress(AutoschedError):  # the first use raises it
                 with ThreadPoolExecutor(2) as starting:
                     starting.submit(self.builder.ready)
                     starting.submit(self.worker.ensure)
@@ -208,7 +208,8 @@ class CpuDevice:
             self._warming = self._measuring.begin(start, apart=False)
 
     def foresee(self, plan: Plan) -> None:
-        """Work out what candidates of the plan are checked on, beside other work; what it assumes decides that."""
+        """Compute beside other work the special data for candidates of the plan, which depend on what it assumes
+        finite."""
 
         def look() -> None:
             if self.program is not None and not plan.guards and not plan.granted:
@@ -224,7 +225,7 @@ class CpuDevice:
             wait([self._warming])
 
     def give_up(self) -> None:
-        """End what is under way aside and forget what was begun."""
+        """End the running measurement and builds, and forget queued work."""
         self._measuring.cancel()
         self._given_up = True
         self.worker.kill()
@@ -279,8 +280,8 @@ class CpuDevice:
 
     @contextlib.contextmanager
     def _to_itself(self) -> Iterator[None]:
-        """Builds are made on other CPUs than the kernels' meanwhile; between two measurements, when the next one may be
-        waiting for its build, on the kernels' own."""
+        """Keeps the builder off the kernels' CPUs while it lasts. Between two measurements, when the next one may wait
+        for its build, the builder uses those."""
         if self.aside:
             self.builder.keep_to(self._measuring.spare)
         try:
@@ -290,9 +291,9 @@ class CpuDevice:
                 self.builder.keep_to(self._own)
 
     def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
-        """The worker's answer on the data of the builds' program, or the outcome of its death."""
+        """The worker's answer, with the data of the builds' program, or an outcome that says how the worker died."""
         self._warmed()
-        if self._foreseen is not None:  # one thread at a time decides what is checked on
+        if self._foreseen is not None:  # it computes the special data too
             wait([self._foreseen])
 
         def ready() -> bool:
@@ -314,8 +315,8 @@ class CpuDevice:
         return answer
 
     def _look_at(self, output: str, index: tuple[int, ...]) -> bool:
-        """Have the interpreter say what an element is, at which two kernels differ that are right in all boxes. Whether
-        that can be said."""
+        """Have the interpreter compute an element at which two kernels differ that are right in all boxes; False where
+        it cannot."""
         program = self._written
         with self._lock:
             if program is None or self._computed is None or self._computed[0] is not program:
@@ -334,7 +335,7 @@ class CpuDevice:
         return True
 
     def _provide(self, program: Program) -> None:
-        """A live worker that holds the program's data."""
+        """Start the worker if needed, and have it load the program's data."""
         changed = self._written is None or program is not self._written
         if changed:
             self._write(program)
@@ -349,7 +350,7 @@ class CpuDevice:
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
 
     def _provide_special(self, program: Program) -> None:
-        """Data with NaN and infinities beside the program's, where they are not written yet."""
+        """Write the data with NaN and infinities, and have the worker load them, unless it has them."""
         self._find_special(program, self._finite)
         if self._special is None or self._told:
             return
@@ -360,7 +361,7 @@ class CpuDevice:
         self._told = True
 
     def _find_special(self, program: Program, finite: frozenset[str]) -> None:
-        """The data with NaN and infinities, where `finite` tensors hold none."""
+        """Compute the data with NaN and infinities, of which `finite` tensors hold none."""
         known = self._special
         if self._oracle is None and (known is None or known[0] is not program or known[1] != finite):
             self._special = program, finite, self._special_of(program, finite)
@@ -378,13 +379,13 @@ class CpuDevice:
         self._told = False
 
     def _write_violations(self, program: Program, build: Build) -> None:
-        """Data that break what the build's kernel checks, where they are not written yet."""
+        """Write data that break the conditions which the build's kernel checks, unless they are written."""
         for violation in violations(program, build.candidate.plan, self.seed):
             if not (self._folder.path / violation.folder).exists():
                 self._write_beside(program, violation.folder, expected(program, self.seed, inputs=violation.inputs()))
 
     def _write_beside(self, program: Program, name: str, found: Expected) -> None:
-        """Another data set of the program, in a folder of this name below its own."""
+        """Write another data set of the program, in a folder of this name below its own."""
         folder = self._folder.path / name
         with scratch_errors():
             folder.mkdir(exist_ok=True)

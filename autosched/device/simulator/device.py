@@ -35,12 +35,12 @@ VERSION = "6"
 CACHES = ("warm", "cold")
 SAMPLES = {"search": 5, "final": 15}
 NOISE = 0.01
-"""Relative standard deviation of samples where nobody asks for another; accelerators with scratchpads have none."""
+"""The default relative standard deviation of samples; accelerators with scratchpads have none."""
 NOT_YET = "not verified yet: the final round checks; the mapping is proved"
 
 
 class SimulatorDevice:
-    """Predicts candidates of a target that need not be here.
+    """Predicts times of candidates for a target; no such machine is needed.
 
     The same candidate, seed and version always give the same samples: `noise` is their relative standard deviation,
     drawn from a hash of the kernel (None: NOISE, and 0 on accelerators with scratchpads). `threads` bounds what a CPU
@@ -107,7 +107,7 @@ class SimulatorDevice:
         return Build(candidate, kernel, None, time.perf_counter() - clock, sha)
 
     def measure(self, build: Build, repeats: str = "search") -> Measurement:
-        """Time by the model, then a check: always of small kernels, of others (cut down) in the final round."""
+        """Time by the model, then check: small kernels always, others (cut down) in the final round."""
         if repeats not in SAMPLES:
             raise UsageError(f"repeats is one of {', '.join(SAMPLES)}, not {repeats!r}")
         costs = {"build": build.seconds}
@@ -169,7 +169,7 @@ class SimulatorDevice:
         return InterpretedKernel(lower(candidate.plan, candidate.schedule))
 
     def close(self) -> None:
-        """Nothing is held outside this process."""
+        """Nothing to release."""
 
     def _causes(self, kernel: Kernel, found: Estimate, target: Target) -> dict[str, float]:
         causes = found.seconds
@@ -198,8 +198,8 @@ class SimulatorDevice:
         return self._verdicts[key]
 
     def _joules(self, parts: list[Facts], found: Estimate, target: Target, seconds: float) -> dict[str, float]:
-        """Joules by cause; nothing where the target does not say all of them, and nobody asked. Raises UsageError where
-        somebody did."""
+        """Joules by cause; empty where the target lacks a figure. Raises UsageError for that if the objective needs
+        energy."""
         try:
             return {k: float(v) for k, v in energy(parts, found, target, seconds).items()} if target.energy else {}
         except UsageError:

@@ -49,7 +49,7 @@ def test_tune_says_what_it_checks_and_relies_on(here: Cli) -> None:
     assert "relies_on" not in guard
     assert guard["otherwise"]["predicted_ratio"] > 1
     said = here(*TUNE[:-1], "--fresh").out
-    assert f"else takes {guard['otherwise']['plan']}, " in said
+    assert f"otherwise runs {guard['otherwise']['plan']}, " in said
     assert "x as slow as this by the clock" in said
     assume = here(*TUNE, "--conditions", "assume").json["best"]
     assert assume["relies_on"] == ["-64 <= B <= 64"]

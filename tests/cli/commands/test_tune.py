@@ -186,7 +186,7 @@ def test_goals_end_a_search_before_its_budget(cli: Cli) -> None:
     assert found["trials"] == {"done": 1, "failed": {}, "ended": "reached"}
     text = cli("tune", *SMALL, "-n", 6, "--until", "1s", "--fresh").out
     assert "the space's lower bound by the target's figures" in text
-    assert "what --until asks for is reached, after 1 trials" in text
+    assert "the --until goal was reached after 1 trials" in text
     assert "--until soon: neither a time nor a speed" in cli("tune", *SMALL, "--until", "soon", status=2).err
 
 

@@ -1,8 +1,8 @@
 """Libraries whose arrays lie on a GPU: PyTorch, CuPy, and whatever has `__cuda_array_interface__` or DLPack.
 
-None of them is imported here: an array of theirs brings its library. A `Library` says on which device an array lies,
-which stream is current there, and reads addresses; `reader` makes the quick way for one parameter, which a call takes,
-and `described` the one that says what is wrong.
+This file imports none of them: an array of theirs brings its library. A `Library` gives the device of an array, the
+current stream there, and addresses. A call uses `reader`, the quick check of one parameter; where that fails,
+`described` says what is wrong.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from autosched.ir.nodes import Tensor
 
 FNUZ = {"e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz"}
 Reader = Callable[[Any, int], int]
-"""The address of an array that is exactly what the parameter wants on the device of that number, else 0."""
+"""The address of an array that fits the parameter exactly and is on the device of that number, else 0."""
 Where = Callable[[int], int | None]
 """The device whose memory an address is in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quick:
-    """The shortest way for a call like one before, all of whose arrays are of one library: the stream that is current
-    on a device, and the addresses of all arrays; None where one has not exactly its parameter's type, shape and layout.
-    What an address says by itself, a device and an alignment, was looked at when it was new."""
+    """The shortest way for a call whose arrays are all of one library: the current stream of a device, and the
+    addresses of all arrays; None where one differs from its parameter's type, shape or layout. Device and alignment
+    follow from an address, and are checked when it is new."""
 
     stream: Callable[[int], int]
     addresses: Callable[[Sequence[Any]], list[Any] | None]
 
 
 class Library(Protocol):
-    """What a call asks of the library of its arrays."""
+    """What a call needs of the library of its arrays."""
 
     name: str
 
@@ -47,11 +47,11 @@ class Library(Protocol):
         ...
 
     def stream(self, array: Any, ordinal: int) -> int | None:
-        """The handle of the stream that work on the array is issued on; None where any will do."""
+        """The handle of the current stream for the array; None where any will do."""
         ...
 
     def quick(self, tensors: Sequence[Tensor], arrays: Sequence[Any]) -> Quick | None:
-        """The quick way for these parameters, which the arrays are right for, where the library has one."""
+        """The quick way for these parameters, whose arrays fit; None where the library has none."""
         ...
 
     def reader(self, tensor: Tensor, written: bool) -> Reader: ...
@@ -149,8 +149,8 @@ class Torch:
         return OnCard(kind, same, tuple(array.shape), strides, array.data_ptr(), False, device)
 
     def _guard(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
-        """Whether tensors have the types, shapes and layouts of these: by what compiled PyTorch asks of its inputs, in
-        one call. None where this PyTorch has no such thing, or one that lets other tensors pass."""
+        """A test in one call that tensors have the types, shapes and layouts of these: PyTorch's own guard for compiled
+        functions. None where this PyTorch has none, or one that accepts other tensors."""
         torch = self.torch
         try:
             sizes, steps = [list(a.shape) for a in arrays], [list(a.stride()) for a in arrays]
@@ -249,7 +249,7 @@ class Interface:
         return self.where(int(array.__cuda_array_interface__["data"][0]))
 
     def stream(self, array: Any, ordinal: int) -> int | None:
-        """The one that the array names, if it does; 1 stands for the default stream there."""
+        """The stream that the array names, if any; 1 means the default stream in this interface."""
         named = array.__cuda_array_interface__.get("stream")
         return None if named is None else 0 if named == 1 else int(named)
 
@@ -280,7 +280,7 @@ class Interface:
 
 
 class DLPack(Interface):
-    """Arrays with DLPack alone, whose library has the default stream wait for what it has issued."""
+    """Arrays with DLPack alone: their library makes the default stream wait for its work."""
 
     name = "DLPack"
 
@@ -305,8 +305,8 @@ class DLPack(Interface):
 
 
 def fits(given: Any, storage: Any) -> bool:
-    """Whether elements of a type are the wanted ones. Small floats have no letter of their own in numpy; their size is
-    all that can be compared."""
+    """Whether elements of a type are the wanted ones. Of small floats, which have no kind of their own in numpy, only
+    the size can be compared."""
     return bool(
         given == storage
         or (given.itemsize == storage.itemsize and (storage.kind == "V" or given.kind in (storage.kind, "V")))

@@ -1,8 +1,8 @@
 """Seconds of a kernel on a CPU, from its loop tree: instructions of each straight run of code, caches, and threads that
-queue for what they share.
+queue for shared resources.
 
-The machine is an out-of-order core in round figures; it stands for no particular product. Nothing here is shared with
-the analytic clock, so that the two can disagree.
+The machine is an out-of-order core in round figures, no particular product. It shares no code with the analytic clock,
+so that the two can disagree.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CALL_SECONDS = 4e-8  # of an empty kernel
 
 @dataclass
 class Run:
-    """A straight run of code: everything that the same loops (unrolled ones aside) are around."""
+    """A straight run of code: everything inside the same loops (unrolled ones aside)."""
 
     times: float = 0.0
     uops: float = 0.0
@@ -49,7 +49,7 @@ class Run:
     chains: dict[tuple[object, ...], float] = field(default_factory=lambda: defaultdict(float))
 
     def cycles(self, target: Target) -> float:
-        """Of all executions together."""
+        """Cycles of all executions together."""
         loads = self.loads / target.rates.get("load", LOADS)
         stores = self.stores / target.rates.get("store", STORES)
         uops = self.uops / target.limits.get("issue_width", WIDTH)
@@ -58,7 +58,7 @@ class Run:
 
 
 def cpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate:
-    """The statements one after the other, the parallel ones with threads that are woken and met again."""
+    """The statements one after the other; parallel ones wake threads and wait for them."""
     moved = []
     totals: dict[str, float] = defaultdict(float)
     for stmt, found in zip(kernel.main.body, parts, strict=True):
@@ -94,12 +94,12 @@ def _causes(run: CpuRun, target: Target) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class CpuRun:
-    """One top-level statement, played: each thread on a core of its own."""
+    """The simulation of one top-level statement, each thread on a core of its own."""
 
     outcome: Simulated
     servers: tuple[str, ...]
     moved: dict[str, float]
-    """Bytes into each cache level in all, by the level that they come from."""
+    """Bytes moved into each cache level, by the level that they come from."""
 
 
 def play_cpu(kernel: Kernel, found: Facts, target: Target, threads: float, record: Recorder | None = None) -> CpuRun:
@@ -186,8 +186,8 @@ def key_of(path: tuple[Level, ...]) -> tuple[int, ...]:
 
 
 def pieces(touch: Touch, vector_bytes: float) -> float:
-    """Memory operations of one execution: one a vector where lanes lie together, else one an element; of a
-    matrix, so for each row."""
+    """Memory operations of one execution: one for each vector where lanes are contiguous, else one for each element; of
+    a matrix, so for each row."""
     width = touch.lane.width if touch.lane else 1
     if touch.rows:
         return touch.rows * max(1.0, width * touch.bytes / touch.rows / vector_bytes)
