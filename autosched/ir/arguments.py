@@ -19,15 +19,16 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from autosched.errors import UsageError
+from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import DType
+from autosched.ir.nodes import Tensor
 from autosched.ir.oracle.inputs import assumed_range
 from autosched.ir.oracle.numerics import Array, round_float, store
 from autosched.ir.program import Program
@@ -122,6 +123,57 @@ def greatest(dtype: DType) -> float:
     # What lies half a unit in the last place above it is the first that may round away.
     half = math.ulp(largest) * 2.0 ** (52 - dtype.mantissa - 1)
     return math.nextafter(largest + half, 0.0)
+
+
+def given_by_name(
+    program: Program, wanted: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a call of a kernel was given, in order and by name, for these parameters: pure outputs may be left out, all
+    of them or none in order. UsageError for what is missing, twice or too many; UnknownNameError."""
+    needed = [p for p in wanted if p in program.inputs or p in program.scalars]
+    slots = list(wanted) if len(arrays) > len(needed) else needed
+    listed = f"pass {', '.join(slots)}"
+    if len(arrays) > len(slots):
+        raise UsageError(f"{program.name} takes {len(slots)} arguments, got {len(arrays)}", hint=listed)
+    given = dict(zip(slots, arrays, strict=False))
+    for name, value in named.items():
+        if name not in wanted:
+            raise UnknownNameError("argument", name, wanted)
+        if name in given:
+            raise UsageError(f"the argument {name} is given twice")
+        given[name] = value
+    missing = next((n for n in needed if n not in given), None)
+    if missing is not None:
+        lacking = f"value for the scalar {missing}" if missing in program.scalars else f"array for {missing}"
+        raise UsageError(f"no {lacking}", hint=listed)
+    return given
+
+
+def all_constants(program: Program, consts: Mapping[str, Any]) -> dict[str, Any]:
+    """The program's `const` tensors as `prepack` was given them, in order. UsageError, UnknownNameError."""
+    for name in consts:
+        if name not in program.constants:
+            raise UnknownNameError("const tensor", name, program.constants)
+    for name in program.constants:
+        if name not in consts:
+            raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
+    return {name: consts[name] for name in program.constants}
+
+
+def refuse_unfit(tensor: Tensor, array: Any, written: bool, wrong: str = "not a numpy array") -> None:
+    """UsageError for what is no numpy array of the tensor's type, shape and layout; `wrong` says what else it is."""
+    name, stored = tensor.name, np.dtype(tensor.dtype.numpy)
+    refuse_masked(name, array)
+    fine = isinstance(array, np.ndarray) and array.dtype == stored and array.shape == tensor.extents
+    expected = "" if fine else f"{stored}{list(tensor.extents)}"
+    if not isinstance(array, np.ndarray):
+        raise UsageError(f"{name} is a {type(array).__name__}, {wrong}", hint=f"pass {expected}")
+    if not fine:
+        raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
+    if not array.flags.c_contiguous:
+        raise UsageError(f"{name} is not contiguous", hint="pass np.ascontiguousarray(…)")
+    if written and not array.flags.writeable:
+        raise UsageError(f"{name} is written, and the array is read-only")
 
 
 def refuse_masked(name: str, array: Any) -> None:

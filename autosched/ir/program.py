@@ -79,6 +79,11 @@ class Program:
     def inouts(self) -> tuple[str, ...]:
         return tuple(p for p in self.inputs if p in self.written)
 
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """`const` parameters, in order."""
+        return tuple(p for p in self.parameters if p in self.tensors and self.tensors[p].const)
+
     @cached_property
     def prepared(self) -> tuple[str, ...]:
         """Intermediates that are computed once, before the run, in order (see `ir.prepared`)."""

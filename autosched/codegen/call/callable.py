@@ -35,8 +35,8 @@ from autosched.codegen.llvm.machine.compile import host
 from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load
 from autosched.codegen.tree.kernel import Kernel
-from autosched.errors import UnknownNameError, UsageError
-from autosched.ir.arguments import GivenScalar, refuse_masked
+from autosched.errors import UsageError
+from autosched.ir.arguments import GivenScalar, all_constants, given_by_name, refuse_unfit
 from autosched.ir.data import require_data
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
@@ -108,19 +108,13 @@ class CompiledKernel:
 
     def prepack(self, **consts: Any) -> Prepacked:
         """Bind all `const` tensors by name and pack them once; answers a callable of the other parameters."""
-        for name in consts:
-            if name not in self.constants:
-                raise UnknownNameError("const tensor", name, self.constants)
-        for name in self.constants:
-            if name not in consts:
-                raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
-        return Prepacked(self, {n: self._checked(n, consts[n]) for n in self.constants})
+        given = all_constants(self.kernel.program, consts)
+        return Prepacked(self, {name: self._checked(name, array) for name, array in given.items()})
 
     @property
     def constants(self) -> tuple[str, ...]:
         """The program's `const` tensors, in order."""
-        tensors = self.kernel.program.tensors
-        return tuple(p for p in self.kernel.program.parameters if p in tensors and tensors[p].const)
+        return self.kernel.program.constants
 
     def pack(self, consts: Mapping[str, Array]) -> dict[str, Array]:
         """Run the prepare functions; answers the packed buffers by name. UsageError for data that the kernel was not
@@ -212,54 +206,26 @@ class CompiledKernel:
     ) -> dict[str, Any]:
         """Every parameter's value, those that are `held` among them."""
         program = self.kernel.program
-        free = set(program.outputs) - set(program.inputs)
-        held = held or {}
-        wanted = [p for p in program.parameters if p not in held]
-        needed = [p for p in wanted if p not in free]
-        slots = wanted if len(arrays) > len(needed) else needed
-        listed = f"pass {', '.join(slots)}"
-        if len(arrays) > len(slots):
-            raise UsageError(f"{program.name} takes {len(slots)} arguments, got {len(arrays)}", hint=listed)
-        given = dict(zip(slots, arrays, strict=False))
-        for name, value in named.items():
-            if name not in wanted:
-                raise UnknownNameError("argument", name, wanted)
-            if name in given:
-                raise UsageError(f"the argument {name} is given twice")
-            given[name] = value
-        result: dict[str, Any] = dict(held)
+        result: dict[str, Any] = dict(held or {})
+        wanted = [p for p in program.parameters if p not in result]
+        given = given_by_name(program, wanted, arrays, named)
         for name in wanted:
             if name in program.scalars:
-                if name not in given:
-                    raise UsageError(f"no value for the scalar {name}")
                 result[name] = given[name]
             elif name in given:
                 result[name] = self._checked(name, given[name], writable=name in program.written)
-            elif name in free:
+            else:
                 tensor = program.tensors[name]
                 result[name] = aligned(tensor.extents, tensor.dtype)
-            else:
-                raise UsageError(f"no array for {name}", hint=listed)
         self._refuse_overlap({n: a for n, a in result.items() if n in program.tensors})
         return result
 
     def _checked(self, name: str, array: Any, writable: bool = False) -> Array:
-        tensor = self.kernel.program.tensors[name]
-        stored = np.dtype(tensor.dtype.numpy)
-        refuse_masked(name, array)
-        fine = isinstance(array, np.ndarray) and array.dtype == stored and array.shape == tensor.extents
-        expected = "" if fine else f"{stored}{list(tensor.extents)}"
-        if not isinstance(array, np.ndarray):
-            raise UsageError(f"{name} is a {type(array).__name__}, not a numpy array", hint=f"pass {expected}")
-        if not fine:
-            raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
-        if not array.flags.c_contiguous:
-            raise UsageError(f"{name} is not contiguous", hint="pass np.ascontiguousarray(…)")
-        if not array.flags.aligned:
+        refuse_unfit(self.kernel.program.tensors[name], array, writable)
+        found: Array = array
+        if not found.flags.aligned:
             raise UsageError(f"{name} does not lie on whole elements of its memory", hint=f"pass a copy: {name}.copy()")
-        if writable and not array.flags.writeable:
-            raise UsageError(f"{name} is written, and the array is read-only")
-        return array
+        return found
 
     def _refuse_overlap(self, arrays: Mapping[str, Array]) -> None:
         """Different parameters are different memory: the code relies on it where one of them is written."""

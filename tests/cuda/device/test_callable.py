@@ -91,7 +91,7 @@ def test_what_cannot_be_used_is_refused(kernel, card, values):
         ((values.T.copy().T, 2.0), "not contiguous"),
         ((values.astype(np.float64), 2.0), "float64"),
         (([1, 2], 2.0), "neither a numpy array"),
-        ((values,), "no value for s"),
+        ((values,), "no value for the scalar s"),
         ((values, values.copy(), 1.0, 2), "takes 3 arguments"),
     ):
         with pytest.raises(UsageError, match=said):

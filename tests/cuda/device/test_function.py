@@ -286,7 +286,8 @@ def test_what_a_tensor_must_be_is_said(kernel, card, torch, values):
     ):
         with pytest.raises(UsageError, match=said):
             kernel(Tensor(card, values[0], **changed), w, 2.0, b)
-    for arguments, said in (((a, w, 2.0, a), "B overlaps A"), ((a, w), "no value for s"), ((a, w, 1, b, b), "takes 4")):
+    wrong = ((a, w, 2.0, a), "B overlaps A"), ((a, w), "no value for the scalar s"), ((a, w, 1, b, b), "takes 4")
+    for arguments, said in wrong:
         with pytest.raises(UsageError, match=said):
             kernel(*arguments)
     kernel(A=a, W=w, s=2.0, B=b)

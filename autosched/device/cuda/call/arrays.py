@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autosched.errors import UsageError
-from autosched.ir.arguments import refuse_masked
+from autosched.ir.arguments import refuse_unfit
 from autosched.ir.nodes import Tensor
 
 ALIGNMENT = 16
@@ -49,19 +49,8 @@ def size_of(tensor: Tensor) -> int:
 
 def in_host(tensor: Tensor, array: Any, written: bool) -> Argument:
     """A numpy array as an argument. UsageError where its type, shape or layout is another."""
-    name = tensor.name
-    refuse_masked(name, array)
-    expected = f"{np.dtype(tensor.dtype.numpy)}{list(tensor.extents)}"
-    if not isinstance(array, np.ndarray):
-        kind = type(array).__name__
-        raise UsageError(f"{name} is a {kind}, neither a numpy array nor on the GPU", hint=f"pass {expected}")
-    if array.dtype != np.dtype(tensor.dtype.numpy) or array.shape != tensor.extents:
-        raise UsageError(f"{name} is {array.dtype}{list(array.shape)}", hint=f"the kernel takes {expected}")
-    if not array.flags.c_contiguous:
-        raise UsageError(f"{name} is not contiguous", hint="pass np.ascontiguousarray(…)")
-    if written and not array.flags.writeable:
-        raise UsageError(f"{name} is written, and the array is read-only")
-    return Argument(name, array.nbytes, None, array)
+    refuse_unfit(tensor, array, written, "neither a numpy array nor on the GPU")
+    return Argument(tensor.name, array.nbytes, None, array)
 
 
 def on_card(tensor: Tensor, said: OnCard, written: bool, ordinal: int) -> Argument:

@@ -24,7 +24,8 @@ from autosched.device.cuda.call.loaded import LoadedLaunches
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.driver import Card, CudaError, shared_card
 from autosched.device.cuda.job import LaunchCall
-from autosched.errors import UnknownNameError, UsageError
+from autosched.errors import UsageError
+from autosched.ir.arguments import all_constants
 from autosched.ir.data import require_data
 from autosched.ir.program import Program
 from autosched.machine.target import Target
@@ -61,8 +62,7 @@ class CudaKernel(CudaFunction):
     @property
     def constants(self) -> tuple[str, ...]:
         """The program's `const` tensors, in order."""
-        tensors = self.program.tensors
-        return tuple(p for p in self.program.parameters if p in tensors and tensors[p].const)
+        return self.program.constants
 
     def __repr__(self) -> str:
         return f"<CudaKernel {self.program.signature} for {self.printed.arch}; .source is its CUDA>"
@@ -73,13 +73,7 @@ class CudaKernel(CudaFunction):
     def prepack(self, **consts: Any) -> CudaFunction:
         """Bind all `const` tensors by name and lay them out once, which is waited for; answers a function of the other
         parameters, on the GPU that holds the constants. Arrays on the GPU are used where they are, and kept."""
-        for name in consts:
-            if name not in self.constants:
-                raise UnknownNameError("const tensor", name, self.constants)
-        for name in self.constants:
-            if name not in consts:
-                raise UsageError(f"prepack needs the const tensor {name}", hint=f"pass {name}=array")
-        return _Prepacked(self, {name: consts[name] for name in self.constants})
+        return _Prepacked(self, all_constants(self.program, consts))
 
     def load_on(self, card: Card) -> LoadedLaunches:
         plan = self.printed.plan

@@ -19,8 +19,8 @@ from autosched.device.cuda.call.arrays import ALIGNMENT, Argument, in_host, on_c
 from autosched.device.cuda.call.libraries import Library, Quick, Reader, library_of
 from autosched.device.cuda.call.loaded import LoadedLaunches
 from autosched.device.cuda.driver import Card
-from autosched.errors import UnknownNameError, UsageError
-from autosched.ir.arguments import GivenScalar
+from autosched.errors import UsageError
+from autosched.ir.arguments import GivenScalar, given_by_name
 from autosched.ir.data import require_data
 from autosched.ir.program import Program
 
@@ -136,21 +136,7 @@ class CudaFunction:
 
     def _bind(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         """The values, tensors first; `_LEFT_OUT` for outputs that were left out."""
-        needed = [p for p in self.parameters if p not in self._free]
-        slots = list(self.parameters) if len(arrays) > len(needed) else needed
-        listed = f"pass {', '.join(slots)}"
-        if len(arrays) > len(slots):
-            raise UsageError(f"{self.program.name} takes {len(slots)} arguments, got {len(arrays)}", hint=listed)
-        given = dict(zip(slots, arrays, strict=False))
-        for name, value in named.items():
-            if name not in self.parameters:
-                raise UnknownNameError("argument", name, self.parameters)
-            if name in given:
-                raise UsageError(f"the argument {name} is given twice")
-            given[name] = value
-        missing = next((n for n in needed if n not in given), None)
-        if missing is not None:
-            raise UsageError(f"no value for {missing}", hint=listed)
+        given = given_by_name(self.program, self.parameters, arrays, named)
         return [given.get(n, _LEFT_OUT) for n in self._order]
 
     def _library(self, array: Any) -> Library | None:
