@@ -3,7 +3,9 @@ a register is then neither loaded, computed nor stored."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping as Sizes
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from autosched.ir.nodes import Axis, Guard, Loop, Statement
 from autosched.ir.program import Program
 from autosched.logic import Const, evaluate
 from autosched.tensorize.intrinsic import Intrinsic, Operand
+from autosched.tensorize.match_types import Mapping
 
 FEWEST = 2
 """A loop of one iteration is no axis."""
@@ -85,3 +88,19 @@ def _cut(program: Program, axis: Axis, rows: int) -> tuple[Statement, ...]:
         return tuple(found)
 
     return cut(program.body)
+
+
+def choose_tile_rows(mapping: Mapping, box: Sizes[str, tuple[int, int]]) -> Mapping:
+    """The mapping with an instruction on fewer rows, where the axis on its rows needs no more of them: 56 pixels of a
+    line are four tiles of 14, not three of 16 and one of 8. `box` has each program axis's lower bound and extent. There
+    are as many tiles as before, so nothing else changes."""
+    axis = axis_of_rows(mapping.intrinsic)
+    if axis is None:
+        return mapping
+    extent = prod(box[name][1] for name in mapping.axes.get(axis.name, ()))
+    tiles = -(-extent // axis.extent)
+    rows = max(FEWEST, -(-extent // tiles))
+    if rows >= axis.extent:
+        return mapping
+    padding = mapping.padding | {axis.name: (extent, tiles * rows)}
+    return replace(mapping, intrinsic=with_rows(mapping.intrinsic, axis, rows), padding=padding)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autosched.device.cpu.answers import measurement
+from autosched.device.cpu.rounds import measurement
 from autosched.device.protocol import Build
 from autosched.search.tuning.study import Study
 from autosched.store.protocol import Store

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from autosched.device.correctness.oracle import slack
 from autosched.device.correctness.sampled import RUN, Sampled, sampled, tensors_of
-from autosched.device.correctness.tolerance import slack
 from autosched.device.cuda.build import Printed, job_of, printed
 from autosched.device.cuda.cards import TARGETS
 from autosched.device.cuda.job import CudaJob

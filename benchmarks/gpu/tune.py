@@ -124,7 +124,7 @@ def _joined(whole: Bundle | None, bundle: Bundle, problem: Problem) -> Bundle:
 
 def _proposals(connection: Connection[Any, Any], case: Case, store: str) -> None:
     """In the case's own process: told how many, answers a bundle; told outcomes, learns."""
-    from autosched.device.cpu.answers import measurement
+    from autosched.device.cpu.rounds import measurement
     from autosched.device.protocol import Build
     from autosched.store.sqlite import SqliteStore
     from benchmarks.gpu.prepare import ceilings_of, data_of, plain_of, problem_of, study_of

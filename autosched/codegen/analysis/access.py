@@ -19,8 +19,7 @@ from math import gcd
 
 import numpy as np
 
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Buffer, Lane
+from autosched.codegen.tree.kernel import Buffer, KernelError, Lane
 from autosched.ir.value import Index, is_plain
 from autosched.ir.variables import index_vars
 from autosched.logic import Binary, Const, Int, Var, affine, evaluate, free_vars, merge_dimensions

@@ -10,8 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.analysis.access import classify, plain
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Assign, Buffer, IntrinsicCall, Lane, RegisterRef, Stmt, statements
+from autosched.codegen.tree.kernel import (
+    Assign,
+    Buffer,
+    IntrinsicCall,
+    KernelError,
+    Lane,
+    RegisterRef,
+    Stmt,
+    statements,
+)
 from autosched.ir.value import Literal, Read, reads
 from autosched.logic import TRUE, Const, Int, Var, evaluate
 from autosched.logic.walk import substitute_int

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from autosched.codegen.interpret.storage import Storage
 from autosched.codegen.interpret.subscripts import Env, compile_int
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import TileCopy
+from autosched.codegen.tree.kernel import KernelError, TileCopy
 
 SWIZZLED_BITS = {0: 0, 32: 1, 64: 2, 128: 3}
 LEAST_BYTES = 128  # of which every box's place in shared memory is a multiple

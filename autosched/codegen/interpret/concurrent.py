@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from autosched.codegen.tree.errors import KernelError
+from autosched.codegen.tree.kernel import KernelError
 
 Action = Callable[[], None]
 

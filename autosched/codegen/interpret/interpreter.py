@@ -22,7 +22,6 @@ from autosched.codegen.interpret.emulate import RegisterEmulator
 from autosched.codegen.interpret.storage import Region, Storage
 from autosched.codegen.interpret.subscripts import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
 from autosched.codegen.interpret.values import compile_value
-from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     WORKERS,
@@ -40,6 +39,7 @@ from autosched.codegen.tree.kernel import (
     If,
     IntrinsicCall,
     Kernel,
+    KernelError,
     Lane,
     Prefetch,
     RegisterRef,

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Buffer
+from autosched.codegen.tree.kernel import Buffer, KernelError
 
 Flat = Any  # a flat element number, an int64 array of them, or a slice of lanes that stand evenly apart
 

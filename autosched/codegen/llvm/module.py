@@ -5,8 +5,7 @@ from __future__ import annotations
 from autosched.backends import backend_of
 from autosched.codegen.llvm.accesses.memory import ONE
 from autosched.codegen.llvm.fallback_function import FallbackFunction, fallback_of
-from autosched.codegen.llvm.prepared import Prepared
-from autosched.codegen.llvm.print_cache import PrintCache
+from autosched.codegen.llvm.print_cache import Prepared, PrintCache
 from autosched.codegen.llvm.statements import Printer, Shared, quoted
 from autosched.codegen.llvm.types import memory, scalar
 from autosched.codegen.tree.kernel import Function, Kernel

@@ -20,6 +20,11 @@ from autosched.logic import FALSE, TRUE, Bool, Const, Int
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matrices import Matrices
 
+
+class KernelError(AssertionError):
+    """A kernel that no printer could print rightly; says where and why."""
+
+
 SCOPES = ("global", "workspace", "packed", "register", "matrix", "shared", "local", "accumulator")
 """global: a program parameter · workspace: scratch memory of one call · packed: `const` data re-laid out before the
 run · register: vector registers · matrix: registers of an instruction's own, which hold a matrix each · shared, local:

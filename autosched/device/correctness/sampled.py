@@ -1,6 +1,6 @@
 """The oracle of large programs: boxes of each output, computed as the language says, through all stages and no more of
 them than the boxes depend on (`ir.oracle.slicing`). What lies outside is compared between kernels
-(`device.correctness.whole`).
+(`device.correctness.compare.furthest`).
 
 A box is a range of every dimension of an output. The first and the last corner are among the boxes (ragged tiles end
 there), then two at edges; the others lie where a seed puts them.

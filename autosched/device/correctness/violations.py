@@ -6,6 +6,7 @@ values, for which the instruction does clamp wherever the condition is tight.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -88,3 +89,22 @@ def _extremes(program: Program, tensor: str) -> tuple[int, int]:
     low, high = program.tensors[tensor].dtype.limits
     least, most = assumed_range(program, tensor)
     return low if least is None else max(low, int(least)), high if most is None else min(high, int(most))
+
+
+class Widening:
+    """The program whose data candidates are measured on: `program` (None: their plans' own) within what their plans,
+    and those of candidates before them, check or take for granted. Several threads may ask."""
+
+    def __init__(self, program: Program | None) -> None:
+        self._program = program
+        self._lock = threading.Lock()
+        self._latest: tuple[Program, Program] | None = None
+
+    def of(self, *plans: Plan) -> Program:
+        """The same object as before where the plans, of one program, add nothing."""
+        base = self._program or plans[0].program
+        with self._lock:
+            before = base if self._latest is None or self._latest[0] is not base else self._latest[1]
+            wider = assuming(before, [a for plan in plans for a in (*plan.guards, *plan.granted)])
+            self._latest = base, wider
+        return wider

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.correctness.compare import Difference, Wrong, compare, scale
+from autosched.device.correctness.compare import Difference, Wrong, compare, furthest, scale
 from autosched.device.correctness.wants import SAMPLES
-from autosched.device.correctness.whole import furthest
 from autosched.device.cpu.arena import Bytes, Guarded, plain
 from autosched.device.job import Box, TensorFile
 

@@ -18,19 +18,17 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.backends import PORTABLE, host_backend
-from autosched.device.correctness.dataset import Widening
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data, write_outputs
 from autosched.device.correctness.special import Special, assumed_finite, special
-from autosched.device.correctness.violations import violations
+from autosched.device.correctness.violations import Widening, violations
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.rounds import Rounds
 from autosched.device.job import Effort, Outcome, TensorFile
 from autosched.device.processes.async_measure import MeasureThread
 from autosched.device.processes.background_build import BackgroundBuilds
 from autosched.device.processes.claimable_build import ClaimableBuild, PickledPlans
-from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
-from autosched.device.processes.worker_request import ask_worker
+from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, ask_worker
 from autosched.device.protocol import Build, Detected, Draft
 from autosched.errors import AutoschedError, MissingError, UsageError
 from autosched.ir.program import Program

@@ -24,7 +24,7 @@ from autosched.codegen.cuda.launch import (
 )
 from autosched.codegen.cuda.types import map_type
 from autosched.codegen.lower import lower
-from autosched.device.correctness.tolerance import slack
+from autosched.device.correctness.oracle import slack
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
 from autosched.device.cuda.job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value

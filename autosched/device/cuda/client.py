@@ -10,8 +10,7 @@ from typing import Any
 from autosched.device.cuda.driver import CardFacts
 from autosched.device.cuda.job import CudaJob, Sample
 from autosched.device.job import Outcome, TensorFile
-from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
-from autosched.device.processes.worker_request import ask_worker
+from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, ask_worker
 from autosched.errors import AutoschedError, MissingError
 
 DATA_LIMIT_S = 300.0

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from autosched.backends import CUDA
-from autosched.device.correctness.dataset import Widening
-from autosched.device.correctness.oracle import Oracle
+from autosched.device.correctness.oracle import Oracle, widened
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data
 from autosched.device.correctness.special import Special, assumed_finite, lenient, special
-from autosched.device.correctness.tolerance import widened
+from autosched.device.correctness.violations import Widening
 from autosched.device.cpu.rounds import Rounds
 from autosched.device.cuda.cards import check_target, matching_target
 from autosched.device.cuda.client import Client

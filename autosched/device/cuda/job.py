@@ -70,7 +70,7 @@ class KernelMemory:
 @dataclass(frozen=True)
 class CudaJob:
     """One built candidate. Buffers that `held` does not name are the program's tensors. `slack` multiplies the
-    tolerances (`device.correctness.tolerance`)."""
+    tolerances (`device.correctness.oracle.slack`)."""
 
     code: bytes = field(repr=False)
     calls: tuple[LaunchCall, ...]

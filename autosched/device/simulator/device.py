@@ -15,11 +15,13 @@ from autosched.device.correctness.compare import Difference
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.cpu.timing import spread
 from autosched.device.protocol import Build
+from autosched.device.simulator.cpu.cpu_model import cpu_estimate
 from autosched.device.simulator.energy import energy
 from autosched.device.simulator.engine import TooManyEventsError
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu.gpu_launch import RefusedError
-from autosched.device.simulator.models import estimate
+from autosched.device.simulator.gpu.gpu_model import gpu_estimate
+from autosched.device.simulator.spatial.spatial_model import spatial_estimate
 from autosched.device.simulator.verify.runner import INTERPRETER, Runner
 from autosched.device.simulator.verify.verify import MOST_ELEMENTS, KernelVerdict, Verifier, elements
 from autosched.device.simulator.walk.facts import Facts
@@ -30,6 +32,7 @@ from autosched.machine.target import Target
 from autosched.store.records import Measurement
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 
 VERSION = "6"
 CACHES = ("warm", "cold")
@@ -164,7 +167,7 @@ class SimulatorDevice:
 
     def callable(self, candidate: Candidate) -> Any:
         """The candidate as a function of numpy arrays: the interpreter runs its loop tree, slowly."""
-        from autosched.device.simulator.verify.function import InterpretedKernel
+        from autosched.device.simulator.verify.runner import InterpretedKernel
 
         return InterpretedKernel(lower(candidate.plan, candidate.schedule))
 
@@ -216,3 +219,15 @@ class SimulatorDevice:
 
 def _wrong(d: Difference) -> str:
     return f"{d.wrong} wrong elements; element {d.index} is {d.got:g}, not {d.want:g}"
+
+
+def estimate(kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits = NO_UNITS) -> Estimate:
+    """Of a kernel, `parts` being the facts of its top-level statements. RefusedError where a limit of the target is
+    broken, TooManyEventsError where it would take too long."""
+    match scheme_of(target):
+        case "gpu":
+            return gpu_estimate(kernel, parts, target)
+        case "spatial":
+            return spatial_estimate(kernel, parts, target, units)
+        case _:
+            return cpu_estimate(kernel, parts, target)

@@ -8,12 +8,12 @@ same measurements lead to the same study.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from autosched.costmodel.analytic.limits import limit
 from autosched.device.checked import build_of, measurement_of
 from autosched.device.protocol import Aside, Build, Device
 from autosched.errors import AutoschedError, MissingError, StoreError
-from autosched.search.tuning.bound_check import refuse_below_bound
 from autosched.search.tuning.noise import doubtful
 from autosched.store.records import Measurement
 from autosched.tiling.candidate import Candidate
@@ -100,3 +100,20 @@ def _built(candidate: Candidate, draft: Callable[[], Build]) -> Build:
 def said(error: Exception) -> str:
     """What an error is recorded as."""
     return error.message if isinstance(error, AutoschedError) else f"{type(error).__name__}: {error}"
+
+
+ROUNDING = 1e-6
+"""Share by which sums of floats may differ."""
+
+
+def refuse_below_bound(measured: Measurement, candidate: Candidate) -> Measurement:
+    """The measurement; `failed` where the model's own time (noise aside) is below the row's lower bound."""
+    total = measured.extra.get("model_s", {}).get("total") if isinstance(measured.extra, dict) else None
+    if not measured.ok or total is None:
+        return measured
+    plan = candidate.plan
+    least = float(limit(plan, plan.space.values([candidate.row]), formulas=False)[0])
+    if total >= least * (1 - ROUNDING):
+        return measured
+    said = f"simulated in {total * 1e6:.4g} µs, but by the target's figures its units are busy for {least * 1e6:.4g} µs"
+    return replace(measured, status="failed", time_s=None, samples_s=(), spread=None, message=f"{said}: please report")

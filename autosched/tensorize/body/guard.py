@@ -6,11 +6,23 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.ir.nodes import Stage
-from autosched.ir.value import Literal, Logical, Select, Value, is_value, map_value, reads, walk
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Literal,
+    Logical,
+    Select,
+    Unary,
+    Value,
+    is_value,
+    map_value,
+    reads,
+    walk,
+)
 from autosched.logic import Bool
 from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.body.neutral import constant_of
-from autosched.tensorize.body.zero import is_zero_by_structure
 
 
 def lift_guards(stage: Stage) -> tuple[Stage, frozenset[Value]]:
@@ -79,3 +91,17 @@ def settle_choices(stage: Stage, always: Callable[[Bool], bool]) -> Stage:
 
 def _replaced(term: Value, node: Value, by: Value) -> Value:
     return map_value(term, lambda v: by if v == node else v)
+
+
+def is_zero_by_structure(value: Value) -> bool:
+    """Whether `value` is zero by structure, whatever its (finite) inputs are."""
+    match value:
+        case Literal(number, _):
+            return number == 0
+        case Cast(operand, _, _) | Unary("-", operand, _) | Call("abs", (operand,), _):
+            return is_zero_by_structure(operand)
+        case Arith("+" | "-", left, right, _):
+            return is_zero_by_structure(left) and is_zero_by_structure(right)
+        case Arith("*", left, right, _):
+            return is_zero_by_structure(left) or is_zero_by_structure(right)
+    return False

@@ -24,13 +24,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from autosched.errors import SpecError
+from autosched.errors import SpecError, nearest
 from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline, Pseudocode
 from autosched.tensorize.spec.emit import KEEP, fault_of_template, llvm_declarations
@@ -40,10 +40,9 @@ from autosched.tensorize.spec.function import parse_function
 from autosched.tensorize.spec.matrices import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics import contract, target_contracts
-from autosched.tensorize.spec.operands import DocumentSource, make_operands, printer_of
+from autosched.tensorize.spec.operands import DocumentSource, lanes_of, make_operands, printer_of
 from autosched.tensorize.spec.placement import placement
 from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
-from autosched.tensorize.spec.sequences import sequences_of
 from autosched.text_file import read_text
 from autosched.yaml_lines import Document, parse_yaml, validate
 from autosched.yaml_lines import Path as Place
@@ -250,3 +249,25 @@ def _moves(keys: IntrinsicKeys, source: DocumentSource) -> tuple[str, str] | Non
     if keys.moves.from_ == keys.moves.to:
         raise source.error(f"moves: from {keys.moves.to} to {keys.moves.to} is no way", "moves")
     return keys.moves.from_, keys.moves.to
+
+
+_WORD = 32  # bits of a register
+
+
+def sequences_of(
+    keys: IntrinsicKeys, operands: Mapping[str, Operand], source: DocumentSource
+) -> tuple[tuple[frozenset[str], dict[str, int]], ...]:
+    """`sequences:` of an entry: features of targets whose machine runs others in its place, and registers of a lane by
+    operand there; SpecError for unknown operands and fewer than an operand fills."""
+    lanes = lanes_of(source.name.split("/")[0], keys) or 1
+    for number, given in enumerate(keys.sequences):
+        for name, count in given.registers.items():
+            place = "sequences", number, "registers", name
+            if name not in operands:
+                close = nearest(name, operands)
+                hint = (f"did you mean {close!r}? " if close else "") + f"operands: {', '.join(operands)}"
+                raise source.error(f"sequences: {name!r} is no operand", *place, key=True, hint=hint)
+            own = -(-operands[name].elements * operands[name].dtype.bits // (lanes * _WORD))
+            if count < own:
+                raise source.error(f"sequences: {name} fills {own} registers by itself, more than {count}", *place)
+    return tuple((frozenset(given.when), dict(given.registers)) for given in keys.sequences)

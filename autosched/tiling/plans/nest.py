@@ -15,8 +15,8 @@ from autosched.ir.nodes import Axis
 from autosched.ir.value import Condition, is_value
 from autosched.logic import Affine, Bool, Const, Int, Var, all_of, below_zero, conjuncts, interval
 from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tensorize.fewer_rows import choose_tile_rows
 from autosched.tensorize.match_types import Mapping
-from autosched.tiling.plans.choose_tile_rows import choose_tile_rows
 from autosched.tiling.plans.guards import GuardPlacement, place_guards
 from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry
 from autosched.tiling.plans.windows import window_lanes

@@ -14,9 +14,9 @@ import numpy as np
 from autosched.tiling.space.alike import Alike, Group, Same
 from autosched.tiling.space.base import BLOCK
 from autosched.tiling.space.bounded import SLACK, BestRows, Bounded, Column, Ids, Timed, Times, read_by_some
-from autosched.tiling.space.groups import groups_of
 from autosched.tiling.space.partial_columns import PartialColumns, WantedError
 from autosched.tiling.space.space import Space
+from autosched.tiling.space.subspace import groups_of
 
 AT_ONCE = 1 << 11
 """Rows of a group that are looked for at once: of 10,000 best sums of two rows some hundred of each are part."""

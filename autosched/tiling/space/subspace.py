@@ -7,14 +7,13 @@ is found out about it once (`Space.count`) is known in all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from autosched.logic import Int, Var, all_of, evaluate, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.space.base import RulePart, SpaceBase, once_per_space
-from autosched.tiling.space.groups import groups_of
 from autosched.tiling.step import Decision, Rule, Step
 
 _KNOWN: WeakValueDictionary[object, SpaceBase] = WeakValueDictionary()
@@ -72,3 +71,14 @@ def _derived(space: SpaceBase, parts: Sequence[RulePart]) -> list[str]:
             found.append(name)
             read = read | free_vars(expression)
     return found[::-1]
+
+
+def groups_of(space: SpaceBase, together: Iterable[Set[int]] = ()) -> tuple[frozenset[int], ...]:
+    """The positions of all decisions of several values, in groups: no rule, and none of the sets `together`, reads
+    decisions of two of them. In the order of their first positions."""
+    groups = [frozenset((d,)) for d, radix in enumerate(space.radices) if radix > 1]
+    for reads in (*(part.depends for part in space.parts), *together):
+        tied = [g for g in groups if g & reads]
+        if len(tied) > 1:
+            groups = [*(g for g in groups if g not in tied), frozenset().union(*tied)]
+    return tuple(sorted(groups, key=min))

@@ -7,7 +7,7 @@ import pytest
 from support.compiled import device_kernels as kernels
 
 from autosched.device.correctness import sampled
-from autosched.device.correctness.whole import furthest
+from autosched.device.correctness.compare import furthest
 from autosched.device.cpu.data import CpuData
 from autosched.device.cpu.device import CpuDevice
 from autosched.device.job import TensorFile

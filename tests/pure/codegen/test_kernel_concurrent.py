@@ -12,7 +12,6 @@ from support.compiled.kernel_check import check_kernel
 from autosched.codegen.interpret.concurrent import DeadlockError
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import RaceError
-from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import (
     Assign,
     AsyncCopies,
@@ -22,6 +21,7 @@ from autosched.codegen.tree.kernel import (
     For,
     Function,
     Kernel,
+    KernelError,
     Stmt,
     WaitCopies,
     WarpSpecialize,

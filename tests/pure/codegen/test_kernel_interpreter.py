@@ -13,8 +13,7 @@ from support.programs.kernel_cases import CASES, build, case_inputs, literal, lo
 from autosched.codegen.interpret.emulate import RegisterEmulator
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.interpret.storage import OutOfBoundsError, RaceError, UninitialisedError
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Kernel, Lane, Stmt
+from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Kernel, KernelError, Lane, Stmt
 from autosched.errors import UsageError
 from autosched.ir import parse, run
 from autosched.ir.dtypes import DTYPES

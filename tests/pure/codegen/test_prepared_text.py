@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autosched.codegen.llvm.module import print_parts
-from autosched.codegen.llvm.prepared import KEPT, Prepared
+from autosched.codegen.llvm.print_cache import KEPT, Prepared
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Function, Kernel
 from autosched.codegen.tree.uses import called_functions, used_buffers
 from autosched.ir import parse

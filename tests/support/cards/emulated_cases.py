@@ -14,8 +14,7 @@ from autosched.codegen.cuda import print_cuda
 from autosched.codegen.cuda.emulation import Emulated, Unit, build
 from autosched.codegen.lower import lower
 from autosched.device.correctness.compare import compare
-from autosched.device.correctness.oracle import Oracle, compute
-from autosched.device.correctness.tolerance import slack
+from autosched.device.correctness.oracle import Oracle, compute, slack
 from autosched.ir import resolve
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from autosched.codegen.analysis.matrices import move_of
-from autosched.codegen.tree.errors import KernelError
 from autosched.codegen.tree.kernel import (
     LOOP_KINDS,
     PRIVATE_SCOPES,
@@ -32,6 +31,7 @@ from autosched.codegen.tree.kernel import (
     If,
     IntrinsicCall,
     Kernel,
+    KernelError,
     Prefetch,
     RegisterRef,
     Stmt,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +17,7 @@ import numpy.typing as npt
 from autosched.codegen.cuda.emulation import text as host
 from autosched.codegen.cuda.emulation.build import module
 from autosched.codegen.cuda.emulation.card import card, encoded, load, memory
-from autosched.codegen.cuda.emulation.errors import EmulationError, Violation
-from autosched.codegen.cuda.emulation.lines import places
+from autosched.codegen.cuda.emulation.errors import EmulationError, SourceLine, Violation
 from autosched.codegen.cuda.launch import BufferArgument, Launch, LaunchPlan, MapArgument, ScalarArgument
 from autosched.codegen.cuda.printer import print_cuda
 from autosched.codegen.tree.kernel import Kernel
@@ -166,3 +168,22 @@ def emulate(
 ) -> dict[str, Array]:
     """Build and run one file (`build` and `Emulated.run`)."""
     return build([unit])[0].run(arrays, scalars, seed=seed)
+
+
+_LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+)(?: \(discriminator \d+\))?$")
+
+
+def places(library: Path, address: int) -> tuple[SourceLine, ...]:
+    """Where the call that returns to `address` stands, and what it was inlined into; () where nobody knows."""
+    tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
+    if tool is None or not address:
+        return ()
+    command = [tool, "-i", "-e", str(library), hex(address - 1)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found = []
+    for line in said.splitlines():
+        match = _LINE.match(line)
+        if match and match["line"] != "0":
+            path = Path(match["file"])
+            found.append(SourceLine(path.name, int(match["line"])))
+    return tuple(found)

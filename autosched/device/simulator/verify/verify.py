@@ -13,9 +13,8 @@ import numpy as np
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.compare import Difference, compare
-from autosched.device.correctness.oracle import Oracle, compute
+from autosched.device.correctness.oracle import Oracle, compute, slack, widened
 from autosched.device.correctness.special import assumed_finite, special
-from autosched.device.correctness.tolerance import slack, widened
 from autosched.device.correctness.violations import ViolatingData, assuming, violations
 from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller

@@ -18,8 +18,7 @@ from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Configure, For, Kernel, statements
+from autosched.codegen.tree.kernel import Configure, For, Kernel, KernelError, statements
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock
 from autosched.errors import SpecError

@@ -9,8 +9,8 @@ import pytest
 
 from autosched.codegen.lower import lower
 from autosched.costmodel.analytic.limits import limit
+from autosched.device.simulator.device import estimate
 from autosched.device.simulator.gpu.gpu_launch import RefusedError
-from autosched.device.simulator.models import estimate
 from autosched.device.simulator.walk.walk import facts
 from autosched.ir import parse, resolve
 from autosched.machine.catalogue import load_target, target_names

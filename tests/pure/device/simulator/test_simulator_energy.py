@@ -12,8 +12,8 @@ import autosched
 from autosched.codegen.lower import lower
 from autosched.device.registry import device
 from autosched.device.simulator import SimulatorDevice
+from autosched.device.simulator.device import estimate
 from autosched.device.simulator.energy import energy
-from autosched.device.simulator.models import estimate
 from autosched.device.simulator.walk.walk import facts
 from autosched.errors import AutoschedError, UsageError
 from autosched.machine.catalogue import load_target

@@ -14,8 +14,8 @@ from support.cards.gpu_plans import H200, plans
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.simulator.cpu.cpu_model import play_cpu, threads_of
+from autosched.device.simulator.device import estimate
 from autosched.device.simulator.gpu.gpu_model import QUARTERS, play
-from autosched.device.simulator.models import estimate
 from autosched.device.simulator.spatial.spatial_model import play_spatial
 from autosched.device.simulator.trace import trace
 from autosched.device.simulator.walk.walk import facts

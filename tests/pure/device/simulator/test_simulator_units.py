@@ -22,7 +22,7 @@ from autosched.machine.catalogue import load_target, target_data, target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
-from autosched.search.tuning.bound_check import refuse_below_bound
+from autosched.search.tuning.measuring import refuse_below_bound
 from autosched.search.tuning.tune import plans_of
 from autosched.store.records import Measurement
 from autosched.tensorize.spec.catalogue import Catalogue

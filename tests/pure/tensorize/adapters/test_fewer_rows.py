@@ -18,8 +18,7 @@ from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Configure
+from autosched.codegen.tree.kernel import Configure, KernelError
 from autosched.codegen.tree.text import print_kernel
 from autosched.errors import SpecError
 from autosched.ir import parse, workload

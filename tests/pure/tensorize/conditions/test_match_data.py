@@ -14,7 +14,7 @@ from support.programs.guarded import CLAMPING, plans, programs
 
 import autosched
 from autosched.codegen.lower import lower
-from autosched.device.simulator.verify.function import InterpretedKernel
+from autosched.device.simulator.verify.runner import InterpretedKernel
 from autosched.errors import AutoschedError, UsageError
 from autosched.ir import parse, random_inputs
 from autosched.ir.data import known_values, with_data

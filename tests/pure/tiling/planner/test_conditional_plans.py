@@ -13,8 +13,7 @@ from support.programs.guarded import CLAMPING, GEMM, data_sets, guarded, planned
 
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.errors import KernelError
-from autosched.codegen.tree.kernel import Buffer, GuardedDispatch, Kernel
+from autosched.codegen.tree.kernel import Buffer, GuardedDispatch, Kernel, KernelError
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock
 from autosched.errors import UsageError

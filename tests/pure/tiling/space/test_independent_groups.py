@@ -17,9 +17,9 @@ from autosched.tiling.space import independent_groups as apart
 from autosched.tiling.space.alike import Alike
 from autosched.tiling.space.bounded import Timed
 from autosched.tiling.space.counting import counted
-from autosched.tiling.space.groups import groups_of
 from autosched.tiling.space.independent_groups import IndependentGroups
 from autosched.tiling.space.space import Space
+from autosched.tiling.space.subspace import groups_of
 from autosched.tiling.step import Decision, Rule, Step
 
 

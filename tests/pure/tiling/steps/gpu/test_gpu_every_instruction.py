@@ -13,8 +13,7 @@ from support.cards.gpu_plans import CATALOGUE, H200
 from support.compiled.kernel_check import check_kernel
 
 from autosched.codegen.lower import lower
-from autosched.device.correctness.oracle import compute
-from autosched.device.correctness.tolerance import slack
+from autosched.device.correctness.oracle import compute, slack
 from autosched.device.simulator.verify.verify import check
 from autosched.ir import parse, resolve
 from autosched.ir.program import Program

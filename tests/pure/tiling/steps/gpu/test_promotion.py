@@ -12,8 +12,7 @@ from support.compiled.kernel_check import check_kernel
 
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
-from autosched.device.correctness.oracle import compute
-from autosched.device.correctness.tolerance import slack
+from autosched.device.correctness.oracle import compute, slack
 from autosched.device.simulator.verify.runner import INTERPRETER, Arrays
 from autosched.device.simulator.verify.verify import Verifier, check
 from autosched.ir import parse, random_inputs, run
