@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autosched.codegen import workarounds
 from autosched.codegen.analysis.matrices import MatrixMove, ref_number
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c_like.helpers import ASKING
@@ -44,8 +45,8 @@ class CMatrixPrinter:
         address = f"&{self.scope.element(move.memory.name, move.place)}"
         line = self._text(matrices, move.use, register=move.number, address=address, stride=move.stride)
         if move.use == "load":
-            self.scope.use("as_written")
-            line = f"as_written(); {line} as_written();"
+            apart = self.scope.workaround(workarounds.AS_WRITTEN)
+            line = f"{apart} {line} {apart}"
         yield line
 
     def call(self, stmt: IntrinsicCall) -> str:

@@ -25,6 +25,7 @@ from autosched.codegen.tree.kernel import (
     bodies,
 )
 from autosched.codegen.tree.uses import used_scalars
+from autosched.codegen.workarounds import Workaround
 from autosched.ir.value import Index, Read, walk
 from autosched.logic import Int
 
@@ -53,6 +54,11 @@ class FunctionScope:
 
     def use(self, helper: str) -> None:
         self.used.add(helper)
+
+    def workaround(self, workaround: Workaround, *arguments: str) -> str:
+        """A line that calls a workaround's macro."""
+        self.use(workaround.macro)
+        return f"{workaround.macro}({', '.join(arguments)});"
 
     def element(self, buffer: str, index: tuple[Index, ...]) -> str:
         """An element of memory as an lvalue: `A_at(i, p)`, or `x[i]` for a vector."""

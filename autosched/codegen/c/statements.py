@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import assert_never
 
+from autosched.codegen import workarounds
 from autosched.codegen.analysis.access import plain
 from autosched.codegen.analysis.known import known
 from autosched.codegen.analysis.matrices import move_of
@@ -61,8 +62,7 @@ class CStatementPrinter:
         added = False
         for group in streamed(statements):
             if added and finishes(group[0], self.high_pressure, self.scope.kernel):
-                self.scope.use("sums_done")
-                yield f"{INDENT * depth}sums_done();"
+                yield INDENT * depth + self.scope.workaround(workarounds.SUMS_DONE)
             added = adds(group[0], self.high_pressure)
             stores = tuple(stmt for stmt in group if isinstance(stmt, Assign))
             lines = self.assigns.together(stores) if len(stores) > 1 else self._statement(group[0])
@@ -93,8 +93,8 @@ class CStatementPrinter:
                 move = move_of(stmt, scope.kernel.buffers) if self.matrices.there else None
                 yield from self.assigns.lines(stmt) if move is None else self.matrices.move(move)
                 if stmt.buffer in self.shared and repeats_memory(stmt, scope.kernel):
-                    scope.use("held")
-                    yield f"held({scope.register(stmt.buffer, plain(stmt.buffer, stmt.index[:-1]))});"
+                    operand = scope.register(stmt.buffer, plain(stmt.buffer, stmt.index[:-1]))
+                    yield scope.workaround(workarounds.HELD, operand)
             case IntrinsicCall():
                 yield from self._call(stmt)
             case Prefetch(buffer, index, write):
@@ -134,7 +134,7 @@ class CStatementPrinter:
                 yield f"#pragma GCC unroll {trips}"
         sliding = slides(loop, self.high_pressure, scope.kernel)
         if sliding and loop.kind != "unrolled":
-            yield "#pragma GCC unroll 1"
+            yield workarounds.ROLLED_WINDOW.text
         yield f"{loop_head(INDEX_TYPE, var, upper, lower, loop.step)} {{{comment}"
         found = loop_range(loop.lower, loop.upper, loop.step, scope.ranges)
         if found is not None:
@@ -142,8 +142,7 @@ class CStatementPrinter:
         if loop.kind == "parallel":
             yield from (INDENT + line for line in scope.declarations(loop))
         if sliding:
-            scope.use("next_round")
-            yield f"{INDENT}next_round();"
+            yield INDENT + scope.workaround(workarounds.NEXT_ROUND)
         yield from self.body(loop.body, 1)
         scope.ranges.pop(loop.var, None)
         yield "}"
@@ -169,6 +168,5 @@ class CStatementPrinter:
         sums = scope.register(target.buffer, target.index)
         yield f"{sums} = {result};"
         if sums_of(stmt) in self.high_pressure and register.style == "vector":
-            helper = "in_order" if register.dtype.is_float else "in_order_int"
-            scope.use(helper)
-            yield f"{helper}({sums});"
+            order = workarounds.IN_ORDER if register.dtype.is_float else workarounds.IN_ORDER_INT
+            yield scope.workaround(order, sums)

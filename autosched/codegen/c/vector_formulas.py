@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from autosched.codegen import workarounds
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.c_like.ctypes import literal
@@ -38,7 +39,7 @@ class VectorFormulas(Formulas):
             name = f"approximate_{formula.function}_{v}"
             constants = memory_constants(formula) if self.scarce else ()
             if constants:
-                self.use("from_memory")
+                self.use(workarounds.FROM_MEMORY.macro)
             self.vectors[key] = name, _vector_text(formula, name, v, helpers, constants)
         return self.vectors[key][0]
 
@@ -56,7 +57,7 @@ def _vector_text(
         before.append(f"static const {vector} {table}[{len(constants)}] = {{")
         before += [f"  {{{', '.join([literal(c.value, c.dtype)] * helpers.width)}}}," for c in constants]
         before += ["};", ""]
-        lines += [f"  const {vector} *constants = {table};", f"  from_memory(constants, {x});"]
+        lines += [f"  const {vector} *constants = {table};", f"  {workarounds.FROM_MEMORY.macro}(constants, {x});"]
     for n, step in formula.steps:
         if step.dtype == BOOL:
             lines.append(f"  const {helpers.signed(bits)} {n} = {values.mask_of(step, bits)};")

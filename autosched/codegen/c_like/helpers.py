@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from autosched.codegen import workarounds
 from autosched.codegen.c_like.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
 from autosched.codegen.c_like.ctypes import compute_type
 from autosched.ir.dtypes import DTYPES, DType
@@ -35,59 +36,14 @@ static inline void drain_stores(void) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }""",
-    "in_order": """\
-/* Where sums and operands take most registers, Clang (19 and later) loads the next operand ahead and keeps a sum on the
-   stack instead, at half the speed: not where what a sum is made of has to be done in the order of the text. */
-#if defined __clang__ && defined __x86_64__
-#define in_order(sum) __asm__ volatile("" : "+v"(sum))
-#else
-#define in_order(sum) (void)0
-#endif""",
-    "in_order_int": """\
-/* Where sums of integers and their operands take most registers, GCC adds products to each other first, and Clang loads
-   operands ahead; both then keep sums on the stack. Not where that has to be done in the order of the text. */
-#ifdef __x86_64__
-#define in_order_int(sum) __asm__ volatile("" : "+v"(sum))
-#else
-#define in_order_int(sum) (void)0
-#endif""",
-    "held": """\
-/* An operand that stays where it is: GCC would sooner take others from memory again than leave it a register. */
-#if defined __x86_64__ && !defined __clang__
-#define held(operand) __asm__("" : "+v"(operand))
-#else
-#define held(operand) (void)0
-#endif""",
-    "aligned_stack": """\
-/* Clang does not align the stack for vectors that it keeps there: they would lie across lines, some across pages. */
-#if defined __clang__ && defined __x86_64__
-#define aligned_stack __attribute__((force_align_arg_pointer))
-#else
-#define aligned_stack
-#endif""",
-    "from_memory": """\
-/* These constants are taken from memory where they are needed: to keep or repeat each in one of sixteen registers would
-   put what loops carry on the stack. */
-#ifdef __x86_64__
-#define from_memory(constants, x) __asm__("" : "+r"(constants) : "x"(x))
-#else
-#define from_memory(constants, x) (void)0
-#endif""",
-    "next_round": """\
-/* What one round loads is not kept for the next, nor loaded before it: that takes registers from sums. */
-#define next_round() __asm__ volatile("" : : : "memory")""",
-    "sums_done": """\
-/* What finished sums are combined with is loaded when they are finished: compilers would keep it beside them. */
-#define sums_done() __asm__ volatile("" : : : "memory")""",
-    "as_written": """\
-/* Stores stay before or behind a load of a matrix, of which GCC does not know that it reads memory. */
-#define as_written() __asm__ volatile("" ::: "memory")""",
     "prefetch_address": """\
 /* The address may lie outside the array, so it is computed as an integer. */
 static inline const void *prefetch_address(const void *base, ptrdiff_t bytes) {
   return (const void *)((uintptr_t)base + (uintptr_t)bytes);
 }""",
 }
+
+_MACROS = {w.macro: w.explained for w in workarounds.MACROS}
 
 _BITS = {
     "bits_of_float": """\
@@ -161,7 +117,7 @@ static inline void {name}(void) {{
 
 
 _PERMISSIONS = {ASKING[feature]: _asking(ASKING[feature], permission) for feature, permission in NEEDED.items()}
-_FIXED = _INDEX | _BITS | _PERMISSIONS | ODD_INT | {"odd_sum": ODD_SUM}
+_FIXED = _INDEX | _MACROS | _BITS | _PERMISSIONS | ODD_INT | {"odd_sum": ODD_SUM}
 
 
 def ordered(used: Iterable[str], known: frozenset[str] = frozenset()) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 
 from autosched.backends import backend_of
+from autosched.codegen import workarounds
 from autosched.codegen.c.register_pressure import high_pressure_sums
 from autosched.codegen.c.registers import VectorHelpers, registers_of
 from autosched.codegen.c.scope import FunctionScope
@@ -26,11 +27,6 @@ from autosched.ir.value import Call, walk
 
 ALIGNMENT = 64
 """Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
-BY_PRIORITY = """\
-/* Where sums in turn take one operand and most registers, GCC's usual way to hand those out puts a sum on the stack. */
-#if defined __GNUC__ && !defined __clang__
-#pragma GCC optimize("ira-algorithm=priority")
-#endif"""
 
 
 def print_c(kernel: Kernel) -> CSource:
@@ -62,8 +58,8 @@ class _Printer:
         bodies = ["\n".join(self._function(scope)) for scope in functions]
         prototypes = [self._prototype(scope) for scope in functions]
         if self._spills_wide():
-            self.used.add("aligned_stack")
-            bodies[-1] = f"aligned_stack {bodies[-1]}"
+            self.used.add(workarounds.ALIGNED_STACK.macro)
+            bodies[-1] = f"{workarounds.ALIGNED_STACK.macro} {bodies[-1]}"
         self.used |= self.vectors.helpers
         calls = tuple((self._function_name(scope.function), tuple(self._arguments(scope))) for scope in functions)
         header, source = "\n".join(self._header(prototypes)), "\n".join(self._source(bodies))
@@ -205,11 +201,9 @@ class _Printer:
         switches = self.backend.c_flags(features | self._vector_features() | self._fused_features())
         openmp = "-fopenmp" if kernel.threads > 1 else ""
         if openmp and self._spills_wide():
-            openmp += " -mstackrealign"  # Clang's threads run functions of its own making
-        # GCC gathers what rows have left in their first lanes into a vector, which all of them then wait for.
-        apart = "-fno-tree-slp-vectorize" if self.vectors.typedefs and not kernel.intrinsics else ""
-        # GCC says of vectors wider than the machine's that calls would pass them another way; inlined ones do not.
-        wider = "-Wno-psabi" if self._widest() > kernel.vector_bytes else ""
+            openmp += f" {workarounds.ALIGNED_THREADS.text}"
+        apart = workarounds.NO_SLP.text if self.vectors.typedefs and not kernel.intrinsics else ""
+        wider = workarounds.NO_PSABI.text if self._widest() > kernel.vector_bytes else ""
         return " ".join(f for f in ("-std=gnu11 -O2 -ffp-contract=off", apart, switches, openmp, wider) if f)
 
     def _spills_wide(self) -> bool:
@@ -220,7 +214,7 @@ class _Printer:
         """Whether sums of floats that leave few registers to spare take an operand in turn. (Of integers priorities
         cost more copies than they save.)"""
         floats = any(self.kernel.buffers[name].dtype.is_float for name in high_pressure_sums(self.kernel))
-        return self.backend.memory_operands and floats and "held" in self.used
+        return self.backend.memory_operands and floats and workarounds.HELD.macro in self.used
 
     def _widest(self) -> int:
         """The bytes of the widest vector that is named."""
@@ -292,7 +286,7 @@ class _Printer:
             yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
         yield ""
         if self._by_priority():
-            yield from (BY_PRIORITY, "")
+            yield from (workarounds.BY_PRIORITY.explained, "")
         for title, texts in (
             ("Vectors of elements.", list(self.vectors.typedefs.values())),
             ("Elements of row-major arrays.", list(self.macros.values())),

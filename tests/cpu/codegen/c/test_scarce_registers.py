@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cpu.codegen.c.test_register_pressure import COMPILERS
+from cpu.codegen.c.test_register_pressure import COMPILERS, STRICT
 from support.compiled.c_build import build, call, missing_features, needs_compiler
 from support.compiled.native import compiled
 from support.match.agreement import expect
@@ -93,7 +93,7 @@ def _assembly_of_c(kernel: Kernel, compiler: list[str], folder: Path) -> str:
     code = print_c(kernel)
     (folder / f"{code.name}.h").write_text(code.header)
     (folder / f"{code.name}.c").write_text(code.source)
-    command = [*compiler, *code.flags.split(), "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-S", "-g0"]
+    command = [*compiler, *code.flags.split(), *STRICT, "-S", "-g0", "-fomit-frame-pointer"]
     done = subprocess.run(
         [*command, f"{code.name}.c", "-o", "out.s"], cwd=folder, capture_output=True, text=True, check=False
     )

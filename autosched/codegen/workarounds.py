@@ -1,0 +1,182 @@
+"""What printed text and commands do for the sake of one compiler: each with the versions, the reason, and the test that
+fails without it. Sites name it, as `workarounds.HELD`; what each is worth stands in docs/experiments.
+
+A workaround without a test that fails is deleted; to see whether a newer compiler still needs one, take its `text` away
+and run its test.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Workaround:
+    """`reason` is what the compiler does, in these `versions` ("seen with": others were not tried). `test` names a test
+    that fails without it. `text` is what is printed, or what a command says; it is empty where a pass or another way to
+    write something is the workaround: such functions are marked, `@workarounds.NARROWED`."""
+
+    compiler: str
+    versions: str
+    reason: str
+    test: str
+    text: str = ""
+
+    def __call__(self, site: _Function) -> _Function:
+        """Marks a function that is the workaround."""
+        return site
+
+    @property
+    def macro(self) -> str:
+        """The name that its text defines."""
+        found = re.search(r"#define (\w+)", self.text)
+        assert found is not None, self
+        return found[1]
+
+    @property
+    def explained(self) -> str:
+        """The text below the reason, for files that are read elsewhere."""
+        return fill(f"/* {self.reason} */", _WIDTH, subsequent_indent="   ", break_on_hyphens=False) + f"\n{self.text}"
+
+
+_PRESSURE = "tests/cpu/codegen/c/test_register_pressure.py"
+_SCARCE = "tests/cpu/codegen/c/test_scarce_registers.py"
+_TEXT = "tests/cpu/codegen/c/test_workaround_texts.py"
+
+# Exported C: vector registers
+
+IN_ORDER = Workaround(
+    "Clang",
+    "19 on",
+    "Where sums and operands take most registers, Clang (19 and later) loads the next operand ahead and keeps a sum on"
+    " the stack instead, at half the speed: not where what a sum is made of has to be done in the order of the text.",
+    f"{_PRESSURE}::test_sums_stay_in_registers",
+    """\
+#if defined __clang__ && defined __x86_64__
+#define in_order(sum) __asm__ volatile("" : "+v"(sum))
+#else
+#define in_order(sum) (void)0
+#endif""",
+)
+IN_ORDER_INT = Workaround(
+    "GCC and Clang",
+    "seen with GCC 12.2",
+    "Where sums of integers and their operands take most registers, GCC adds products to each other first, and Clang"
+    " loads operands ahead; both then keep sums on the stack. Not where that has to be done in the order of the text.",
+    f"{_PRESSURE}::test_products_of_bytes_are_not_added_to_each_other_first",
+    """\
+#ifdef __x86_64__
+#define in_order_int(sum) __asm__ volatile("" : "+v"(sum))
+#else
+#define in_order_int(sum) (void)0
+#endif""",
+)
+HELD = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "An operand that stays where it is: GCC would sooner take others from memory again than leave it a register.",
+    f"{_PRESSURE}::test_sums_are_not_copied_between_registers",
+    """\
+#if defined __x86_64__ && !defined __clang__
+#define held(operand) __asm__("" : "+v"(operand))
+#else
+#define held(operand) (void)0
+#endif""",
+)
+NEXT_ROUND = Workaround(
+    "GCC and Clang",
+    "seen with GCC 12.2, Clang 14 and 19",
+    "What one round loads is not kept for the next, nor loaded before it: that takes registers from sums.",
+    f"{_PRESSURE}::test_unrolled_steps_of_a_window_share_no_loads",
+    """#define next_round() __asm__ volatile("" : : : "memory")""",
+)
+ROLLED_WINDOW = Workaround(
+    "Clang",
+    "seen with 14, 19 and 22.1",
+    "Clang unrolls a loop along which a window slides, and then keeps what its rounds loaded.",
+    f"{_PRESSURE}::test_rounds_are_apart_where_a_window_slides",
+    "#pragma GCC unroll 1",
+)
+SUMS_DONE = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "What finished sums are combined with is loaded when they are finished: compilers would keep it beside them.",
+    f"{_PRESSURE}::test_what_sums_are_combined_with_takes_no_registers_from_them",
+    """#define sums_done() __asm__ volatile("" : : : "memory")""",
+)
+BY_PRIORITY = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "Where sums in turn take one operand and most registers, GCC's usual way to hand those out puts a sum on the"
+    " stack.",
+    f"{_PRESSURE}::test_unrolled_steps_of_a_window_share_no_loads",
+    """\
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("ira-algorithm=priority")
+#endif""",
+)
+FROM_MEMORY = Workaround(
+    "GCC and Clang",
+    "seen with GCC 12.2 and Clang 14 to 22.1",
+    "These constants are taken from memory where they are needed: to keep or repeat each in one of sixteen registers"
+    " would put what loops carry on the stack.",
+    f"{_SCARCE}::test_exported_c_takes_constants_from_memory_and_aligns_the_stack",
+    """\
+#ifdef __x86_64__
+#define from_memory(constants, x) __asm__("" : "+r"(constants) : "x"(x))
+#else
+#define from_memory(constants, x) (void)0
+#endif""",
+)
+ALIGNED_STACK = Workaround(
+    "Clang",
+    "seen with 14 to 22.1",
+    "Clang does not align the stack for vectors that it keeps there: they would lie across lines, some across pages.",
+    f"{_SCARCE}::test_exported_c_takes_constants_from_memory_and_aligns_the_stack",
+    """\
+#if defined __clang__ && defined __x86_64__
+#define aligned_stack __attribute__((force_align_arg_pointer))
+#else
+#define aligned_stack
+#endif""",
+)
+ALIGNED_THREADS = Workaround(
+    "Clang",
+    "seen with 14 to 22.1",
+    "What threads run are functions of Clang's own making, to which `aligned_stack` does not apply.",
+    f"{_SCARCE}::test_threads_of_exported_c_align_their_stack_too",
+    "-mstackrealign",
+)
+AS_WRITTEN = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "Stores stay before or behind a load of a matrix, of which GCC does not know that it reads memory.",
+    f"{_TEXT}::test_what_a_matrix_is_loaded_from_is_stored_before",
+    """#define as_written() __asm__ volatile("" ::: "memory")""",
+)
+MACROS = (IN_ORDER, IN_ORDER_INT, HELD, NEXT_ROUND, SUMS_DONE, FROM_MEMORY, ALIGNED_STACK, AS_WRITTEN)
+"""Those that exported C defines where it uses them."""
+
+# Exported C: how it is compiled
+
+NO_SLP = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC gathers what rows have left in their first lanes into a vector, which all of them then wait for.",
+    f"{_TEXT}::test_rows_are_not_gathered_into_vectors",
+    "-fno-tree-slp-vectorize",
+)
+NO_PSABI = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC says of vectors wider than the machine's that calls would pass them another way; inlined ones do not.",
+    f"{_TEXT}::test_vectors_wider_than_the_machine_s_compile_without_warnings",
+    "-Wno-psabi",
+)
