@@ -48,6 +48,7 @@ class Workaround:
 
 _PRESSURE = "tests/cpu/codegen/c/test_register_pressure.py"
 _SCARCE = "tests/cpu/codegen/c/test_scarce_registers.py"
+_SELECT = "tests/cpu/codegen/c/test_c_select.py"
 _TEXT = "tests/cpu/codegen/c/test_workaround_texts.py"
 
 # Exported C: vector registers
@@ -179,4 +180,116 @@ NO_PSABI = Workaround(
     "GCC says of vectors wider than the machine's that calls would pass them another way; inlined ones do not.",
     f"{_TEXT}::test_vectors_wider_than_the_machine_s_compile_without_warnings",
     "-Wno-psabi",
+)
+WHOLE_LIBRARY = Workaround(
+    "zig",
+    "seen with 0.17.1 (Clang 22.1)",
+    "Zig has no OpenMP, and makes a library without its functions all the same, which nobody can load.",
+    "tests/cpu/codegen/c/test_c_shared.py::test_a_function_that_nobody_has",
+    "-Wl,-z,defs",
+)
+
+# Exported C: vectors
+
+NARROWED = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC keeps vectors wider than the machine's in memory; LLVM cuts them by itself.",
+    "tests/pure/codegen/test_narrow.py::test_the_same_in_narrower_vectors",
+)
+SCALARIZED = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC keeps operands and sums of calls that are wider than the machine's vectors in memory, as it does other vectors"
+    " (`NARROWED`).",
+    "tests/cpu/codegen/c/test_c_edges.py::test_wide_vectors_ask_for_no_more_than_the_target_has",
+)
+ONE_ELEMENT_TYPE = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC leaves an array of accumulators in the registers where they are only if every access has one element type:"
+    " else each is copied twice a round, half the speed for `vpdpbusd`.",
+    f"{_TEXT}::test_accumulators_stay_in_their_registers",
+)
+MASKED_ENDS = Workaround(
+    "GCC",
+    "12",
+    "GCC keeps what is stored, an accumulator, in memory all along where its first few bytes are copied.",
+    f"{_PRESSURE}::test_sums_stay_in_registers",
+)
+VECTORS_INLINED = Workaround(
+    "GCC and Clang",
+    "seen with GCC 12.2",
+    "Inlined: a vector that is passed to a function, or returned, goes through memory.",
+    f"{_TEXT}::test_functions_on_vectors_are_not_called",
+    "#define VECTOR_INLINE static inline __attribute__((always_inline, unused))",
+)
+BLEND_BY_LANES = Workaround(
+    "GCC",
+    "12 on",
+    "GCC makes a blend of this, and several operations of the other",
+    f"{_SELECT}::test_a_selection_by_a_mask_is_a_blend",
+)
+ROLLED_BLEND = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "unrolled by -O3 it is no blend any more",
+    f"{_SELECT}::test_selections_of_a_kernel_stay_blends_at_the_third_level",
+    "#pragma GCC unroll 1",
+)
+OWN_BLEND = Workaround(
+    "Clang",
+    "seen with 22.1",
+    "Clang makes two or three operations of a selection by masks, where x86 has an instruction.",
+    f"{_SELECT}::test_a_selection_by_a_mask_is_a_blend",
+)
+OWN_FMA = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC does not always see that `fma` of all elements is one instruction.",
+    f"{_TEXT}::test_fused_products_are_one_instruction",
+)
+HALVED_CONVERSIONS = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC takes elements one by one where sizes differ by more than a factor of two, and where size and kind of number"
+    " change at once.",
+    f"{_TEXT}::test_vectors_are_converted_whole",
+)
+OWN_EXTENSION = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC does not find x86's instruction that makes wider integers of at most 8 bytes of narrower ones, nor by factors"
+    " above two.",
+    f"{_TEXT}::test_vectors_are_converted_whole",
+)
+REPEATED_ELEMENT = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC builds vectors of elements and zeros through memory.",
+    f"{_TEXT}::test_elements_that_a_mask_leaves_out_are_not_zeros",
+)
+
+# Exported C: warnings
+
+UNUSED = Workaround(
+    "Clang",
+    "seen with 22.1",
+    "Clang warns of functions in a file that it does not use; this one stands in for an instruction that a compiler may"
+    " have.",
+    "tests/cpu/codegen/llvm/test_special_functions.py::test_what_stands_in_for_an_instruction_may_be_unused",
+    "__attribute__((unused))",
+)
+FLIPPED_APART = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC warns where the complement of a type that C widens to a signed int, or `x ^ 255` for one, is compared, even if"
+    " it is cast back; not where a function of its own has it.",
+    "tests/cpu/codegen/c/test_c_values.py::test_flipped_bits_are_compared_without_a_warning",
+)
+KNOWN_LIMITS = Workaround(
+    "GCC and Clang",
+    "seen with GCC 12.2",
+    "Compilers warn of a comparison that the limits of its integer type decide.",
+    f"{_TEXT}::test_comparisons_with_limits_compile_without_warnings",
 )

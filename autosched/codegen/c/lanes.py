@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from autosched.codegen import workarounds
 from autosched.codegen.analysis.access import at_lane, classify, plain
 from autosched.codegen.analysis.masks import lane_truth, split_valid
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
@@ -85,11 +86,7 @@ class _Lanes:
         if all(there) and (function := scope.vectors.pick(register, access.offsets, scope.kernel.vector_bytes)):
             nearest = access.offsets.index(min(access.offsets))
             return f"{function}(&{scope.element(read.tensor, elements[nearest])})"
-        real = elements[there.index(True)]
-        texts = []
-        for element, wanted in zip(elements, there, strict=True):
-            real = element if wanted else real  # GCC builds vectors of elements and zeros through memory
-            texts.append(scope.element(read.tensor, real))
+        texts = [scope.element(read.tensor, element) for element in _repeated(elements, there)]
         text = f"({self.helpers.vector(read.dtype)}){{{', '.join(texts)}}}"
         if all(there):
             return text
@@ -109,3 +106,13 @@ class _Lanes:
         if elements == list(range(register.elements)):
             return text
         return f"__builtin_shufflevector({text}, {text}, {', '.join(map(str, elements))})"
+
+
+@workarounds.REPEATED_ELEMENT
+def _repeated(elements: list[tuple[Int, ...]], there: list[bool]) -> list[tuple[Int, ...]]:
+    """The elements, and in place of one that is not `there` the last before it that is, or else the first."""
+    last, found = elements[there.index(True)], []
+    for element, wanted in zip(elements, there, strict=True):
+        last = element if wanted else last
+        found.append(last)
+    return found

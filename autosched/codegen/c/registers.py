@@ -1,14 +1,14 @@
 """The C type of each register buffer, and the helpers that load, splat and store such registers.
 
 A register is a vector of its own elements (`s32x16`), cast to the type that the YAML names (`__m512i`) where an
-intrinsic is called: GCC keeps an array of accumulators in registers only if every access has one element type, and that
-doubles the speed of `vpdpbusd`. Scalars and arrays are used where no vector has the size.
+intrinsic is called. Scalars and arrays are used where no vector has the size.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autosched.codegen import workarounds
 from autosched.codegen.c_like.ctypes import storage_type, vector_name, vector_typedef
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall, Kernel, statements
 from autosched.errors import SpecError
@@ -72,11 +72,16 @@ def _register(buffer: Buffer, machine: str | None) -> Register:
     if elements == 1 and not is_vector:
         return Register("scalar", machine or storage_type(dtype), dtype, 1)
     if machine is not None:
-        same = (machine, dtype.name) in _SAME_AS_VECTOR
-        return Register("vector", machine if same else vector_name(dtype, elements), dtype, elements)
+        return Register("vector", _declared(machine, dtype, elements), dtype, elements)
     if size & (size - 1) or size > 64:
         return Register("array", storage_type(dtype), dtype, elements)
     return Register("vector", vector_name(dtype, elements), dtype, elements)
+
+
+@workarounds.ONE_ELEMENT_TYPE
+def _declared(machine: str, dtype: DType, elements: int) -> str:
+    """The type of a register that instructions take as `machine`."""
+    return machine if (machine, dtype.name) in _SAME_AS_VECTOR else vector_name(dtype, elements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +130,10 @@ _ELEMENTS = {"f32": ("ps", "float"), "f64": ("pd", "double"), "s32": ("epi32", "
 """Dtypes of AVX2's masked loads and stores: the suffix of the function, and the type of its pointer."""
 
 
+@workarounds.MASKED_ENDS
 def _masked_avx2(r: Register, least: bool = False) -> tuple[str, str] | None:
     """The bodies of a load and a store of `count` elements at p (`least`: from that element on) by AVX2; None where
-    AVX2 has none. With a copy of a few bytes instead, GCC would keep the stored accumulator in memory."""
+    AVX2 has none."""
     bits = 8 * r.dtype.bytes * r.elements
     if r.dtype.name not in _ELEMENTS or bits not in (128, 256):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autosched.codegen import workarounds
 from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.codegen.c_like.ctypes import compute_type, literal, storage_type
 from autosched.ir.dtypes import DTYPES, DType
@@ -16,9 +17,9 @@ F32, U32, S32, U16 = (DTYPES[name] for name in ("f32", "u32", "s32", "u16"))
 _ELEMENTWISE = {"rint": "roundeven", "fabs": "abs"}
 
 
+@workarounds.HALVED_CONVERSIONS
 def _between(source: DType, dtype: DType) -> tuple[DType, ...]:
-    """The intermediate types of a conversion: GCC converts element by element where sizes differ by more than a factor
-    of two, and where size and kind of number change at once."""
+    """The intermediate types of a conversion, each half or twice as wide as the one before."""
     if source.is_float or (dtype.is_float and source.bits >= 32):
         return ()
     wanted = S32 if dtype.is_float else dtype
@@ -69,8 +70,9 @@ class LaneHelpers:
             source = step
         return text
 
+    @workarounds.OWN_EXTENSION
     def _extended(self, source: DType, dtype: DType, text: str) -> str | None:
-        """Widens integers by x86's instruction, which GCC does not find; None for other types and sizes."""
+        """Widens integers by x86's instruction; None for other types and sizes."""
         size, wide = self.width * source.bytes, self.width * dtype.bytes
         whole = {4: "_mm_cvtsi32_si128((int)x)", 8: "_mm_cvtsi64_si128((long long)x)", 16: "(__m128i)x"}.get(size)
         feature = {16: "__SSE4_1__", 32: "__AVX2__"}.get(wide)
@@ -116,19 +118,20 @@ class LaneHelpers:
             f"{v} select_{v}({m} mask, {v} a, {v} b)",
             *first,
             f"return ({v})((mask & ({m})a) | (~mask & ({m})b));",
-            "#else  /* GCC makes a blend of this, and several operations of the other */",
+            f"#else  /* {workarounds.BLEND_BY_LANES.reason} */",
             f"{t} x[{self.width}], y[{self.width}];",
             f"{k} chosen[{self.width}];",
             "memcpy(x, &a, sizeof x);",
             "memcpy(y, &b, sizeof y);",
             "memcpy(chosen, &mask, sizeof chosen);",
-            "#pragma GCC unroll 1  /* unrolled by -O3 it is no blend any more */",
+            f"{workarounds.ROLLED_BLEND.text}  /* {workarounds.ROLLED_BLEND.reason} */",
             f"for (int e = 0; e < {self.width}; ++e) x[e] = chosen[e] ? x[e] : y[e];",
             "memcpy(&a, x, sizeof x);",
             "return a;",
             "#endif",
         )(mask, a, b)
 
+    @workarounds.OWN_BLEND
     def _blend(self, dtype: DType) -> tuple[str, str] | None:
         """The macro under which x86 selects from `b` and `a` by `mask` at once, and the call; None for other sizes."""
         size = self.width * dtype.bytes
@@ -172,10 +175,7 @@ class LaneHelpers:
         rows = [", ".join(lanes[i : i + 4]) for i in range(0, self.width, 4)]
         parameters = ", ".join(f"{v} {n}" for n in names)
         builtin = f"__builtin_elementwise_{_ELEMENTWISE.get(function, function)}"
-        own: list[str] = []
-        if function == "fma" and (x86 := self._on_x86("fmadd", dtype, {16: "__FMA__", 32: "__FMA__"})):
-            # GCC does not always see that its elements are one instruction.
-            own = [f"#elif defined {x86[0]}", f"return {x86[1]}({', '.join(names)});"]
+        own = self._fused(dtype, names) if function == "fma" else []
         return self._function(
             f"{function}_{v}",
             f"{v} {function}_{v}({parameters})",
@@ -188,6 +188,12 @@ class LaneHelpers:
             "};",
             "#endif",
         )(*arguments)
+
+    @workarounds.OWN_FMA
+    def _fused(self, dtype: DType, names: str) -> list[str]:
+        """x86's instruction for all elements, where there is one."""
+        x86 = self._on_x86("fmadd", dtype, {16: "__FMA__", 32: "__FMA__"})
+        return [f"#elif defined {x86[0]}", f"return {x86[1]}({', '.join(names)});"] if x86 else []
 
     def scalb(self, dtype: DType, x: str, k: str) -> str:
         """x times two to the power floor(k)."""

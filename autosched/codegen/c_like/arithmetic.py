@@ -5,6 +5,7 @@ Conversions to a narrower signed type rely on the modular conversion that GCC, C
 
 from __future__ import annotations
 
+from autosched.codegen import workarounds
 from autosched.codegen.c_like.ctypes import compute_type, literal
 from autosched.ir.dtypes import DTYPES, DType
 
@@ -121,10 +122,9 @@ def float_helper(stem: str, dtype: DType) -> str:
             return f"static inline {t} {name}({t} a, {t} b) {{ return a {sign} b || a != a ? a : b; }}  /* NaN wins */"
         case "scalb":
             f, most = ("f", "FLT_MAX") if dtype.name == "f32" else ("", "DBL_MAX")
-            # Unused where it stands in for an instruction that the compiler has, of which Clang warns.
             return f"""\
 /* x times two to the power floor(k); an infinite power has the last word over a NaN. */
-static inline __attribute__((unused)) {t} {name}({t} x, {t} k) {{
+static inline {workarounds.UNUSED.text} {t} {name}({t} x, {t} k) {{
   const {t} end = k > 0 ? INFINITY : 0;
   if (k != k) return k;
   if (fabs{f}(k) > {most}) return x != x ? end : x * end;

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, assert_never
 
+from autosched.codegen import workarounds
 from autosched.codegen.c_like.ctypes import compute_type, literal, stored_as_bits
 from autosched.codegen.c_like.helpers import is_helper
 from autosched.codegen.c_like.indices import INDEX_TYPE, IndexPrinter
@@ -266,14 +267,16 @@ def all_bits_zero(value: Value) -> bool:
     return isinstance(value, Literal) and value.value == 0 and "-" not in str(value.value)
 
 
+@workarounds.FLIPPED_APART
 def _promoted(dtype: DType) -> bool:
-    """Whether C widens the type to a signed int before it complements a value: GCC warns where such a complement, or
-    `x ^ 255` for one, is compared, even if it is cast back. Printed code has it in a function of its own."""
+    """Whether C widens the type to a signed int before it complements a value: printed code then has the complement in
+    a function of its own."""
     return dtype.kind == "uint" and dtype.bits in (8, 16)
 
 
+@workarounds.KNOWN_LIMITS
 def _decided(op: str, left: Value, right: Value) -> bool | None:
-    """The answer of a comparison with a limit of the integer type, which compilers warn about; None where it varies."""
+    """The answer of a comparison with a limit of the integer type; None where it varies."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
         mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
         return _decided(mirrored, right, left)

@@ -1,5 +1,4 @@
-"""`narrow`: assignments wider than a vector of the target, cut into several. LLVM does that by itself; C compilers keep
-what is wider than their vectors in memory.
+"""`narrow`: assignments wider than a vector of the target, cut into several, for C compilers.
 
     acc[r, e] += X[i, j + e]                  of 32 lanes, where vectors hold 16, becomes
     acc[r, 0, e] += X[i, j + e]
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from autosched.codegen import workarounds
 from autosched.codegen.analysis.masks import lane_truth
 from autosched.codegen.tree.kernel import (
     Assign,
@@ -32,6 +32,7 @@ from autosched.logic.walk import substitute_bool, substitute_int
 _Part = TypeVar("_Part", bound=Index)
 
 
+@workarounds.NARROWED
 def narrow(kernel: Kernel) -> Kernel:
     """The same kernel in assignments of at most `kernel.vector_bytes` bytes; a register of `n` elements that no
     instruction takes, `acc[…, n]`, becomes `acc[…, n / m, m]`. Registers of instructions stay as they are."""

@@ -3,13 +3,14 @@
     acc[r] = mac(a, b, acc[r])                of 16 lanes of s32, where vectors hold 8, becomes
     acc[r, e] = acc[r, e] + s32(a[e]) * s32(b[e])
 
-`narrow` cuts those into several. LLVM does that to the call by itself; GCC keeps such vectors in memory.
+`narrow` cuts those into several.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from autosched.codegen import workarounds
 from autosched.codegen.tree.kernel import (
     Assign,
     For,
@@ -31,6 +32,7 @@ LANE = "lane.e"
 SUMS = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
 
 
+@workarounds.SCALARIZED
 def scalarize_intrinsics(kernel: Kernel) -> Kernel:
     """The same kernel without calls that vectors of `kernel.vector_bytes` are too narrow for."""
     calls = (stmt for stmt in _statements(kernel) if isinstance(stmt, IntrinsicCall))

@@ -296,9 +296,7 @@ class _Printer:
                 yield from texts
                 yield ""
         if self.vectors.functions:
-            yield "/* Inlined: a vector that is passed to a function, or returned, goes through memory. */"
-            yield "#define VECTOR_INLINE static inline __attribute__((always_inline, unused))"
-            yield ""
+            yield from (workarounds.VECTORS_INLINED.explained, "")
         own = self.formulas.texts()  # first: they use helpers
         vectors = [text for _, text in self.formulas.vectors.values()]
         for text in (*ordered(self.used).values(), *own, *self.vectors.functions.values(), *vectors):

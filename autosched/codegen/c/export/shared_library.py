@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from autosched.backends import backend_of, host_backend
+from autosched.codegen import workarounds
 from autosched.codegen.c_like.source import CSource
 from autosched.errors import MissingError
 
@@ -42,8 +43,7 @@ def build_shared(code: CSource, source: Path, isa: str, command: list[str]) -> P
     if foreign and "CC" not in os.environ:
         said = f"the kernel is for {isa}; this machine is {platform.machine()}"
         raise MissingError(said, hint="name a cross compiler in CC")
-    # Without it a compiler that lacks OpenMP (zig) makes a library that nobody can load.
-    whole = ["-Wl,-z,defs"] if sys.platform == "linux" else []
+    whole = [workarounds.WHOLE_LIBRARY.text] if sys.platform == "linux" else []
     arguments = build_arguments(code, str(source), str(library), *whole)
     try:
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)

@@ -19,6 +19,7 @@ from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
+from autosched.machine.target import Target
 
 INSTRUCTION = re.compile("vfmadd|vpmaddubsw")
 NAMES = [name for name in ("gcc", "clang", *(f"clang-{v}" for v in range(14, 24))) if which(name)]
@@ -32,8 +33,8 @@ STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-command-line
 AVX2 = machine(frozenset(["avx2", "fma"]), registers=16, vector_bytes=32)
 
 
-def scheduled(program: Program, instruction: str, wanted: dict[str, object]) -> Kernel:
-    plan = plans_of(program, AVX2, only=(instruction,))[0]
+def scheduled(program: Program, instruction: str, wanted: dict[str, object], target: Target = AVX2) -> Kernel:
+    plan = plans_of(program, target, only=(instruction,))[0]
     found = (plan.space.schedule(int(row)) for row in plan.space.enumerate().ids)
     return lower(plan, next(s for s in found if wanted.items() <= s.named.items()))
 
