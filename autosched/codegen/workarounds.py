@@ -293,3 +293,87 @@ KNOWN_LIMITS = Workaround(
     "Compilers warn of a comparison that the limits of its integer type decide.",
     f"{_TEXT}::test_comparisons_with_limits_compile_without_warnings",
 )
+
+# LLVM's code generator
+
+_LLVM = "tests/cpu/codegen/llvm/test_llvm_workarounds.py"
+
+ONLY_LANE = Workaround(
+    "LLVM",
+    "22 (seen with 22.1)",
+    "For a masked store of a truncated vector under a constant mask of one lane LLVM stores the element as it was"
+    " before (four bytes of an i8 that was an i32), over its neighbours; so it is written as the scalar store that"
+    " it is.",
+    "tests/cpu/codegen/llvm/test_llvm_one_lane.py::test_one_kept_lane_writes_one_element",
+)
+CLEAN_WIDTH = Workaround(
+    "LLVM",
+    "22 (seen with 22.1)",
+    "A compare that fills no vector register is done on a wider one and leaves truth values of its own beyond the"
+    " lanes. LLVM clears them by `kmovb`, which its spiller takes for a plain copy and drops: a masked store then"
+    " writes past its lanes.",
+    "tests/cpu/codegen/llvm/test_llvm_kernels.py::test_masks_survive_calls",
+)
+STACK_REALIGN = Workaround(
+    "LLVM",
+    "22 (seen with 22.1)",
+    "LLVM keeps wide vectors on a stack that is aligned to 16 bytes, across lines and pages: with a page's end among"
+    " them a kernel took 2.4 times as long, in one process of fifty.",
+    f"{_SCARCE}::test_vectors_on_the_stack_are_aligned",
+    '"stackrealign"',
+)
+FULL_WIDTH = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "Without these, types of 512 bits are split on CPUs that LLVM tunes for 256 bits (now: products of bytes alone).",
+    f"{_LLVM}::test_vectors_are_as_wide_as_the_machine_s",
+    '"prefer-vector-width"="512" "min-legal-vector-width"="512"',
+)
+NO_REDUCTION = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "Strength reduction: addresses are already what the printer wants them to be, and on unrolled loops with hundreds"
+    " of them it takes up to three quarters of the time to compile.",
+    f"{_LLVM}::test_addresses_are_those_of_the_text",
+    "lsr",
+)
+NO_SINKING = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "Sinking: behind guarded loads it moves all multiply-adds down to where their sums are used, past the branches of"
+    " the other loads, so that all that was loaded has to live at once and spills.",
+    "tests/cpu/codegen/lower/test_guarded_loads_code.py::test_what_guarded_loads_brought_does_not_wait_on_the_stack",
+    "machine-sink",
+)
+KNOWN_INTRINSICS = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "LLVM takes a name that it does not know for an outside function, and the loader gives that the address 0.",
+    f"{_LLVM}::test_an_intrinsic_that_llvm_does_not_have_is_refused",
+)
+CLAMPED_FIRST = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "LLVM takes its saturating conversions apart lane by lane; compares and selects stay vectors.",
+    f"{_LLVM}::test_clamped_conversions_stay_vectors",
+)
+NUMBER_IN_MEMORY = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "LLVM broadcasts a constant for every use, or keeps it in a register all along; not a number that may change.",
+    f"{_LLVM}::test_numbers_in_memory_are_not_repeated",
+    "internal global",
+)
+BF16_IN_INTEGERS = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "For `fptrunc … to bfloat` LLVM picks `vcvtneps2bf16`, which flushes subnormals (Intel SDM volume 2).",
+    f"{_LLVM}::test_bf16_is_rounded_in_integers",
+)
+JIT_LINK = Workaround(
+    "LLVM",
+    "seen with 22.1",
+    "LLVM's older loader (MCJIT) asks for memory section by section, and where a large process leaves only small holes"
+    " near the code, its constants end up further away than the 2 GiB that code reaches: that ended the process.",
+    "tests/cpu/codegen/llvm/test_llvm_far_memory.py::test_constants_are_within_reach",
+)

@@ -27,9 +27,7 @@ class Loaded:
     Symbols they lack are those of `imports` (their addresses), then the process's (`memcpy`, `expf`). LLVM has to be
     ready (`native.start`). RuntimeError where bytes are no object file.
 
-    The linker puts an object's code and constants side by side. LLVM's older loader (MCJIT) asks for memory section by
-    section, and where a large process leaves only small holes near the code, its constants end up further away than
-    the 2 GiB that code reaches: that ended the process.
+    The linker (JITLink) puts an object's code and constants side by side, within reach of each other.
     """
 
     def __init__(self, *objects: bytes, imports: Mapping[str, int] = _NOTHING) -> None:

@@ -6,6 +6,7 @@ Wide floats go to narrow ones through f32 rounded to odd, so that two roundings 
 
 from __future__ import annotations
 
+from autosched.codegen import workarounds
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
 from autosched.ir.dtypes import BOOL, DTYPES, DType
@@ -149,9 +150,10 @@ class Convert:
         function = self.out.declarations.need(target, name, v.type)
         return self._new(f"call {target} {function}({v.text})", dtype, v.lanes)
 
+    @workarounds.CLAMPED_FIRST
     def _to_int_clamped(self, v: Val, dtype: DType) -> Val:
-        """The same by compares and selects, which stay vectors where LLVM takes its intrinsic apart lane by lane. The
-        bounds are integers, so clamping comes before rounding, and that is one instruction with the conversion."""
+        """The same by compares and selects. The bounds are integers, so clamping comes before rounding, and that is one
+        instruction with the conversion."""
         low, high = dtype.limits
         top = float(high) if dtype.bits < 32 or v.dtype == F64 else float(2**31 - 2**7)  # the greatest f32 below 2**31
         floor = self._const(double_text(float(low)), v.dtype, v.lanes)
@@ -249,6 +251,7 @@ class Convert:
         moved = self._pick(up, self._two("add", raw, 1), raw)
         return self.bits(self._pick(down, self._two("sub", raw, 1), moved), near.dtype)
 
+    @workarounds.BF16_IN_INTEGERS
     def _drop_bits(self, v: Val, dtype: DType) -> Val:
         """Round an f32's low fraction bits away, ties to even, in integers; NaN stays NaN."""
         drop = 23 - dtype.mantissa

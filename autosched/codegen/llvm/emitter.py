@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from autosched.codegen import workarounds
+
 Chunk = list[Any]  # lines and nested chunks
 
 
@@ -33,7 +35,7 @@ class Declarations:
         names = self.numbers
         if text not in names:
             names[text] = f"@number.{len(names)}"
-            self.lines[names[text]] = f"{names[text]} = internal global {text}, align {align}"
+            self.lines[names[text]] = f"{names[text]} = {workarounds.NUMBER_IN_MEMORY.text} {text}, align {align}"
         return names[text]
 
 

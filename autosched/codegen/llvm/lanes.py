@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from autosched.codegen import workarounds
 from autosched.codegen.analysis.masks import lane_truth
 from autosched.codegen.llvm.accesses.indexing import COMPARES, Indexing, Linear, fixed
 from autosched.codegen.llvm.types import splat_text, vector_text
@@ -12,12 +13,9 @@ from autosched.codegen.tree.kernel import Lane
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Where, affine, evaluate, free_vars
 
 
+@workarounds.CLEAN_WIDTH
 def clean_width(lanes: int) -> int:
-    """The least element width whose compare fills a vector register of 128 bits.
-
-    A narrower compare is done on a wider register and leaves truth values of its own beyond the lanes. LLVM 22 clears
-    them by `kmovb`, which its spiller takes for a plain copy and drops: a masked store then writes past its lanes.
-    """
+    """The least element width whose compare fills a vector register of 128 bits."""
     return max(8, 128 // lanes)
 
 

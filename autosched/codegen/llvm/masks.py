@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autosched.codegen import workarounds
 from autosched.logic import Bool
 
 
@@ -19,11 +20,9 @@ class Mask:
     formula: Bool | None
 
 
+@workarounds.ONLY_LANE
 def only_lane(name: str) -> int | None:
     """The one lane of a constant mask, None for other masks.
-
-    For a masked store of a truncated vector under such a mask LLVM 22 stores the element as it was before (four bytes
-    of an i8 that was an i32), over its neighbours; so it is written as the scalar store that it is.
 
     >>> only_lane("<i1 false, i1 true>"), only_lane("<i1 true, i1 true>"), only_lane("%m.3")
     (1, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autosched.backends import backend_of
+from autosched.codegen import workarounds
 from autosched.codegen.llvm.accesses.memory import ONE
 from autosched.codegen.llvm.fallback_function import FallbackFunction, fallback_of
 from autosched.codegen.llvm.print_cache import Prepared, PrintCache
@@ -60,17 +61,13 @@ def print_parts(kernel: Kernel, known: Prepared = _PREPARED) -> tuple[str, ...]:
 
 def _module(title: str, shared: Shared, exported: list[str]) -> str:
     """The module that exports these functions."""
-    wide = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
-    # LLVM keeps wide vectors on a stack that is aligned to 16 bytes, across lines and pages: with a page's end among
-    # them a kernel took 2.4 times as long, in one process of fifty.
-    stack = ' "stackrealign"' if backend_of(shared.kernel.isa).stack_bytes else ""
+    stack = f" {workarounds.STACK_REALIGN.text}" if backend_of(shared.kernel.isa).stack_bytes else ""
     parts = [
         f"; {title}",
         *shared.functions,
         *exported,
         *_without_repeats([*shared.declarations.lines.values(), *shared.intrinsics]),
-        # Without these, 512-bit types are split on CPUs that LLVM tunes for 256 bits.
-        f"attributes #0 = {{ nounwind {wide}{stack} }}",
+        f"attributes #0 = {{ nounwind {workarounds.FULL_WIDTH.text}{stack} }}",
     ]
     if any("!nontemporal" in part for part in parts):
         parts.append(f"{ONE} = !{{i32 1}}")

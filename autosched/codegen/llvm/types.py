@@ -7,8 +7,7 @@
 | `tf32` | `float`, 13 low fraction bits zero | `float` |
 | `bf16`, floats of 8 bits | their bits: `i16`, `i8` | the same |
 
-`bf16` is bits because `vcvtneps2bf16`, which LLVM picks for `fptrunc … to bfloat`, flushes subnormals (Intel SDM
-volume 2); the rounding is done in integers instead (`convert.py`). Intrinsics see the type they declare through a
+`bf16` is bits because its rounding is done in integers (`convert.py`). Intrinsics see the type they declare through a
 bitcast.
 """
 

@@ -1,7 +1,7 @@
 """Constants of a formula that need no register: an instruction takes them from memory as its second operand.
 
 A polynomial or two have more constants than x86 has registers before AVX-512, beside what a loop carries. Compilers
-hold or repeat each in one all the same (LLVM broadcasts it for every use), and then keep sums on the stack.
+hold or repeat each in one all the same, and then keep sums on the stack.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from autosched.codegen import workarounds
 from autosched.codegen.llvm.machine.errors import LlvmCompileError
 from autosched.errors import MissingError
 
@@ -33,11 +34,15 @@ def compile_object(
             code = bytes(machine.emit_object(module))
     except RuntimeError as error:
         raise LlvmCompileError(f"LLVM could not generate code: {error}") from error
-    # LLVM takes a name that it does not know for an outside function, and the loader gives that the address 0.
+    _check_intrinsics(module, code)
+    return code
+
+
+@workarounds.KNOWN_INTRINSICS
+def _check_intrinsics(module: Any, code: bytes) -> None:
     for function in module.functions:
         if function.is_declaration and function.name.startswith("llvm.") and f"{function.name}\0".encode() in code:
             raise LlvmCompileError(f"LLVM has no intrinsic {function.name}", hint="correct emit.llvm in the YAML file")
-    return code
 
 
 def assembly(
@@ -50,11 +55,8 @@ def assembly(
         return str(machine.emit_assembly(module))
 
 
-UNWANTED = ("lsr", "machine-sink")
-"""Passes of LLVM's code generator that kernels do without (docs/experiments/llvm.md). Strength reduction: addresses are
-already what the printer wants them to be, and on unrolled loops with hundreds of them it takes up to three quarters of
-the time to compile. Sinking: behind guarded loads it moves all multiply-adds down to where their sums are used, past
-the branches of the other loads, so that all that was loaded has to live at once and spills."""
+UNWANTED = (workarounds.NO_REDUCTION.text, workarounds.NO_SINKING.text)
+"""Passes of LLVM's code generator that kernels do without."""
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
+from autosched.codegen import workarounds
 from autosched.codegen.llvm.machine.compile import initialise
 from autosched.codegen.llvm.machine.errors import LlvmCompileError
 from autosched.escape import llvm_text
@@ -19,6 +20,11 @@ def provide(name: str, address: int) -> None:
     _PROVIDED[name] = address
 
 
+@workarounds.JIT_LINK
+def _linked(objects: tuple[bytes, ...]) -> Loaded:
+    return Loaded(*objects, imports=_PROVIDED)
+
+
 class Module:
     """Loaded machine code of these object files. It lives as long as this object or one of its functions does."""
 
@@ -26,7 +32,7 @@ class Module:
         initialise()
         self.objects = objects
         try:
-            self._loaded = Loaded(*objects, imports=_PROVIDED)
+            self._loaded = _linked(objects)
         except RuntimeError as error:
             raise LlvmCompileError(f"cannot load the object: {error}") from error
 
