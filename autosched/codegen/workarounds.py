@@ -377,3 +377,68 @@ JIT_LINK = Workaround(
     " near the code, its constants end up further away than the 2 GiB that code reaches: that ended the process.",
     "tests/cpu/codegen/llvm/test_llvm_far_memory.py::test_constants_are_within_reach",
 )
+
+# NVRTC, and the assembler in it (ptxas)
+
+_NVRTC = "tests/cuda/codegen/test_nvrtc.py"
+
+ROLLED_PRODUCTS = Workaround(
+    "ptxas",
+    "seen with NVRTC 12.9",
+    "In an unrolled loop, products of a warpgroup may stand where ptxas finds a divergent path: it then waits for each"
+    " (C7520).",
+    "tests/cuda/codegen/test_compiled_kernels.py::test_products_of_short_loops_over_slices_are_not_serialised",
+    "#pragma unroll 1",
+)
+SOLE_BLOCK = Workaround(
+    "ptxas",
+    "seen with NVRTC 12.9",
+    "Without launch bounds for a single block of a core ptxas ignores what roles take of the registers (C7508); with"
+    " them, it takes as many as there are.",
+    "tests/cuda/codegen/test_printer_hopper.py::test_roles_get_the_registers_that_they_take",
+    ", 1",
+)
+LIMITED_REGISTERS = Workaround(
+    "NVRTC and nvcc",
+    "before CUDA 12.4",
+    "Older compilers do not know `__maxnreg__`: a macro gives them launch bounds in its place.",
+    f"{_NVRTC}::test_older_compilers_are_given_launch_bounds_for_limits",
+    "LIMIT_REGISTERS",
+)
+UNLIMITED = Workaround(
+    "ptxas",
+    "seen with NVRTC 12.9",
+    "With a limit of registers close above what a kernel needs ptxas uses nearly all of it, and below that it spills.",
+    f"{_NVRTC}::test_a_kernel_that_spills_within_its_limit_is_compiled_without_one",
+    "--define-macro=AUTOSCHED_UNLIMITED",
+)
+ROLLED_TURNS = Workaround(
+    "NVRTC",
+    "seen with 12.9",
+    "The addresses and loads of all turns of unrolled loops are moved ahead, which may take more registers than a limit"
+    " leaves.",
+    f"{_NVRTC}::test_a_kernel_that_spills_within_its_limit_has_its_loops_rolled",
+    "--define-macro=AUTOSCHED_ROLLED",
+)
+NO_CACHE = Workaround(
+    "NVRTC",
+    "12.9 on",
+    "Where a driver is NVRTC keeps what it compiled, for all processes, and what it finds there comes without the"
+    " assembler's words: registers, spills and warnings. Our own cache keeps those.",
+    f"{_NVRTC}::test_the_compiler_s_own_cache_is_not_used",
+    "--no-cache",
+)
+FEW_UNROLLED = Workaround(
+    "NVRTC",
+    "seen with 13.0",
+    "A launch of one thread waits for memory whatever is unrolled, and NVRTC takes minutes to unroll loops as they are"
+    " written.",
+    "tests/cuda/device/test_baseline.py::test_loops_of_one_thread_are_hardly_unrolled",
+)
+PART_UNROLLED = Workaround(
+    "NVRTC",
+    "seen once; 12.9 takes up to 7 registers more for it, and spills none",
+    "What loops on a team's registers load is loaded all at once where they are unrolled, and spills where a block has"
+    " all the threads that it may have.",
+    "tests/cuda/codegen/test_compiled_kernels.py::test_sums_of_many_warps_spill_nothing",
+)

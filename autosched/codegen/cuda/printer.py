@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 
+from autosched.codegen import workarounds
 from autosched.codegen.analysis.barriers import Phases
 from autosched.codegen.c_like.formulas import Formulas
 from autosched.codegen.c_like.names import Names
@@ -164,12 +165,12 @@ class _Printer:
             note=grid.note,
         )
         check_launch(launch, self.target.limits)
-        # Only with a number of blocks does the compiler heed the register counts of roles.
-        alone = ", 1" if any(isinstance(s, WarpSpecialize) and s.registers for s in statements(grid.body)) else ""
+        roles = any(isinstance(s, WarpSpecialize) and s.registers for s in statements(grid.body))
+        alone = workarounds.SOLE_BLOCK.text if roles else ""
         bounds = f"__launch_bounds__({launch.threads}{alone})"
         if grid.registers:
             self.used.headers.add("limit")
-            bounds = f"LIMIT_REGISTERS({launch.threads}, {grid.registers})"
+            bounds = f"{workarounds.LIMITED_REGISTERS.text}({launch.threads}, {grid.registers})"
         head = f'extern "C" __global__ void {bounds} {name}('
         parameters = [self._parameter(a) for a in arguments]
         line = head + ", ".join(parameters) + ") {"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
+from autosched.codegen import workarounds
 from autosched.codegen.analysis.barriers import Path
 from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.c_like.indices import loop_range
@@ -53,8 +54,7 @@ MOST_ISSUED = 512
 """Instructions and copies of a short loop, all its trips together, which is unrolled: about what an instruction cache
 of an SM holds beside the rest (128 KB, 16 bytes each, several to a copy)."""
 LONE = 16
-"""The same in a launch of one thread, which waits for memory whatever is unrolled: the compiler takes minutes to unroll
-loops as they are written."""
+"""The same in a launch of one thread."""
 STEP = ".turn"
 
 
@@ -244,7 +244,7 @@ class CudaStatementPrinter:
                 return
             yield from self._turning(ring)
             straight = not waits and _straight(loop.body) and not self._counted(loop.body)
-            most = LONE if scope.alone else MOST_ISSUED
+            most = self._most_issued()
             short = straight and trips * _issues(loop.body) <= most
             if loop.kind == "unrolled" or short:
                 yield self._whole(loop, trips) if loop.kind == "unrolled" else self._unrolled(loop, trips, trips)
@@ -264,16 +264,21 @@ class CudaStatementPrinter:
             inner = list(self.inside(loop.body, path))
         if inner:
             yield from self._turning(ring)
-            if waits:  # unrolled, products of a warpgroup may stand where ptxas finds a divergent path (C7520)
-                yield "#pragma unroll 1"
+            if waits:
+                yield workarounds.ROLLED_PRODUCTS.text
             yield f"{loop_head('int', var, upper_text, lower_text, loop.step)} {{{comment}"
             yield from inner
             yield from ring.advance()
             yield "}"
 
+    @workarounds.FEW_UNROLLED
+    def _most_issued(self) -> int:
+        return LONE if self.scope.alone else MOST_ISSUED
+
+    @workarounds.PART_UNROLLED
     def _whole(self, loop: For, trips: int) -> str:
         """A loop that is to be unrolled: on a team's registers, which take several elements a trip, some trips at a
-        time. More spill where a block has all the threads that it may have."""
+        time."""
         part = trips > MOST_UNROLLED and self._counted(loop.body) and not self._numbers(loop)
         return f"#pragma unroll {MOST_UNROLLED // 2}" if part else "#pragma unroll"
 

@@ -179,10 +179,13 @@ def test_elements_below_a_byte_take_one_in_shared_memory(only: str) -> None:
 
 
 def test_sums_of_many_warps_spill_nothing() -> None:
-    """What 31 warps leave for one was read in one go, in a block whose threads have few registers each."""
+    """What 31 warps leave for one was read in one go, in a block whose threads have few registers each. NVRTC 12.9
+    spills neither way, but takes up to 7 registers more for all at once."""
     case = CASES["sum of bytes"]
     plan = case.plans()[0]
     row = request(plan.space, {"warps": 32, "vector": 4, "split": 1}).row
     assert row is not None
-    cubin = compiled(printed(plan, row, case.chosen()))
+    source = printed(plan, row, case.chosen())
+    assert "#pragma unroll 8" in source.text
+    cubin = compiled(source)
     assert not any(k.spill_store_bytes + k.spill_load_bytes for k in cubin.kernels.values())

@@ -1,6 +1,8 @@
 """Compiling without a driver: what a kernel takes, its machine instructions, clear errors, the cache, the processes."""
 
 import os
+import shutil
+import subprocess
 from concurrent.futures import wait
 
 import pytest
@@ -192,6 +194,43 @@ extern "C" __global__ void LIMIT_REGISTERS(128, %d) mixed(float *a, int turns) {
     assert not free.spills
     assert compile_cuda(text % 48, "sm_90a", headers).kernels["mixed"] == free
     assert compile_cuda(text % 200, "sm_90a", headers).kernels["mixed"].registers <= 200
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
+@pytest.mark.parametrize(
+    ("minor", "defined", "bounds"),
+    [(4, (), "__maxnreg__(48)"), (3, (), "__launch_bounds__(128)"), (9, ("UNLIMITED",), "__launch_bounds__(128)")],
+)
+def test_older_compilers_are_given_launch_bounds_for_limits(minor, defined, bounds, tmp_path):
+    (tmp_path / "f.c").write_text(device_headers()["autosched/limit.cuh"] + "LIMIT_REGISTERS(128, 48)\n")
+    version = ["-D__CUDACC_VER_MAJOR__=12", f"-D__CUDACC_VER_MINOR__={minor}"]
+    command = ["gcc", "-E", "-P", *version, *(f"-DAUTOSCHED_{d}" for d in defined), str(tmp_path / "f.c")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == bounds
+
+
+class Asked:
+    """An NVRTC that remembers how it is called, and refuses the text."""
+
+    def __init__(self, version):
+        self.version, self.library, self.options = version, self, ()
+
+    def nvrtcCompileProgram(self, program, count, words):
+        self.options = tuple(word.decode() for word in words)
+        return 1
+
+    def nvrtcGetErrorString(self, status):
+        return b"refused"
+
+    def __getattr__(self, name):
+        return lambda *arguments: 0
+
+
+@pytest.mark.parametrize(("version", "known"), [((12, 8), False), ((12, 9), True), ((13, 0), True)])
+def test_the_compiler_s_own_cache_is_not_used(version, known):
+    kit = Asked(version)
+    with pytest.raises(CudaCompileError, match="refused"):
+        compile_cuda("", "sm_80", kit=kit)
+    assert ("--no-cache" in kit.options) == known
 
 
 @pytest.mark.slow

@@ -73,6 +73,15 @@ def test_golden() -> None:
     assert (launch.cluster, launch.threads) == ((2, 1, 1), 384)
 
 
+def test_roles_get_the_registers_that_they_take() -> None:
+    """Without `, 1` in the launch bounds: 'setmaxnreg' ignored (C7508)."""
+    plan = plan_of("matmul", "cuda/wgmma.m64n64k16.bf16.f32", m=4096, n=4096, k=4096, **BF16)
+    source = printed(plan, request(plan.space, PLAIN | LADDER | {"reg_j": 2, "groups_j": 1}).row)
+    assert "take_registers<" in source.text
+    needs_nvrtc(source.arch)
+    assert not compile_cuda(source.text, source.arch, source.headers).warnings
+
+
 @pytest.mark.slow
 def test_the_ladder_can_be_climbed_rung_by_rung() -> None:
     """Each step of the published ladder is a decision, and each rung compiles to wgmma without a spill or a warning."""

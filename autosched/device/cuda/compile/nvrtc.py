@@ -7,17 +7,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from autosched.codegen import workarounds
 from autosched.device.cuda.compile.resources import Resources, resources_of, warnings_of
 from autosched.device.cuda.compile.toolkit import Toolkit, toolkit
 from autosched.errors import AutoschedError, Location
 
 OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 """Products and additions are fused where the text says so (`fma`), as on the CPU; what else is default is IEEE's."""
-LIMIT, UNLIMITED, ROLLED = "LIMIT_REGISTERS(", "--define-macro=AUTOSCHED_UNLIMITED", "--define-macro=AUTOSCHED_ROLLED"
+LIMIT = f"{workarounds.LIMITED_REGISTERS.text}("
+UNLIMITED, ROLLED = workarounds.UNLIMITED.text, workarounds.ROLLED_TURNS.text
 """How a text limits a kernel's registers (`limit.cuh`), what lifts it, and what leaves loops as they are."""
 CACHING = 12, 9
-"""NVRTCs from this one on know `--no-cache`. Where a driver is they keep what they compiled, for all processes, and
-what they find there comes without the assembler's words: registers, spills and warnings. Our own cache keeps those."""
+"""NVRTCs from this one on have a cache of their own, and know the option that turns it off."""
 SHOWN_ERRORS = 3
 
 
@@ -86,7 +87,7 @@ def _compiled(
         ),
     )
     try:
-        cache = ("--no-cache",) if kit.version >= CACHING else ()
+        cache = (workarounds.NO_CACHE.text,) if kit.version >= CACHING else ()
         words = [o.encode() for o in (f"--gpu-architecture={arch}", *options, *cache)]
         status = library.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
         log = _bytes(library, "ProgramLog", program).rstrip(b"\0").decode(errors="replace")
