@@ -143,12 +143,18 @@ def match(
 
 @_taking
 def rewrites(
-    program: Program, *, numerics: str = "rescaled", block: int = 32, dump_smt: str | Path | None = None
+    program: Program,
+    *,
+    numerics: str = "rescaled",
+    block: int = 32,
+    parts: int = 1,
+    dump_smt: str | Path | None = None,
 ) -> list[RewriteVerdict]:
     """Proved steps from the program to one that computes the same, and those that were tried and refused.
 
     Each `RewriteVerdict` has a `verdict`, the obligations that z3 proved, the `numerics` level that it needs, and the
-    program that results (`after`). `block` is how many iterations of an axis share one look at a running reference.
+    program that results (`after`). `block` is how many iterations of an axis share one look at a running reference;
+    with `parts` above 1, parts of the axis know nothing of each other, and their states are merged.
     `dump_smt` is a folder for the solver's questions, as SMT-LIB. Raises UsageError.
 
     >>> softmax = workload("softmax", m=4, n=64)
@@ -160,10 +166,11 @@ def rewrites(
 
     if numerics not in LEVELS:
         raise UsageError(f"numerics {numerics!r} is no level", hint=f"one of {', '.join(LEVELS)}")
-    if block < 1:
-        raise UsageError(f"a block of {block} iterations holds nothing", hint="give 1 or more")
+    for name, count in (("block", block), ("parts", parts)):
+        if count < 1:
+            raise UsageError(f"{name}={count} holds nothing", hint="give 1 or more")
     with written_to(None if dump_smt is None else Path(dump_smt)):
-        return list(rewrites_of(program, numerics, block))
+        return list(rewrites_of(program, numerics, block, parts))
 
 
 @_taking

@@ -32,6 +32,9 @@ def rewrite(
     block: Annotated[
         int, typer.Option("--block", metavar="N", help="Iterations of the axis that share one look at the reference.")
     ] = BLOCK,
+    parts: Annotated[
+        int, typer.Option("--parts", metavar="N", help="Parts of the axis that are taken apart and merged.")
+    ] = 1,
     dump_smt: Annotated[
         Path | None,
         typer.Option("--dump-smt", metavar="DIR", help="Write every question to the solver there, as SMT-LIB."),
@@ -48,10 +51,11 @@ def rewrite(
     Exit status 0 when at least one applies at the level of --numerics, 1 when none does.
     """
     inputs.choice("numerics level", numerics, LEVELS)
-    if block < 1:
-        raise UsageError(f"--block {block} holds nothing", hint="give 1 or more")
+    for name, count in (("block", block), ("parts", parts)):
+        if count < 1:
+            raise UsageError(f"--{name} {count} holds nothing", hint="give 1 or more")
     loaded = inputs.program(program, define)
-    found = api.rewrites(loaded, numerics=numerics, block=block, dump_smt=dump_smt)
+    found = api.rewrites(loaded, numerics=numerics, block=block, parts=parts, dump_smt=dump_smt)
     for name in only or ():
         inputs.choice("rewrite", name, NAMES)
     found = [c for c in found if only is None or c.name in only]

@@ -19,10 +19,12 @@ LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
 """Numerics levels, from the strictest on. `rescaled` is equal over the reals, with a proved bound on the error."""
 
 
-def rewrites_of(program: Program, numerics: str = "rescaled", block: int = BLOCK) -> Iterator[RewriteVerdict]:
+def rewrites_of(
+    program: Program, numerics: str = "rescaled", block: int = BLOCK, parts: int = 1
+) -> Iterator[RewriteVerdict]:
     """The verdicts on a program. One that needs a weaker level than `numerics` says so and is listed all the same:
-    its `numerics` is the level to accept."""
-    one_pass = list(online(program, numerics == "real", block))
+    its `numerics` is the level to accept. `block` and `parts` are `online`'s."""
+    one_pass = list(online(program, numerics == "real", block, parts))
     yield from one_pass
     taken = {s for v in one_pass if v.reason is None for s in v.stages}
     yield from (v for v in defer(program) if v.stages[0] not in taken)

@@ -22,8 +22,8 @@ EXP = 2 * TRANSCENDENTAL_ULPS
 
 @dataclass(frozen=True)
 class PassError:
-    """|computed - exact| <= (n + `per_block` b + 2 x + `once`) u Σ |terms|: n terms in b blocks, x the greatest
-    distance of a term's exponent from the greatest, u the unit roundoff of `dtype`."""
+    """|computed - exact| <= (n + `per_block` b + 2 x + `once`) u Σ |terms|: n terms in b blocks and parts, x the
+    greatest distance of a term's exponent from the greatest, u the unit roundoff of `dtype`."""
 
     per_block: int
     once: int

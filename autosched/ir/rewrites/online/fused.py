@@ -54,13 +54,19 @@ UPDATE = {"+": "+=", "max": "max=", "min": "min="}
 
 
 def fused(
-    program: Program, cascade: Cascade, skipped: Masked, conditions: tuple[Value, ...], block: int
+    program: Program,
+    cascade: Cascade,
+    skipped: Masked,
+    conditions: tuple[Value, ...],
+    block: int,
+    make: Callable[..., Pass] | None = None,
 ) -> Program:
-    """The program with the cascade in one pass, `block` iterations of its outermost axis at a time. Raises NotRewritten
-    where its statements cannot be taken apart."""
+    """The program with the cascade in one pass, `block` iterations of its outermost axis at a time, as `make` builds
+    it. Raises NotRewritten where its statements cannot be taken apart."""
+    make = make or Pass
     before, after = distributed(program, cascade.names, cascade.inlined)
     left = replace(program, body=(*before, *after))
-    builder = _Pass(program, cascade, skipped, conditions, block, FreeNames(left), {})
+    builder = make(program, cascade, skipped, conditions, block, FreeNames(left), {})
     body = (*before, *builder.statements(), *after)
     kept = {s.assign.tensor for s in replace(program, body=body).stages}
     tensors = {n: t for n, t in program.tensors.items() if not t.intermediate or n in kept}
@@ -68,18 +74,19 @@ def fused(
 
 
 @dataclass(frozen=True)
-class _Moving:
-    """Where states are kept, by `id` of a state; a reference before the block, and after it with 0 for infinite; the
-    factors of this block."""
+class Moving:
+    """Where states are kept, by `id` of a state, and references so far; these before the block, and after it with 0 for
+    infinite; the factors of this block."""
 
     states: dict[int, Read]
+    running: dict[Read, Read]
     before: dict[Read, Read]
     so_far: dict[Read, Read]
     factors: dict[RealSum, Read]
 
 
 @dataclass
-class _Pass:
+class Pass:
     """Builds the statements of the pass; `tensors` are those it adds. `skipped` are the axes and members of the pass;
     what is computed again is the cascade's own."""
 
@@ -107,27 +114,38 @@ class _Pass:
 
     def row(self, to: Places) -> tuple[Statement, ...]:
         """One row: starts, blocks, results."""
+        moving, body = self.carry(to)
+        for carried in self.skipped.members:
+            if not carried.plain:
+                body += self.nest(carried.member.extra, to, partial(self.finish, carried, moving.states))
+        return tuple(body)
+
+    def carry(self, to: Places) -> tuple[Moving, list[Statement]]:
+        """States and references along the axis: where they are kept, starts and blocks."""
         states = {id(s): self.state(c) for c in self.skipped.members for s in c.states}
-        running = sorted({r for c in self.skipped.members for s in c.states for r in s.references}, key=str)
-        before = {r: self.like(r, "before") for r in running}
-        so_far = {r: self.like(r, "so_far") if self.may_be_infinite(r) else r for r in running}
-        moving = _Moving(states, before, so_far, {})
+        kept = {c.member.target: states[id(c.states[0])] for c in self.skipped.members if c.plain}
+        references = sorted({r for c in self.skipped.members for s in c.states for r in s.references}, key=str)
+        running = {r: kept[r] for r in references}
+        before = {r: self.like(r, "before") for r in references}
+        so_far = {r: self.like(r, "so_far") if self.may_be_infinite(r) else running[r] for r in references}
+        moving = Moving(states, running, before, so_far, {})
         body: list[Statement] = []
         for carried in self.skipped.members:
             for state in carried.states:
                 body += self.each(carried, to, partial(self.put, states[id(state)], "=", self.start(carried)))
-        body += self.blocks(to, moving)
-        for carried in self.skipped.members:
-            if not carried.plain:
-                body += self.nest(carried.member.extra, to, partial(self.finish, carried, states))
-        return tuple(body)
+        return moving, [*body, *self.blocks(to, moving)]
 
-    def blocks(self, to: Places, moving: _Moving) -> tuple[Statement, ...]:
+    def span(self, to: Places) -> tuple[Int, Int]:
+        """The bounds of the outermost axis here."""
+        outer = self.skipped.axes[0]
+        return substitute_int(outer.lower, to), substitute_int(outer.upper, to)
+
+    def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
         """The loop over blocks, or over the axis where no reference moves."""
         outer = self.skipped.axes[0]
-        lower, upper = substitute_int(outer.lower, to), substitute_int(outer.upper, to)
+        lower, upper = self.span(to)
         count = self.names(f"{_stem(outer.name)}_block" if moving.before else outer.name)
-        steps: list[Statement] = [self.put(moving.before[r], "=", r, to) for r in moving.before]
+        steps: list[Statement] = [self.put(moving.before[r], "=", now, to) for r, now in moving.running.items()]
         for carried in self.skipped.members:
             target = carried.member.target
             for state in carried.states:
@@ -146,8 +164,9 @@ class _Pass:
                 else:
                     make = partial(self.point, carried.member, update, Var(count))
                 steps += self.nest(carried.member.extra, to, make)
-            if moving.so_far.get(target, target) != target:
-                steps.append(self.put(moving.so_far[target], "=", self.finite(target), to))
+            if target in moving.running and moving.so_far[target] != moving.running[target]:
+                finite = self.finite(target, moving.running[target])
+                steps.append(self.put(moving.so_far[target], "=", finite, to))
         if not moving.before:
             return (Loop(Axis(count, lower, upper), tuple(steps)),)
         return (Loop(Axis(count, Const(0), ceil_div(upper - lower, self.block)), tuple(steps)),)
@@ -204,18 +223,21 @@ class _Pass:
         return replace(read, tensor=name, dtype=dtype)
 
     def start(self, carried: MemberStates) -> Value:
-        if carried.plain:
-            return carried.member.init
+        """What a state starts from."""
+        return carried.member.init if carried.plain else self.neutral(carried)
+
+    def neutral(self, carried: MemberStates) -> Value:
+        """The identity of a member's reducer."""
         dtype = carried.member.term.dtype
         return Literal({"+": 0.0, "max": -float("inf"), "min": float("inf")}[carried.member.op], dtype)
 
     def may_be_infinite(self, reference: Read) -> bool:
         return is_infinite(self.cascade.member(reference.tensor).init)
 
-    def finite(self, reference: Read) -> Value:
-        """The reference, or 0 while it is infinite: any number does, of the elements so far nothing is left."""
+    def finite(self, reference: Read, now: Read) -> Value:
+        """A reference's value `now`, or 0 while it is infinite: any number does, since what came so far is zero."""
         start = self.cascade.member(reference.tensor).init
-        return Select(Comparison("!=", reference, start), reference, Literal(0.0, reference.dtype), reference.dtype)
+        return Select(Comparison("!=", now, start), now, Literal(0.0, now.dtype), now.dtype)
 
     def finish(self, carried: MemberStates, states: Mapping[int, Read], to: Places) -> tuple[Statement, ...]:
         """The result from the states, and as the program writes it where that is not finite."""

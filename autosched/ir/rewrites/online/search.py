@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
@@ -13,6 +14,7 @@ from autosched.ir.rewrites.online.fused import fused
 from autosched.ir.rewrites.online.masks import masked
 from autosched.ir.rewrites.online.members import Cascade, cascades_of, without
 from autosched.ir.rewrites.online.obligations import Proofs, prove_all
+from autosched.ir.rewrites.online.parts import InParts
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carried_of, factor_of
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
@@ -22,7 +24,7 @@ BLOCK = 32
 """Iterations of the axis between two looks at the reference, where nobody asks for others."""
 
 
-def online(program: Program, real: bool = False, block: int = BLOCK) -> Iterator[RewriteVerdict]:
+def online(program: Program, real: bool = False, block: int = BLOCK, parts: int = 1) -> Iterator[RewriteVerdict]:
     """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program."""
     for found in cascades_of(program):
         if isinstance(found, NotRewritten):
@@ -30,32 +32,35 @@ def online(program: Program, real: bool = False, block: int = BLOCK) -> Iterator
             continue
         cascade: Cascade | None = found
         while cascade is not None:
-            certificate = _tried(program, cascade, real, block)
+            certificate = _tried(program, cascade, real, block, parts)
             yield certificate
             cascade = None if certificate.reason is None else without(cascade, certificate.reason.stage)
 
 
-def _tried(program: Program, cascade: Cascade, real: bool, block: int) -> RewriteVerdict:
+def _tried(program: Program, cascade: Cascade, real: bool, block: int, parts: int) -> RewriteVerdict:
     """One certificate; roundings are left out only where they stand in the way and `real` accepts that."""
     try:
         try:
-            return _certified(program, cascade, False, block)
+            return _certified(program, cascade, False, block, parts)
         except NotRewritten as refused:
             if refused.code != "CAST" or not real:
                 raise
-            return _certified(program, cascade, True, block)
+            return _certified(program, cascade, True, block, parts)
     except NotRewritten as refused:
         axis = ", ".join(a.name for a in cascade.axes)
         stages = tuple(m.stage.name for m in cascade.members)
         return RewriteVerdict("online", axis, stages, reason=_shown(cascade, refused))
 
 
-def _certified(program: Program, cascade: Cascade, real: bool, block: int) -> RewriteVerdict:
+def _certified(
+    program: Program, cascade: Cascade, real: bool, block: int, parts: int
+) -> RewriteVerdict:
     members = tuple(carried_of(cascade, m, real) for m in cascade.members)
     _refuse_moving_references(cascade, members)
     proofs = prove_all(program, cascade, members, real)
     skipped = masked(cascade, members)
-    after = fused(program, cascade, skipped, proofs.conditions, block)
+    make = None if parts == 1 else partial(InParts, parts=parts)
+    after = fused(program, cascade, skipped, proofs.conditions, block, make)
     several = any(len(c.states) > 1 for c in members)
     exact = not real and not several and proofs.bounded
     return RewriteVerdict(

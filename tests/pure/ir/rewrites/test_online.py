@@ -46,13 +46,14 @@ def rows() -> dict[str, np.ndarray]:
         ("exp((X[i, j] if j <= i else -inf) - M[i])", "exp(M - M')"),
     ],
 )
-@pytest.mark.parametrize("block", [1, 5, 8, 100])
-def test_the_one_pass_computes_what_the_program_does(term: str, factor: str, block: int) -> None:
+@pytest.mark.parametrize(("block", "parts"), [(1, 1), (5, 1), (8, 1), (100, 1), (5, 2), (1, 7), (8, 40)])
+def test_the_one_pass_computes_what_the_program_does(term: str, factor: str, block: int, parts: int) -> None:
     before = program(term)
-    found = autosched.rewrites(before, block=block)[0]
+    found = autosched.rewrites(before, block=block, parts=parts)[0]
     assert (found.verdict, found.numerics, found.rescale) == ("proved", "rescaled", {"A": factor})
     assert found.after is not None
     assert ir.parse(str(found.after)) == found.after
+    assert ("A_part" in found.after.tensors) == (parts > 1)
     with np.errstate(all="ignore"):
         expected, got = (ir.run(p, rows())["A"] for p in (before, found.after))
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
