@@ -324,8 +324,8 @@ STACK_REALIGN = Workaround(
 )
 FULL_WIDTH = Workaround(
     "LLVM",
-    "seen with 22.1",
-    "Without these, types of 512 bits are split on CPUs that LLVM tunes for 256 bits (now: products of bytes alone).",
+    "seen with 22.1, for products of bytes",
+    "Without these, types of 512 bits are split on CPUs that LLVM tunes for 256 bits.",
     f"{_LLVM}::test_vectors_are_as_wide_as_the_machine_s",
     '"prefer-vector-width"="512" "min-legal-vector-width"="512"',
 )

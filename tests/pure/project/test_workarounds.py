@@ -14,7 +14,7 @@ from autosched.codegen import workarounds
 from autosched.codegen.workarounds import Workaround
 
 ALL = {name: value for name, value in vars(workarounds).items() if isinstance(value, Workaround)}
-PAGES = ("docs/decisions.md", *(f"docs/experiments/{p}.md" for p in ("exported-c", "llvm", "gpu")))
+PAGES = [ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 
 
 @cache
@@ -50,5 +50,5 @@ def test_each_is_named_where_it_is_used() -> None:
 
 
 def test_pages_name_those_there_are() -> None:
-    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
-    assert set(re.findall(r"`workarounds\.(\w+)`", text)) <= {*ALL, "py"}
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert set() < set(re.findall(r"`workarounds\.(\w+)`", text)) <= set(ALL)
