@@ -25,9 +25,8 @@ from autosched.extras import needed
 from autosched.search.protocol import Factory
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, topped_up
+from autosched.search.strategy.memory import HistoryStrategy
 from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
 
 MODULES = {
     "kt-annealing": "simulated_annealing",
@@ -58,7 +57,7 @@ class _Desk:
     seconds: dict[Row, float | None] = field(default_factory=dict)  # None: it failed
 
 
-class KernelTuned:
+class KernelTuned(HistoryStrategy):
     """One of Kernel Tuner's strategies. One that ends is started again with another seed; where that brings no new
     rows, the rest is random. Raises MissingError without the package, UsageError for a space too large to list."""
 
@@ -71,9 +70,7 @@ class KernelTuned:
             raise UsageError(
                 f"{what} lists its space, and {space.rows:,} rows are more than {most:,}", hint="use a recorded space"
             )
-        self._space = space
-        self._seed = seed
-        self._memory = TrialHistory(space)
+        super().__init__(space, seed, None)
         self._desk = _Desk()
         self._state: Any = None
         self._open: list[Row] = []  # wanted, not proposed yet
@@ -83,15 +80,13 @@ class KernelTuned:
         self._idle = 0
         self._listed: Any = None
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
         self._go_on()
         chosen, self._open = self._open[:n], self._open[n:]
-        rows = Rows(np.array([p for p, _ in chosen], np.int32), np.array([r for _, r in chosen], np.int64))
-        return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
+        return Rows(np.array([p for p, _ in chosen], np.int32), np.array([r for _, r in chosen], np.int64))
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
+        super().observe(trials)
         for trial in trials:
             if (plan := self._space.number.get(trial.plan)) is not None:
                 cost = trial.measurement.cost if trial.measurement.ok else None

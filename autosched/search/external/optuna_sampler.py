@@ -18,9 +18,8 @@ from autosched.extras import needed
 from autosched.search.protocol import Factory
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, topped_up
+from autosched.search.strategy.memory import HistoryStrategy
 from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
 
 _TRIES = 4  # answers in a row that no row comes of
 _PATIENCE = 16  # such answers in a row after which it is asked once a row: where rows are scattered hardly any is legal
@@ -33,22 +32,19 @@ SAMPLERS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-class OptunaSampler:
+class OptunaSampler(HistoryStrategy):
     """One of SAMPLERS. Raises MissingError where Optuna, or what the sampler needs, is not installed."""
 
     def __init__(self, name: str, space: SearchSpace, seed: int) -> None:
         self._optuna = needed("optuna", "optuna", f"the strategy {name}")
         self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
-        self._space = space
-        self._seed = seed
-        self._memory = TrialHistory(space)
+        super().__init__(space, seed, None)
         self._study = self._optuna.create_study(sampler=SAMPLERS[name](self._optuna.samplers, seed))
         self._asked: dict[tuple[int, int], Any] = {}
         self._slowest = -np.inf
         self._vain = 0  # answers in a row that no row came of
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
         rows = Rows.of(0, [])
         while len(rows) < n and len(self._memory) < self._space.rows:
             row = self._one(rng)
@@ -56,8 +52,7 @@ class OptunaSampler:
                 break
             self._memory.take(row)
             rows = Rows.join([rows, row])
-        others = topped_up(self._space, self._memory, Rows.of(0, []), n - len(rows), rng)
-        return self._space.candidates(Rows.join([rows, others]))
+        return rows
 
     def observe(self, trials: Sequence[Trial]) -> None:
         for trial in trials:

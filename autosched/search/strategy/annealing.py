@@ -10,10 +10,9 @@ import numpy as np
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, topped_up
+from autosched.search.strategy.memory import HistoryStrategy
 from autosched.search.strategy.moves import neighbours
 from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
 
 # A row slower by a share s is taken with chance exp(-s / temperature): at first a quarter slower in one of two or three
 # cases, after 100 trials hardly anything slower.
@@ -23,33 +22,30 @@ _COLD = 0.001
 _STUCK = 40  # trials without a step, after which it is heated again at the best row
 
 
-class Annealing:
+class Annealing(HistoryStrategy):
     """Learns from one trial at a time (`batch`); of a batch of several, each may be a step, in order."""
 
     batch = 1
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
-        self._memory = TrialHistory(space)
+        super().__init__(space, seed, model)
         self._at: Rows | None = None
         self._at_s = np.inf
         self._heard = 0
         self._age = 0  # trials since it was hot
         self._still = 0  # trials since the last step
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
-        rows = Rows.of(0, [])
-        if self._at is not None and n > 0:
-            rows = neighbours(self._space, self._at, rng)
-            rows = rows.take(self._memory.free(rows))
-            if not len(rows):
-                self._still = _STUCK  # no neighbour is left
-        return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
+        if self._at is None:
+            return Rows.of(0, [])
+        rows = neighbours(self._space, self._at, rng)
+        rows = rows.take(self._memory.free(rows))
+        if not len(rows):
+            self._still = _STUCK  # no neighbour is left
+        return rows
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
+        super().observe(trials)
         for trial in trials:
             plan = self._space.number.get(trial.plan)
             if plan is not None:

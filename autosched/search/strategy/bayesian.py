@@ -7,7 +7,6 @@ their plan being one more coordinate. From scikit-learn.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +18,8 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.coordinates import Coordinates, Floats
-from autosched.search.strategy.memory import TrialHistory, draw, has_clock, topped_up
+from autosched.search.strategy.memory import HistoryStrategy, draw, has_clock
 from autosched.search.strategy.moves import neighbours
-from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
 
 _FIRST = 12  # random rows before the first fit
 _POOL = 3000  # rows looked at for a batch, half of them the clock's best where there is one, the others random
@@ -35,7 +32,7 @@ _LEAST = 1e-9
 _FAILED = 2.0  # ln seconds above the slowest: what a failure counts as
 
 
-class Bayesian:
+class Bayesian(HistoryStrategy):
     """Batches are small (`batch`), since what one row teaches changes which is best next.
 
     `thorough` is for spaces of which nothing is known beforehand: rows have more coordinates, and length scales are
@@ -46,25 +43,18 @@ class Bayesian:
     near = _NEAR
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None, thorough: bool = False) -> None:
-        self._space = space
-        self._seed = seed
+        super().__init__(space, seed, model)
         self._coordinates = Coordinates(space, twos=thorough)
         self._thorough = thorough
-        self._memory = TrialHistory(space)
         self._kernel: Any = None
         self._scale = 1.0  # deviation of ln(seconds); the kernel is of the standardised times
         self._sought_at = 0
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
-        rows = Rows.of(0, [])
-        if n > 0 and self._memory.measured >= _FIRST and len(self._memory.fastest(1)):
-            with one_thread():
-                rows = self._improving(n, rng)
-        return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
+        if self._memory.measured < _FIRST or not len(self._memory.fastest(1)):
+            return Rows.of(0, [])
+        with one_thread():
+            return self._improving(n, rng)
 
     def _improving(self, n: int, rng: np.random.Generator) -> Rows:
         """The rows of largest expected improvement; each makes the process surer of the rows around it."""

@@ -6,44 +6,32 @@ says where to begin, and where there is a model it says which extensions are wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, draw, topped_up
-from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
+from autosched.search.strategy.memory import HistoryStrategy, draw
 
 _WIDTH = 4
 _FIRST = 8  # rows measured to begin with, of which the beam takes the best
 _MEASURED = 8  # extensions of a decision that are measured, where a model ranks them; all, where none does
 
 
-class Beam:
+class Beam(HistoryStrategy):
     """After the last decision it starts again with the first, from the best rows of all."""
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
+        super().__init__(space, seed, model)
         self._model = model
-        self._memory = TrialHistory(space)
         self._waiting = Rows.of(0, [])  # extensions to propose
         self._decision = -1
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
-        rows = Rows.of(0, [])
-        if n > 0 and self._space.rows:
-            rows = self._waiting.take(self._memory.free(self._waiting))
-            if not len(rows):
-                rows = self._waiting = self._extended(rng)
-        return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
+        rows = self._waiting.take(self._memory.free(self._waiting))
+        if not len(rows) and self._space.rows:
+            rows = self._waiting = self._extended(rng)
+        return rows
 
     def _extended(self, rng: np.random.Generator) -> Rows:
         """The extensions by the next decision that has any new ones."""

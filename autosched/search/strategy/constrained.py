@@ -7,17 +7,13 @@ whatever the rules are. A problem is solved over a table of legal rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, topped_up
-from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
+from autosched.search.strategy.memory import HistoryStrategy
 
 Ids = npt.NDArray[np.int64]
 
@@ -30,27 +26,20 @@ _CHILDREN = 24  # bred for each place where a model can choose among them
 _TABLE = 20_000  # legal rows of a plan among which solutions are looked for
 
 
-class Constrained:
+class Constrained(HistoryStrategy):
     """With a cost model, the most promising of many children are proposed; without, the first."""
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
+        super().__init__(space, seed, model)
         self._model = model
-        self._memory = TrialHistory(space)
         self._fitted_to = 0
         self._tables: dict[int, tuple[Ids, Ids]] = {}
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
         parents = self._memory.fastest(_PARENTS)
-        children = Rows.of(0, [])
-        if n > 0 and len(parents) > 1 and self._memory.measured >= _FIRST:
-            children = self._chosen(self._bred(parents, n, rng), n)
-        return self._space.candidates(topped_up(self._space, self._memory, children, n, rng))
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
+        if len(parents) < 2 or self._memory.measured < _FIRST:
+            return Rows.of(0, [])
+        return self._chosen(self._bred(parents, n, rng), n)
 
     def _bred(self, parents: Rows, n: int, rng: np.random.Generator) -> Rows:
         """New children, `_CHILDREN` times as many as asked for where a model is going to choose."""

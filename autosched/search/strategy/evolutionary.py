@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, draw, topped_up
-from autosched.store.records import Trial
+from autosched.search.strategy.memory import HistoryStrategy, draw, topped_up
 from autosched.tiling.candidate import Candidate
 
 # The shape of a round follows MetaSchedule (population 512, 4 generations, a fifth from earlier measurements, 5 % at
@@ -24,16 +21,14 @@ _TOURNAMENT = 3
 _PARENTS = 32  # without a model: the fastest measured rows that may have children
 
 
-class Evolutionary:
+class Evolutionary(HistoryStrategy):
     """Without a model, children of the fastest measured rows are proposed unscored."""
 
     ahead = True
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
+        super().__init__(space, seed, model)
         self._model = model
-        self._memory = TrialHistory(space)
         self._fitted_to = -1
 
     def propose(self, n: int) -> list[Candidate]:
@@ -45,9 +40,6 @@ class Evolutionary:
             return self._space.candidates(rows)
         predicted = self._model.predict(*self._space.described(rows))
         return self._space.candidates(rows, predicted.seconds)
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
 
     def _children(self, n: int, rng: np.random.Generator) -> Rows:
         """New neighbours of the fastest measured rows."""

@@ -3,16 +3,12 @@ is set. Children are legal by construction, and a generation is replaced whole."
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, draw, topped_up
-from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
+from autosched.search.strategy.memory import HistoryStrategy, draw
 
 # Kernel Tuner, strategies/genetic_algorithm.py: 30 in a generation, uniform crossover, a mutation of one in 20, and
 # parents by rank, drawn from a beta distribution.
@@ -22,26 +18,16 @@ _BETA = (1.0, 2.5)
 _BARREN = 20  # generations without anything new after which the population has converged
 
 
-class Genetic:
+class Genetic(HistoryStrategy):
     """Waits for a generation to be measured; a batch that is larger than what is left of it is filled up at random."""
 
     batch = 1
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
-        self._memory = TrialHistory(space)
+        super().__init__(space, seed, model)
         self._generation = Rows.of(0, [])
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
-        rows = self._next(rng) if n > 0 else Rows.of(0, [])
-        return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
-
-    def _next(self, rng: np.random.Generator) -> Rows:
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
         """What is left to propose of this generation, or of the next one that brings anything new."""
         for _ in range(_BARREN):
             free = self._generation.take(self._memory.free(self._generation))

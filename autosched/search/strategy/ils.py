@@ -10,38 +10,30 @@ import numpy as np
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, draw, topped_up
+from autosched.search.strategy.memory import HistoryStrategy, draw
 from autosched.search.strategy.moves import neighbours, walk
 from autosched.store.records import Trial
-from autosched.tiling.candidate import Candidate
 
 # Kernel Tuner 1.4, strategies/greedy_ils.py: random_walk 0.3, no_improvement 50.
 _WALK = 0.3  # of the decisions are changed by a walk
 _PATIENCE = 50  # climbs without a better end before a fresh start
 
 
-class GreedyILS:
+class GreedyILS(HistoryStrategy):
     """Learns from one trial at a time (`batch`); a batch of several holds neighbours of one row."""
 
     batch = 1
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
-        self._memory = TrialHistory(space)
+        super().__init__(space, seed, model)
         self._base: Rows | None = None
         self._base_s = np.inf
         self._landing: tuple[int, int] | None = None  # where the last walk led, not measured yet
         self._peak_s = np.inf  # the best end of a climb
         self._idle = 0
 
-    def propose(self, n: int) -> list[Candidate]:
-        rng = np.random.default_rng([self._seed, len(self._memory)])
-        rows = self._moves(rng) if n > 0 else Rows.of(0, [])
-        return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
-
     def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
+        super().observe(trials)
         for trial in trials:
             plan = self._space.number.get(trial.plan)
             if plan is None:
@@ -53,7 +45,7 @@ class GreedyILS:
             elif self._base is None or time_s < self._base_s:
                 self._base, self._base_s = row, time_s
 
-    def _moves(self, rng: np.random.Generator) -> Rows:
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
         """Free neighbours of the row that the climb has reached; where there are none, the end of a walk from it."""
         while self._base is not None and self._landing is None:
             around = neighbours(self._space, self._base, rng)

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features
-from autosched.costmodel.protocol import Samples
+from autosched.costmodel.protocol import CostModel, Samples
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
+from autosched.tiling.candidate import Candidate
 
 _MACHINE = float(np.log(4.0))
 """How far the clock may be off for all rows alike, in ln(seconds), where a target's figures are approximate."""
@@ -123,6 +124,29 @@ class TrialHistory:
             features, seconds = self._space.described(self.rows().take(np.arange(known, len(self._row))))
             self._features.append(features)
             self._analytic += seconds.tolist()
+
+
+class HistoryStrategy:
+    """A strategy that remembers what it proposed and saw. A batch has the rows that it wants, and random ones in place
+    of those that are missing. The generator depends on the seed and on how many rows are taken, so a continued study
+    goes on as if it had never stopped."""
+
+    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
+        self._space = space
+        self._seed = seed
+        self._memory = TrialHistory(space)
+
+    def propose(self, n: int) -> list[Candidate]:
+        rng = np.random.default_rng([self._seed, len(self._memory)])
+        rows = self._wanted(n, rng) if n > 0 else Rows.of(0, [])
+        return self._space.candidates(topped_up(self._space, self._memory, rows, n, rng))
+
+    def observe(self, trials: Sequence[Trial]) -> None:
+        self._memory.observe(trials)
+
+    def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
+        """Rows for a batch of `n`, best first; those that are not taken."""
+        return Rows.of(0, [])
 
 
 def has_clock(space: SearchSpace) -> bool:

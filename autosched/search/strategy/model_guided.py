@@ -15,7 +15,6 @@ with 8 rows by the clock first 0.972 and 0.977.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -29,8 +28,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import LEADING, SearchSpace
 from autosched.search.strategy.diversity import ALIKE, diverse
-from autosched.search.strategy.memory import TrialHistory, topped_up
-from autosched.store.records import Trial
+from autosched.search.strategy.memory import HistoryStrategy, topped_up
 from autosched.tiling.candidate import Candidate
 
 _STRATIFIED = 3_000  # rows described besides those that lead; neither number was compared with others
@@ -59,7 +57,7 @@ class Pool:
     analytic_s: npt.NDArray[np.float32]
 
 
-class Auto:
+class Auto(HistoryStrategy):
     """Without a model the clock is taken as it is."""
 
     ahead = True
@@ -70,10 +68,8 @@ class Auto:
         return _SMALL if self._memory.measured < _MANY else _LARGE
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
+        super().__init__(space, seed, model)
         self._model: CostModel = model or AnalyticModel()
-        self._memory = TrialHistory(space)
         self._fitted_to = 0
         self._made: Pool | None = None
 
@@ -123,9 +119,6 @@ class Auto:
         if self._memory.measured < _BY_CLOCK:
             return 0.0
         return float(np.clip(2 * self._memory.surprise / PRIOR_SIGMA - 1, 0.0, 1.0))
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
 
     @property
     def _pool(self) -> Pool:

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory, draw
-from autosched.store.records import Trial
+from autosched.search.strategy.memory import HistoryStrategy
 from autosched.tiling.candidate import Candidate
 
 
-class Random:
+class Random(HistoryStrategy):
     """Uniform over the legal rows of all plans, without repetition: the baseline of every comparison."""
 
     ahead = True
 
-    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._seed = seed
-        self._memory = TrialHistory(space)
 
-    def propose(self, n: int) -> list[Candidate]:
-        # The generator depends on the seed and on how many rows are taken, so a continued study goes on as if it had
-        # never stopped.
-        rows = draw(self._space, self._memory, n, np.random.default_rng([self._seed, len(self._memory)]))
-        self._memory.take(rows)
-        return self._space.candidates(rows)
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
-
-
-class ByClock:
+class ByClock(HistoryStrategy):
     """The rows that the analytic clock thinks fastest, in order."""
 
     ahead = True
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self._space = space
-        self._memory = TrialHistory(space)
+        super().__init__(space, seed, model)
         self._queue = Rows.of(0, [])
 
     def propose(self, n: int) -> list[Candidate]:
@@ -54,6 +35,3 @@ class ByClock:
         rows = free.take(np.arange(min(n, len(free))))
         self._memory.take(rows)
         return self._space.candidates(rows)
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self._memory.observe(trials)
