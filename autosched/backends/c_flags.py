@@ -1,4 +1,4 @@
-"""`CFlags`: how GCC and Clang are told of a backend's features where an exported kernel is built."""
+"""`CFlags`: the switches by which GCC and Clang enable a backend's features when they build an exported kernel."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ def each(features: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CFlags:
-    """How features are switched on: `spell` makes the switches of some (None: not known, and none are given). `vectors`
-    names the feature without which vectors of more than so many bytes are
-    split (GCC warns of another calling convention), widest first; `tails` those without which the ends of rows of
-    vectors of more than 32 bytes go through `memcpy`; `fused` the one without which `fma` is a call; `registers` how
-    many vector registers there are with features that begin so, the last of them with any (none: not known)."""
+    """How features are enabled, and which ones exported C needs.
+
+    `spell`: makes the switches of some features (None: unknown, and none are given). `vectors`: the feature without
+    which vectors of more than so many bytes are split (GCC warns of another calling convention), widest first. `tails`:
+    those without which the ends of rows of vectors of more than 32 bytes go through `memcpy`. `fused`: the one without
+    which `fma` is a call. `registers`: how many vector registers there are with features of these prefixes, the last
+    entry with any (empty: unknown)."""
 
     spell: Callable[[list[str]], str] | None = None
     vectors: tuple[tuple[int, str], ...] = ()
@@ -28,9 +30,9 @@ class CFlags:
     registers: tuple[tuple[str, int], ...] = ()
 
     def vector_feature(self, size: int) -> set[str]:
-        """What vectors of `size` bytes need."""
+        """The feature that vectors of `size` bytes need."""
         return {next((feature for above, feature in self.vectors if size > above), "")} - {""}
 
     def vector_registers(self, features: set[str]) -> int:
-        """How many there are to code that needs `features`; 0 where that is not known."""
+        """The number of vector registers for code that needs `features`; 0 where it is unknown."""
         return next((n for stem, n in self.registers if any(f.startswith(stem) for f in features)), 0)

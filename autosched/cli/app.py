@@ -1,4 +1,4 @@
-"""The `autosched` command: all commands in one application, each file loaded when its command is asked for."""
+"""The `autosched` command: all commands in one application; a command's file is loaded when it is called."""
 
 from __future__ import annotations
 

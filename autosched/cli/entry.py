@@ -10,21 +10,21 @@ import traceback
 from dataclasses import dataclass
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""For libraries that this process loads: their threads wait busily for the next piece of work, on the very cores where
-kernels are timed, and the pieces here are small. Where the environment says another number, that counts."""
+"""For libraries that this process loads: their idle threads spin on the cores where kernels are timed, and the work
+here is small. Other values in the environment win."""
 
 
 @dataclass
 class Start:
-    """When the command was started (`time.monotonic`), and whether it ended at a deadline: threads that it gave up are
-    not waited for then. Click's context of every command holds it."""
+    """`at`: when the command was started (`time.monotonic`). `late`: whether it ended at a deadline; it then does not
+    wait for abandoned threads. Click's context of every command holds this."""
 
     at: float
     late: bool = False
 
 
 def main() -> None:
-    """Run the command line. Whatever a person can cause ends in one message and the right status, never a traceback."""
+    """Run the command line. Errors that a user can cause end in one message and the right status, never a traceback."""
     start = Start(time.monotonic())
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - a shell's `>&-` leaves none
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
@@ -36,18 +36,18 @@ def main() -> None:
 
             leave(status)
         sys.exit(status)
-    except BrokenPipeError:  # the reader of our output has left: nothing to say to it, nor when Python flushes at exit
+    except BrokenPipeError:  # the reader of our output has left
         _drop_output()
         sys.exit(0)
 
 
 def _drop_output() -> None:
-    """What is still buffered for standard output goes nowhere when Python flushes it at exit."""
+    """Discard what is still buffered for standard output, which Python would flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run(start: Start | None = None) -> int:
-    """Run the command that `sys.argv` holds; the exit status. Only a pipe that closed is raised on."""
+    """Run the command in `sys.argv`; returns the exit status. Raises BrokenPipeError only."""
     start = start or Start(time.monotonic())
     try:
         # Imported here, since loading the solver takes a second in which Ctrl-C must not show a traceback.
@@ -84,7 +84,7 @@ def run(start: Start | None = None) -> int:
             except OSError:  # the full disk is the one that holds the output
                 _drop_output()
             return 2
-        complain("this is a mistake in autosched, not in your input; please report what follows")
+        complain("this is a bug in autosched, not in your input; please report what follows")
         traceback.print_exc()
         return 70
     return 0

@@ -19,11 +19,11 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
 
 WRITTEN = "# Written by `autosched match --write-form`"
-"""How a file begins that may be written over."""
+"""The first line of a file that may be overwritten."""
 
 
 def form_told(form: Form, gain: Gain | None) -> list[str]:
-    """What fits, the gain by the clock where it is known, and the program."""
+    """The lines of a form: what fits, the gain by the clock where it is known, and the program."""
     head, *text = form_lines(form)
     return [head, *([] if gain is None else [f"    {_gained(gain)}"]), *text]
 
@@ -61,7 +61,7 @@ def form_commands(
 
 
 def flags_of(given: Mapping[str, Sequence[str] | None], numerics: str) -> list[str]:
-    """Flags with their values as words; of the numerics level where it is not the usual one."""
+    """Flags with their values as words, and the numerics level where it is not the default."""
     words = [word for flag, values in given.items() for value in values or () for word in (flag, value)]
     return words if numerics == "reassociated" else [*words, "--numerics", numerics]
 
@@ -85,7 +85,7 @@ def write_forms(path: Path, program: Program, intrinsics: Sequence[Intrinsic], n
     said = [f"stage {f.stage} fits {f.intrinsic} with {' and '.join(f.parts)} computed beforehand" for f in forms]
     try:
         if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN):
-            raise UsageError(f"{path} is there already, and is no form", hint="give --write-form another path")
+            raise UsageError(f"{path} exists, and autosched did not write it", hint="give --write-form another path")
         lines = [WRITTEN, *(f"# {line}" for line in said), "", str(rewritten)]
         path.write_text("\n".join(lines), encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""How the command line talks: answers to standard output, talk to standard error, numbers with their units."""
+"""Output of the command line: answers to standard output, everything else to standard error, numbers with units."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _plain(value: Any) -> Any:
 
 
 def complain(message: str, hint: str | None = None) -> None:
-    """An error, in one place and one form."""
+    """Print an error and its hint, in the one form that errors have."""
     sys.stderr.write(f"error: {message}\n" + (f"help: {hint}\n" if hint else ""))
 
 
@@ -56,7 +56,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
         shown.add_row(*(str(x) for x in row))
     if sys.stdout.isatty():
         Console(file=sys.stdout, highlight=False).print(shown)
-    else:  # one line a row, however long: what reads it splits lines
+    else:  # one line a row, however long: programs read it line by line
         text = io.StringIO()
         Console(file=text, highlight=False, width=_WIDE, color_system=None).print(shown)
         answer("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
@@ -68,7 +68,7 @@ def _is_number(text: str) -> bool:
 
 
 def joules(measurement: Measurement, objective: str) -> str:
-    """What a study for energy minimises, to stand behind the time; nothing where it minimises time."""
+    """For a study that minimises energy: joules (and their product with time), to print behind the time; else empty."""
     spent = measurement.extra.get("energy_j", {}).get("total")
     if objective == "latency" or not spent:
         return ""
@@ -77,5 +77,5 @@ def joules(measurement: Measurement, objective: str) -> str:
 
 
 def raced(candidates: int) -> str:
-    """What the final round does."""
+    """The final round in words."""
     return "the best again" if candidates == 1 else f"the best {candidates} again, interleaved"

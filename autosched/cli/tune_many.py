@@ -18,7 +18,7 @@ from autosched.search.tuning.many import Part, TunedAll, tune_all
 
 @dataclass(frozen=True)
 class Said:
-    """How much is said, and in which form the answer is."""
+    """How much is printed, and in which form."""
 
     quiet: bool
     verbose: bool
@@ -28,7 +28,8 @@ class Said:
 def tune_many(
     requests: Sequence[TuneRequest], weights: Sequence[float], first: TuneRequest, said: Said, limit: Deadline
 ) -> int:
-    """Tune them with the budget of `first`, until the `limit`, and answer; the exit status."""
+    """Tune the requests with the budget of `first`, until the `limit`, and print the answer; returns the exit
+    status."""
     found = tune_all(requests, weights, first.trials, first.timeout_s, _Lines(requests, said), deadline=limit)
     if said.json:
         answer_json(many_json(found, first.trials))

@@ -1,4 +1,4 @@
-"""Instructions of one's own that the target does not have: said, since a search passes over them in silence."""
+"""Names the user's own instructions that the target lacks: a search leaves them out silently."""
 
 from __future__ import annotations
 

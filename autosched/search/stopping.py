@@ -1,4 +1,4 @@
-"""When a search ends before its budget: a speed is reached, or too little is left to gain."""
+"""Ends a search before its budget: at a time of one call, or where too little is left to gain."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.store.records import Trial
 
-_FEWEST = 16  # measured rows without which a prediction of what is left is worth nothing
-_BEST = 20_000  # rows looked at: the clock's best, some at random, and mutants of the fastest
+_FEWEST = 16  # the least measured rows for a prediction
+_BEST = 20_000  # rows predicted: the clock's best, some at random, and mutants of the fastest
 _RANDOM = 2_000
 _MUTANTS = 512
 _PARENTS = 8
-_JUDGED = 32  # last predictions that say how far off the model is
-_NEAR = 0.3  # ln units above the best: what is thought slower than that says nothing of the rows that may win
+_JUDGED = 32  # the last predictions, which give the model's error
+_NEAR = 0.3  # ln units above the best: predictions of slower rows say nothing of the rows that may win
 _FEWEST_JUDGED = 8
 
 
 @dataclass(frozen=True)
 class Goals:
-    """What ends a search before its budget; nothing does by default, since the budget is the total.
+    """The goals that end a search before its budget; by default there are none.
 
-    `time_s`: a call need not take less. `least_gain`: a share of the best time (0.01 is 1 %); the search ends once the
-    most promising row left is expected to save less. Raises UsageError for figures that nothing can meet.
+    `time_s`: the search ends when a call takes no longer. `least_gain`: a share of the best time (0.01 is 1 %); the
+    search ends once the most promising row left is expected to save less. Raises UsageError for impossible figures.
     """
 
     time_s: float | None = None
@@ -48,10 +48,10 @@ class Goals:
 
 
 class Outlook:
-    """What one more measurement is expected to save, whichever strategy chooses: it has a cost model of its own.
+    """Estimates what one more measurement saves, by a cost model of its own that does not depend on the strategy.
 
-    The model is taken to be as far off as it was on the last promising rows before they were measured: ensembles are
-    surer than they should be.
+    The model's error is taken from its predictions of the last promising rows, made before they were measured, since
+    ensembles underestimate their error.
     """
 
     def __init__(self, space: SearchSpace, model: CostModel, seed: int = 0) -> None:
@@ -63,14 +63,14 @@ class Outlook:
         self._errors: list[float] = []
 
     def observe(self, trials: Sequence[Trial]) -> None:
-        """Finished trials of the search, each once; the model is judged by them before it learns from them."""
+        """Finished trials of the search, each once; they test the model before it learns from them."""
         if self._fitted:
             self._judge(trials)
         self._memory.observe(trials)
 
     def gain(self) -> float | None:
-        """The share of the best time that the most promising row left is expected to save; None while too little is
-        known to say."""
+        """The share of the best time that the most promising row left is expected to save; None while too few rows are
+        measured."""
         if len(self._memory.fastest(_FEWEST)) < _FEWEST:
             return None
         self._model.fit(self._memory.samples())
@@ -96,7 +96,7 @@ class Outlook:
             self._errors += (said - took)[near].tolist()
 
     def _left(self) -> Rows:
-        """Rows not measured yet that may be worth it."""
+        """Promising rows that are not measured yet."""
         rng = np.random.default_rng([self._seed, len(self._memory)])
         parents = self._memory.fastest(_PARENTS)
         mutants = self._space.mutate(parents.take(rng.integers(0, len(parents), _MUTANTS)), rng)

@@ -1,4 +1,4 @@
-"""Trials as JSON lines and a schedule as JSON: what leaves the store, and comes back unchanged."""
+"""Trials as JSON lines and a schedule as JSON: written from the store, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def schedule_json(record: StudyRecord, trial: Trial) -> str:
 
 
 def read_schedule(path: str | Path) -> tuple[dict[str, str], Trial]:
-    """The key of the study a schedule came from, and its trial. Raises StoreError for a file that is none."""
+    """The key of the study a schedule came from, and its trial. Raises StoreError for any other file."""
     try:
         data = parse_json(read_text(path, StoreError, MAX_BYTES, "`autosched export STUDY -o FILE.json` writes one"))
         _expect_schema(data, SCHEDULE_SCHEMA)

@@ -1,9 +1,8 @@
-"""`RecordedSpace`: rows of a search space with what a device once said of each: what replay and strategies work on.
+"""`RecordedSpace`: rows of a search space with a device's measurement of each, for replay and for studying strategies.
 
-It stands on its own, whether the space was ours or somebody else's: it holds the decisions with their domains, the
-rows, the measurements, and (for a space of ours) what the clock and the derived quantities said of them. So strategies
-and cost models can be studied on it when the space that the rows were drawn from has long moved on. Columns are arrays,
-one entry a row.
+It is self-contained, for spaces of ours and of others: it holds the decisions with their domains, the rows, the
+measurements, and (of our spaces) the clock's terms and the derived quantities. So strategies and cost models can be
+studied on it after the space itself has changed. Columns are arrays, one entry a row.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ class RecordedPlan:
     """The rows of one plan (an imported space has one plan).
 
     `indices` (rows, decisions) are places in the decisions' domains; `status` places in `STATUSES`; `time_s` median
-    seconds, NaN unless ok; `spread` (q75 - q25) / median, `cost_s` what building, checking and timing took, both NaN
-    where not known. `terms` are the clock's seconds by name with `total` among them, none where there is no clock;
-    `derived` integer quantities of the rows. `version` is that of the space that rows were drawn from, `messages` what
-    was said of failed rows, by place. Raises StoreError where the columns do not fit together.
+    seconds, NaN unless ok; `spread` (q75 - q25) / median, `cost_s` the seconds of building, checking and timing, both
+    NaN where unknown. `terms` are the clock's seconds by name with `total` among them, none without a clock; `derived`
+    are integer quantities of the rows. `version` is that of the space from which rows were drawn, `messages` those of
+    failed rows, by place. Raises StoreError where the columns do not fit together.
     """
 
     name: str
@@ -66,11 +65,11 @@ class RecordedPlan:
 
     @property
     def ok(self) -> npt.NDArray[np.bool_]:
-        """Rows that came out right and have a time."""
+        """Rows that succeeded and have a time."""
         return np.asarray(self.status == STATUSES.index("ok"), np.bool_)
 
     def measurement(self, place: int) -> Measurement:
-        """What was said of the row at this place."""
+        """The measurement of the row at this place."""
         status, cost, spread = STATUSES[int(self.status[place])], float(self.cost_s[place]), float(self.spread[place])
         return Measurement(
             status,
@@ -92,8 +91,8 @@ class RecordedPlan:
 class RecordedSpace:
     """A recorded space. `program` (text with sizes) and `target` (YAML) are empty where the space is somebody else's.
 
-    `device` is what the device said of itself, `legal` how many legal rows there were to draw from (`complete` where
-    all of them are here), `settings` how they were drawn, `source` where an imported space comes from.
+    `device`: the device's own description. `legal`: the number of legal rows from which these were drawn (`complete`:
+    all of them are here). `settings`: how they were drawn. `source`: where an imported space comes from.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""`autosched report`: a study as one HTML file that needs nothing else."""
+"""`autosched report`: a study as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def report(
     record, trials = opened(study, store)
     path = output or Path(f"{record.name}.html")
     if path.suffix not in (".html", ".htm"):
-        raise UsageError(f"-o {path}: a report is HTML", hint="it ends in .html")
+        raise UsageError(f"-o {path}: a report is HTML", hint="use a name that ends in .html")
     try:
         texts = {"Loop tree of the best": print_kernel(kernel_of(record, picked(record, trials, None)))}
     except AutoschedError as error:  # a report of a study that found nothing says so

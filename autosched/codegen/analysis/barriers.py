@@ -1,9 +1,9 @@
-"""Where barriers stand: between two phases of a block's workers of which one touches what the other writes.
+"""Where barriers are needed: between two phases of a block's workers of which one accesses what the other writes.
 
-The tree says that loops over workers one after the other are separated by a barrier. Most need none: they touch other
-memory, or registers alone. A phase is met with what phases since the last barrier have touched; a loop's end is met
-with its beginning. Copies that run on write where they start and have landed where they are waited for: what a
-`WaitCopies` lands is seen by other threads after the next barrier, and disturbs nobody before it.
+In the tree every two loops over workers are separated by a barrier. Most pairs need none: they access other memory, or
+registers alone. This analysis compares a phase with all phases since the last barrier, and a loop's end with its
+beginning. An asynchronous copy counts as a write where it starts and as landed where it is awaited: after a
+`WaitCopies`, other threads see the data behind the next barrier.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from autosched.codegen.tree.kernel import (
 from autosched.ir.value import Read, walk
 
 Path = tuple[int, ...]
-"""Where a statement stands: its number in the body, then in the body inside it, and so on."""
+"""The path to a statement: its number in the body, then in the body inside it, and so on."""
 
 
 @dataclass(frozen=True)
 class Touched:
-    """Buffers that phases have read, written and landed."""
+    """Buffers that phases have read and written, and into which awaited copies have landed."""
 
     read: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
@@ -41,14 +41,14 @@ class Touched:
         return Touched(self.read | other.read, self.written | other.written, self.landed | other.landed)
 
     def before(self, later: Touched) -> bool:
-        """Whether a barrier has to stand between this and what comes later."""
+        """Whether a barrier is needed between this and a later phase."""
         mine = self.written | self.landed
         return bool(mine & later.read or (self.written | self.read) & later.written or self.landed & later.written)
 
 
 @dataclass
 class Phases:
-    """The barriers of one block's body: `needed` are the phases that one has to stand before."""
+    """The barriers of one block's body: `needed` has the phases before which one is needed."""
 
     kernel: Kernel
     body: tuple[Stmt, ...]
@@ -66,7 +66,7 @@ class Phases:
         self._walk(self.body, Touched(), ())
 
     def _walk(self, body: tuple[Stmt, ...], open_: Touched, path: Path) -> Touched:
-        """What is touched since the last barrier, after the statements."""
+        """Adds needed barriers of the statements; returns the accesses since the last barrier, after them."""
         for number, stmt in enumerate(body):
             here = (*path, number)
             if isinstance(stmt, For) and stmt.kind in WORKERS:

@@ -1,4 +1,5 @@
-"""Conditions on the lane: as a loop bound (`guard`, lane-free, and `lane < count`), lane by lane, in groups."""
+"""Conditions on the lane, analysed as bounds (a guard without the lane, and `lane < count`), lane by lane, in
+groups."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Valid:
 
 
 def split_valid(valid: Bool, lane: str | None) -> Valid:
-    """Take `valid` apart; what is no upper bound on the lane stays in `rest`.
+    """Split `valid` into guard and bound; other conditions on the lane stay in `rest`.
 
     >>> v = split_valid(all_of(Var("j") * 16 + Var("e") < 500, Var("i") < 3), "e")
     >>> print(v.guard, "|", v.count, "|", v.rest)
@@ -74,7 +75,7 @@ def _upper_bound(part: Bool, lane: str) -> Int | None:
 
 
 def _compared(part: Bool, lane: str) -> tuple[str, Int] | None:
-    """How `part` compares the lane, and the bound `c` of `lane < c` or `c <= lane`; None where it says neither."""
+    """The operator and the bound `c` of `lane < c` or `c <= lane`; None where `part` is neither."""
     if not isinstance(part, Compare):
         return None
     op, left, right = part.op, part.left, part.right
@@ -107,8 +108,8 @@ def lane_truth(condition: Bool, lane: str, width: int) -> list[bool]:
 
 
 def periodic(formula: Bool, lane: Lane, group: int) -> bool:
-    """Whether the formula holds in lane e as in lane e % group, by the offsets of what it compares (False where these
-    depend on more than the lane: of `(4 * x + lane % 4) // 6`, of which `repeats` sees it)."""
+    """Whether the formula has the same value in lanes e and e % group, by the offsets of the sides that it compares.
+    False where these depend on more than the lane, as `(4 * x + lane % 4) // 6`, which `repeats` recognises."""
     if not isinstance(formula, Compare):
         return all(periodic(p, lane, group) for p in children(formula) if isinstance(p, Bool))
     offsets = classify((formula.left - formula.right,), (1,), lane).offsets

@@ -1,7 +1,7 @@
-"""Loads of groups: lanes that lie next to each other in memory, four bytes or eight, are one word.
+"""Loads by words: neighbouring lanes that are neighbours in memory, four bytes or eight, are loaded as one word.
 
-A register of 64 bytes whose groups of four channels belong to sixteen pixels is sixteen words: a quarter of the
-arithmetic where each lane has a pointer of its own, and one instruction where there is a gather of words.
+A register of 64 bytes that holds four channels of each of sixteen pixels is sixteen words: a quarter of the address
+arithmetic, and one instruction where the machine can gather words.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ WORD_BYTES = (8, 4)
 
 @dataclass(frozen=True)
 class WordGroups:
-    """`size` lanes a word: the subscripts of each word's first element and the formula under which it is wanted (None:
-    always), over the words as lanes."""
+    """Words of `size` lanes. With the lane variable numbering words: the subscripts of a word's first element, and the
+    formula under which it is loaded (None: always)."""
 
     size: int
     index: tuple[Int, ...]
     formula: Bool | None
 
     def only(self, lane: Lane) -> WordGroups:
-        """The first word's alone."""
+        """The first word alone."""
         at = {lane.var: Const(0)}
         index = tuple(substitute_int(part, at) for part in self.index)
         return WordGroups(self.size, index, None if self.formula is None else substitute_bool(self.formula, at))
 
 
 class _ApartError(Exception):
-    """Lanes of a word are not known to lie together."""
+    """Lanes of a word are not shown to be neighbours."""
 
 
 def groups_of(index: tuple[Index, ...], element_bytes: int, lane: Lane, formula: Bool | None) -> WordGroups | None:
-    """The longest words that all lanes are parts of, wherever the access goes; None where no such are found.
+    """The longest words into which all lanes fall, for all values of outer variables; None where there are none.
 
     >>> l, x = Var("l"), Var("x")
     >>> found = groups_of(((x * 2 + l // 4) // 28, l % 4), 1, Lane("l", 64), None)
@@ -69,8 +69,8 @@ def _groups(index: tuple[Int, ...], lane: Lane, size: int, formula: Bool | None)
 
 
 def _at(node: Int, lane: Lane, size: int, e: int) -> tuple[Int, int]:
-    """The expression in lane `size * word + e`, where the lane's variable stands for the word from now on: a part that
-    is the same for all `e`, and a number."""
+    """The expression in lane `size * word + e`, with the lane's variable as the word's number: a part that is the same
+    for all `e`, and a constant."""
     if lane.var not in free_vars(node):
         return node, 0
     match node:
@@ -93,7 +93,7 @@ def _at(node: Int, lane: Lane, size: int, e: int) -> tuple[Int, int]:
 
 
 def _unit(node: Int) -> int:
-    """What divides all values of a sum."""
+    """A number that divides all values of a sum."""
     form = affine(node)
     return 1 if form is None else gcd(form.constant, *(form.coefficient(name) for name in free_vars(node)))
 

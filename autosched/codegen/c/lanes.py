@@ -1,4 +1,4 @@
-"""Where the lanes of a vector value come from: memory, registers, conditions on the lane, formulas."""
+"""`ValueContext` of an assignment in C: its lanes read memory, registers, conditions on the lane, formulas."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def vector_values(scope: FunctionScope, lane: Lane, wanted: Bool = TRUE) -> VectorPrinter:
-    """A printer of values in the lanes of one assignment. `wanted`, of the lane alone: where it does not hold, what is
-    read from memory one by one is zero."""
+    """A printer of values in the lanes of one assignment. `wanted` is a condition of the lane alone: elements read one
+    by one are zero where it fails."""
     helpers = LaneHelpers(scope.vectors, lane.width, scope.kernel.vector_bytes)
     return VectorPrinter(_Lanes(scope, lane, helpers, wanted), helpers, lane.width, lane.var, {})
 
@@ -94,7 +94,7 @@ class _Lanes:
         return self.helpers.select(read.dtype, mask, text, f"({self.helpers.vector(read.dtype)}){{0}}")
 
     def _from_registers(self, read: Read) -> str:
-        """Elements of one register, at places that the lane alone decides."""
+        """Elements of one register at subscripts of the lane alone."""
         scope, var, width = self.scope, self.lane.var, self.lane.width
         register = scope.registers[read.tensor]
         *outer, last = plain(read.tensor, read.index)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 SAMPLES = "samples.json"
-"""Which boxes of which outputs `.want` and `.tol` hold: rows of output, first element there, box. Without such a file
-they hold whole outputs."""
+"""The file that lists the boxes in `.want` and `.tol`: rows of output, first element there, box. Without it they hold
+whole outputs."""
 
 
 def write_wants(

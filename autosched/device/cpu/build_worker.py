@@ -1,5 +1,5 @@
-"""The build process: object code from LLVM text, or from a plan on. Messages are (what, …) tuples: `object`, `objects`,
-`assembly`, `ready` and `build` come in."""
+"""The build process: makes object code from LLVM text or from a plan. It receives messages (what, …), where `what` is
+`object`, `objects`, `assembly`, `ready` or `build`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def main(connection_fd: int, life_fd: int) -> None:
 
 
 class _Answers:
-    """What the process answers. Lowering is loaded at the first request that needs it: most only compile."""
+    """The answers to requests. Lowering is loaded at the first request that needs it, since most only compile."""
 
     def __init__(self) -> None:
         self.compiled = Compiled()
         self._loading: Thread | None = None
 
     def ready(self) -> bool:
-        """Begin to load what `build` needs; whether that is over (what went wrong is raised where it is used)."""
+        """Begin to load what `build` needs; returns whether it is loaded (the first use raises what went wrong)."""
         if self._loading is None:
             self._loading = Thread(target=lambda: self.server, daemon=True)
             self._loading.start()

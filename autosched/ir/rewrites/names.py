@@ -10,8 +10,8 @@ from autosched.ir.program import Program
 
 
 class FreeNames:
-    """Call it with a name for the first of `name`, `name_2`, `name_3`, … that is free; it is taken from then on. What
-    numbers an earlier name is left out: `i_4` asks for a name like `i`."""
+    """A call with a name returns, and takes, the first free one of `name`, `name_2`, `name_3`, … A number at the end of
+    the given name is dropped first: `i_4` asks for a name like `i`."""
 
     def __init__(self, program: Program) -> None:
         self._taken = {*program.tensors, *program.scalars, *program.sizes, *program.symbolic, *program.dtypes}

@@ -1,5 +1,5 @@
-"""`fitting`: whether what a store keeps can be answers of the spaces of these plans. A store is a file, and others may
-have written it."""
+"""`fitting`: whether the answers in a store fit the spaces of these plans. A store is a file, which others may have
+written."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _fits(name: str, kept: AnswerCache, plans: Sequence[Plan]) -> bool:
 
 
 def _rows(columns: Sequence[Column], plans: Sequence[Plan]) -> bool:
-    """Whether they are plans, rows of these and seconds."""
+    """Whether the columns are plans, rows of these and seconds."""
     if len(columns) != 3 or len({len(column) for column in columns}) != 1 or not len(columns[0]):
         return False
     plan, ids, seconds = columns

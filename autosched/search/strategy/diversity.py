@@ -1,8 +1,8 @@
-"""`diverse`: of rows that a clock cannot tell apart, those that differ in what matters to speed.
+"""`diverse`: of rows that a clock cannot tell apart, those that differ in decisions that matter to speed.
 
-In a real space the rows best by the clock are one tile's in hundreds of variants (prefetches, copies, orders of loops
-around it) whose estimates are equal or nearly so, and a tile that is a tenth faster on the machine waits behind them
-for the sake of one part in a hundred. Rows are counted apart by the decisions that the clock's own estimates depend on.
+In a real space the clock's best rows are hundreds of variants of one tile (prefetches, copies, loop orders) with nearly
+equal estimates. A tile that is 10 % faster on the machine comes after them if its estimate is 1 % worse. The distance
+of two rows is measured in the decisions on which the clock's estimates depend.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ALIKE = 0.05
 """Estimates this much over the best say little about which is faster: of an f32 product of 512x512x512 on an Intel
 server the first twelve rows by the clock were of one tile, 9 % slower than one that it put 1 % behind."""
 FAST = 0.2
-"""The share of a plan's rows, fastest first, whose estimates tell how much a decision matters: among all rows little
-matters but how bad the worst are."""
+"""The share of a plan's rows, fastest first, whose estimates tell how much a decision matters: among all rows the
+variance is that of the worst ones."""
 APART = (2.0, 0.5, 0.25, 0.1, 0.03, 0.0)
-"""Least distances between two rows, from 0 (alike in all that matters) to 1 (in nothing) and 2 (of two plans); the
-first is asked for as long as there are such rows, then the next."""
+"""Least distances between two rows: 0 (alike in all that matters), 1 (alike in nothing), 2 (of two plans). Rows that
+are apart by the first are chosen until there are none, then by the next."""
 
 
 def diverse(space: SearchSpace, rows: Rows, seconds: Seconds, taken: Rows, n: int) -> Rows:

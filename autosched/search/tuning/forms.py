@@ -1,4 +1,4 @@
-"""What a rewritten form of a program would gain, by the clock: no device is asked."""
+"""What a rewritten form of a program would gain by the clock; no device is used."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ def fastest_s(request: TuneRequest) -> float | None:
     try:
         space = space_of(plans_of(request)[1], seed=request.seed)
     except NoScheduleError:
-        raise  # out of time, it may be
+        raise  # it may be the deadline
     except AutoschedError:
         return None
     return None if space.empty else float(space.best(1)[1][0])
 
 
 def gain_of(form: Form, request: TuneRequest, written_s: float | None) -> Gain | None:
-    """What the form gains for the request; `written_s` is the clock's word on the program as written. None where
-    nothing is known of one of them."""
+    """What the form gains for the request; `written_s` is the clock's time of the program as written. None where the
+    clock has no time of one of them."""
     rewritten_s = fastest_s(replace(request, program=form.program))
     return Gain(written_s, rewritten_s) if written_s and rewritten_s else None
 
 
 def gains(tuning: Tuning) -> list[Gain | None]:
-    """Of each of a run's forms; None where the run's time is over, or where it would take longer than `FORMS_S`."""
+    """The gain of each form of a run; None where the run's time is over, or where scoring takes longer than
+    `FORMS_S`."""
     found: list[Gain | None] = []
     space = tuning.study.space
 

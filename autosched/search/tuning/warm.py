@@ -1,7 +1,7 @@
 """Warm starts: measured rows of earlier studies, as samples that a cost model learns from before the first trial.
 
-Rows are laid out again by this version and described by its features; a study of other spaces, another clock or other
-features is refused, since its rows would mean something else.
+This version plans the study again and computes the features of its rows. It refuses a study of other spaces, another
+clock or other features, whose rows would mean something else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def earlier_study(record: StudyRecord, trials: Sequence[Trial], request: TuneReq
     """The search's trials of a stored study; `request` is the one that it came from (`tune.reopen`).
 
     Raises FeatureMismatchError where it was made with other features, spaces or another clock, StoreError where no
-    trial came out right or it did not minimise the time.
+    trial succeeded or it did not minimise the time.
     """
     if record.settings.get("objective", "latency") != "latency":
         raise StoreError(f"{record.name} minimised {record.settings['objective']}, and models learn times")
@@ -76,7 +76,7 @@ def _described(plan: Plan, ids: Any, clock: Clock) -> tuple[Features, Any]:
 def _joined(name: str, parts: Sequence[tuple[tuple[Features, Any], Any, tuple[str, ...]]]) -> Earlier:
     times = np.concatenate([times for _, times, _ in parts]) if parts else np.zeros(0)
     if not np.isfinite(times).any():
-        raise StoreError(f"{name} has no trial that came out right, so there is nothing to learn from")
+        raise StoreError(f"{name} has no successful trial, so there is nothing to learn from")
     tables = [features for (features, _), _, _ in parts]
     samples = Samples(
         FeatureSchema.union(tables).stack(tables),
