@@ -15,20 +15,21 @@ from autosched.logic import Var
 
 
 def distributed(
-    program: Program, out: frozenset[str], unused: frozenset[str]
+    program: Program, out: frozenset[str], inlined: frozenset[str]
 ) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
-    """Without the stages that write `out`: what needs none of these, and what does. Intermediates among `unused` that
+    """Without the stages that write `out`: what needs none of these, and what does. Intermediates among `inlined` that
     nothing else reads are left out too. Raises NotRewritten where the order would change what is computed."""
     stages = program.stages
     needs = _needs(stages)
     gone = set(out)
     while more := [
         n
-        for n in unused - gone
+        for n in inlined - gone
         if program.tensors[n].intermediate
-        and not any(r.tensor == n for s in stages for r in s.reads if s.assign.tensor not in gone)
+        and not any(r.tensor == n for s in stages for r in _reads(s) if s.assign.tensor not in gone)
     ]:
         gone |= set(more)
+    _refuse_moved(stages, out, inlined)
     before: list[Statement] = []
     after: list[Statement] = []
     for statement in program.body:
@@ -41,7 +42,6 @@ def distributed(
         for stage in own:
             if stage.assign.tensor not in gone:
                 (after if needs[stage.assign.tensor] & out else before).extend(nest_of(stage))
-    _refuse_rewritten(program, out, after)
     return tuple(before), tuple(after)
 
 
@@ -96,12 +96,25 @@ def _refuse_other_orders(stages: list[Stage]) -> None:
                     raise NotRewritten("DEPENDS", text, other.name)
 
 
-def _refuse_rewritten(program: Program, out: frozenset[str], after: list[Statement]) -> None:
-    """Nothing that the stages left out read may be written by what now runs before them or after them otherwise than
-    before."""
-    read = {r.tensor for s in program.stages if s.assign.tensor in out for r in _reads(s)}
-    for statement in after:
-        for assign in assigns(statement):
-            if assign.tensor in read and assign.tensor not in out:
-                text = f"{assign.tensor} is written again after {', '.join(sorted(out))} read it"
-                raise NotRewritten("DEPENDS", text, assign.tensor)
+def _refuse_moved(stages: tuple[Stage, ...], out: frozenset[str], inlined: frozenset[str]) -> None:
+    """Stages run in three groups: what needs none of `out`, `out` with what is inlined there, and the rest. Two that
+    change places may not touch one tensor that either writes."""
+    needs = _needs(stages)
+    placed: list[tuple[int, Stage]] = []
+    for stage in stages:
+        name = stage.assign.tensor
+        if name in inlined:
+            placed.append((1, stage))
+        placed.append((1 if name in out else 2 if needs[name] & out else 0, stage))
+    used = []
+    for _, stage in placed:
+        filled = inlined if stage.assign.tensor in out | inlined else frozenset()
+        used.append({r.tensor for r in _reads(stage)} - filled)
+    for k, (group, stage) in enumerate(placed):
+        reads, name = used[k], stage.assign.tensor
+        for j, (other_group, other) in enumerate(placed[k + 1 :], k + 1):
+            if other_group < group:
+                written = other.assign.tensor
+                if written == name or written in reads or name in used[j]:
+                    text = f"{other.name} would run before {stage.name}, and {written if written in reads else name} is"
+                    raise NotRewritten("DEPENDS", f"{text} read or written by both", other.name)

@@ -295,7 +295,8 @@ def _refuse_unfinished(stages: Stages, cascade: Cascade) -> None:
         for tensor in {r.tensor for r in stage.reads}:
             used |= {tensor} | below.get(tensor, set())
     for member in cascade.members:
-        for read in (*reads(member.term), *(r for g in member.guards if is_value(g) for r in reads(g))):
+        guards = (r for g in member.guards if is_value(g) for r in reads(g))
+        for read in (*reads(member.term), *reads(member.init), *guards):
             if read.tensor in cascade.names:
                 continue
             needed = below.get(read.tensor, set()) & cascade.names
