@@ -46,10 +46,10 @@ _LATER = {
     "Store": "autosched.store.protocol:Store",
     "Study": "autosched.search.tuning.study:Study",
 }
-"""What parameters are annotated with and not imported at the start."""
+"""Types of annotations that are imported at the first check, not at the start."""
 _HOW = {Program: "make one with autosched.workload(name, …), .load(path, …), .einsum(…) or .parse(text, …)"}
 _taking = checked(_LATER, but=LOOKED_UP, hints=_HOW)
-"""Refuses arguments of wrong types, but for names that are looked up: these have more to say."""
+"""Refuses arguments of wrong types, except names that are looked up: the look-up has better messages."""
 
 _loaded: list[Intrinsic] = []
 """Intrinsics added by `intrinsics.load` in this process, on top of the built-in catalogue."""
@@ -202,7 +202,7 @@ def host_intrinsics() -> tuple[Intrinsic, ...]:
 
 
 def _agreed(given: str | Path | Target, known: Catalogue) -> Target:
-    """The target, held against the catalogue where it comes from a file."""
+    """The target; one from a file is checked against the catalogue."""
     from autosched.machine.agree import refuse_misspelt
 
     found = target(given)
@@ -432,7 +432,7 @@ def simulate(
     numbers = comparing.seeds_of(repeats)
     budget = simulating.budget_of(landscape, trials)
     if jobs < 1:
-        raise UsageError(f"{jobs} jobs can run nothing", hint="give 1 or more")
+        raise UsageError(f"jobs is {jobs}, and must be at least 1", hint="give 1 or more")
     if jobs > 1:
         played = simulate_in_processes(space, names, budget, numbers, model=cost_model, jobs=jobs, on_run=on_run)
     else:

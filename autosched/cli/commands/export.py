@@ -67,7 +67,7 @@ def export(
             raise UsageError(f"--format {kind} writes all trials as JSON", hint="-o FILE.json, or FILE.json.gz, alone")
     elif not these and output.suffix not in (".json", ".jsonl"):
         what = output.suffix or "a name without an ending"
-        raise UsageError(f"-o {output}: no format for {what}", hint=f"it ends in {endings()}")
+        raise UsageError(f"-o {output}: no format for {what}", hint=f"use a name that ends in {endings()}")
     if shared and C not in these:
         raise _only_c("--shared", output)
     if not these and (self_test or torch):
@@ -101,7 +101,8 @@ def _told(name: str, written: list[Path], json: bool) -> None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A language, what is written beside the kernel, and the command of a compiler that builds it (None: none does)."""
+    """A language, the files beside the kernel, and the command of the compiler that builds it (None: it is not
+    built)."""
 
     language: Language
     self_test: bool
@@ -110,7 +111,7 @@ class _Asked:
 
 
 def _kernel(output: Path, record: StudyRecord, trial: Trial, asked: _Asked) -> list[Path]:
-    """Write a kernel, and build it where that is asked; the files written."""
+    """Write a kernel, and build it if `--shared` is given; returns the files written."""
     _refuse_other(output, record, asked.language)
     kernel, target = replace(kernel_of(record, trial), name=_function(output)), target_of(record)
     files = files_of(kernel, target, asked.language, record.device == target.backend.device)

@@ -29,7 +29,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tune_options import TuneOptions
 
 _WHOLE = 6
-"""Answers explained one by one; of more, refusals are told in short."""
+"""The most answers that are explained one by one; of more, refusals are summarised."""
 _MORE = "--explain says why, and prints a form of it that one takes, if there is one"
 
 
@@ -147,7 +147,7 @@ def match(
 def _told_apart(
     program: Program, found: list[Match], against: str, known: Catalogue, features: frozenset[str]
 ) -> dict[int, tuple[dict[str, Any], list[str]]]:
-    """For each answer on an intrinsic of floats, what tells it from `against`: JSON keys, and lines."""
+    """For each answer on an intrinsic of floats, inputs that tell its sum from `against`'s: JSON keys, and lines."""
     told: dict[int, tuple[dict[str, Any], list[str]]] = {}
     for number, answered in enumerate(found):
         if len(found) > 1 and not is_dot(answered.intrinsic):

@@ -55,7 +55,7 @@ def simulate(
     if trials is not None and trials < 1:
         raise UsageError(f"--trials {trials} leaves nothing to compare", hint="give 1 or more")
     if jobs < 1:
-        raise UsageError(f"--jobs {jobs} can run nothing", hint="give 1 or more")
+        raise UsageError(f"--jobs is {jobs}, and must be at least 1", hint="give 1 or more")
     if output is not None:
         can_write(output)
     chosen = [name.strip() for name in strategies.split(",") if name.strip()]

@@ -173,12 +173,12 @@ def _for_each(programs: Sequence[Program], first: TuneRequest, until: str | None
 
 
 def _where(device: str, store: str | None) -> list[str]:
-    """The flags that say where to measure and to keep."""
+    """The flags of target, device and store."""
     return ["-d", device] * (device != TuneOptions.device) + ([] if store is None else ["--store", store])
 
 
 def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool, forms: Sequence[str] = ()) -> int:
-    """Answer; the exit status."""
+    """Print the answer; returns the exit status."""
     if json:
         answer_json(as_json(tuning, result))
     elif result.best is not None:
@@ -193,7 +193,7 @@ def _interrupted(store: str | None, what: str) -> None:
 
 
 def again(arguments: Sequence[str]) -> str:
-    """The command that continues this one: the same, but never one that would start over.
+    """The command that continues this one: the same without `--fresh`, which would start over.
 
     >>> again(["tune", "my file.py", "--fresh", "-n", "8"])
     "autosched tune 'my file.py' -n 8"

@@ -29,8 +29,8 @@ class CAssignPrinter:
         self.past: list[tuple[Register, str, str]] | None = None
 
     def together(self, group: tuple[Assign, ...]) -> Iterator[str]:
-        """The lines of stores past the caches that stand together: whether their places are aligned is asked once, when
-        everything is computed, since compilers do not compute across such a question."""
+        """The lines of neighbouring stores past the caches. They test alignment once, after all values are computed,
+        since compilers move no computation across the test."""
         past = self.past = list[tuple[Register, str, str]]()
         others = [line for stmt in group for line in self.lines(stmt)]
         self.past = None
@@ -265,7 +265,7 @@ class CAssignPrinter:
         return self._stored(stmt, stmt.lane, register, value, valid)
 
     def _store_value(self, stmt: Assign, valid: Valid) -> str | None:
-        """One call that stores a vector expression; None where there is none, or where it has no one place."""
+        """One call that stores a vector expression; None where the value is none, or where lanes are not contiguous."""
         scope = self.scope
         assert stmt.lane is not None
         if classify(stmt.index, scope.kernel.buffers[stmt.buffer].shape, stmt.lane).kind != "contiguous":
@@ -348,7 +348,8 @@ class CAssignPrinter:
 
 
 def streamed(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
-    """The statements of a body; stores past the caches that stand together, and read nothing they store, as one."""
+    """The statements of a body; neighbouring stores past the caches, none of which reads what another stores, as
+    one."""
     group: list[Assign] = []
     for stmt in body:
         if not isinstance(stmt, Assign) or not stmt.stream or stmt.valid != TRUE or not _apart([*group, stmt]):

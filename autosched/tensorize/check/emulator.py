@@ -16,11 +16,11 @@ from autosched.backends import backends
 from autosched.scratch import Scratch, scratch_errors
 
 DEADLINE_S = 300.0
-"""Of a compiler's or an emulator's run; zig builds its C library at the first."""
+"""Limit of a compiler's or an emulator's run; at its first zig builds its C library."""
 HERE_S = 60.0
-"""Of a run on this machine itself."""
+"""Limit of a run on this machine itself."""
 ILLEGAL = (-4, 128 + 4)
-"""Exit statuses of a process that met an instruction its machine does not have."""
+"""Exit statuses of a process that issued an instruction which its machine lacks."""
 
 
 class EmulatorError(Exception):
@@ -28,15 +28,15 @@ class EmulatorError(Exception):
 
 
 class RunError(EmulatorError):
-    """It compiled, and its run failed."""
+    """The code compiled, and its run failed."""
 
 
 class _TooLongError(EmulatorError):
-    """A process was ended at its limit."""
+    """A process was killed at its limit."""
 
 
 class LackingError(EmulatorError):
-    """It cannot be run here: an older emulator lacks the instruction, or LLVM the machine."""
+    """The code cannot run here: an older emulator lacks the instruction, or LLVM the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class EmulatedCalls:
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """`command` runs an executable (nothing: this machine does, for `here_s` seconds at most), `compiler` links one;
-    `features` are the machine's."""
+    """`command` runs an executable (empty: this machine does, for at most `here_s` seconds), `compiler` links one;
+    `features` are the emulated machine's."""
 
     command: tuple[str, ...]
     compiler: tuple[str, ...]
@@ -125,7 +125,7 @@ class Emulator:
             except _TooLongError:
                 raise RunError(f"the code did not end within {limit:g} s") from None
         if done.returncode in ILLEGAL and self.command:
-            raise LackingError(f"this {self.name} lacks an instruction of it")
+            raise LackingError(f"this {self.name} lacks an instruction of the code")
         if done.returncode < 0:
             raise RunError(f"the code ended by signal {-done.returncode}")
         if done.returncode:
@@ -148,7 +148,7 @@ def installed() -> dict[str, Emulator]:
 
 
 def version_of(command: Sequence[str]) -> str:
-    """What a compiler says of its version; nothing where it cannot be asked."""
+    """A compiler's version line; empty where it cannot be run."""
     try:
         return _process([*command, "--version"]).stdout.decode("utf-8", "replace")
     except EmulatorError:
@@ -156,7 +156,7 @@ def version_of(command: Sequence[str]) -> str:
 
 
 def _complaint(stderr: bytes) -> str:
-    """What a compiler says is wrong: its lines that speak of errors, else its last words."""
+    """A compiler's complaint: its lines with errors, else its last lines."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
     telling = [line for line in lines if "error" in line or "undefined" in line]
     return "; ".join(telling[:3])[:500] if telling else "\n".join(lines)[-500:]

@@ -1,4 +1,4 @@
-"""The second description: does the vendor's pseudocode, written as a program, say what the semantics says?
+"""The second description: compares the vendor's pseudocode, written as a program, with the semantics.
 
 Both are run on the same operands first (the semantics under its numerics contract, the pseudocode as it stands), which
 shows inputs where they differ. Where none are found both are unrolled
@@ -125,8 +125,8 @@ def _open_order(intrinsic: Intrinsic) -> bool:
 
 
 def _orderless(intrinsic: Intrinsic, rng: np.random.Generator) -> Arrays:
-    """Operands whose sums have one value in any order, so that a difference is one of meaning: whole numbers that add
-    up exactly; and one element against any others, with nothing to add to (a term that keeps all its bits)."""
+    """Operands whose sums have one value in any order, so that a difference is one of meaning: integers that add up
+    exactly, and single nonzero terms, which keep all their bits."""
     parts: dict[str, list[Values]] = {name: [] for name in intrinsic.operands}
     cases = min(ORDERLESS_CASES, max(FEWEST_CASES, MOST_POINTS // intrinsic.operations))
     for alone in (None, *(o.name for o in intrinsic.inputs)):
@@ -201,7 +201,7 @@ def _pairs(
 
 
 def _equal(left: Value, right: Value, unordered: bool) -> str | None:
-    """How the two were proved equal; None where they were not."""
+    """The method by which the two were proved equal; None where they were not."""
     if unordered and _terms(left) == _terms(right):
         return "the same terms in any order"
     pairs = _paired(left, right) if left.dtype.is_integer else None

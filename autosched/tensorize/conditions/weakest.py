@@ -1,4 +1,4 @@
-"""Preconditions on values, synthesised: under which ranges does a clamp inside an instruction never act?
+"""Synthesises preconditions on values: the ranges in which a clamp inside an instruction never acts.
 
 The lattice has one box for each operand alone, the box over two operands that admits most pairs, and the exact
 predicate on a group of terms. Ranges that the program assumes, operand types and short reductions narrow what is asked;
@@ -90,20 +90,20 @@ def weakest(group: ClampedSum) -> tuple[Condition, ...] | None:
 
 
 def range_condition(tensor: str, kept: Range, tight: bool = False, alternatives: tuple[str, ...] = ()) -> Condition:
-    """That the elements of a tensor lie within `kept`."""
+    """The condition that the elements of a tensor lie within `kept`."""
     stated = Assume(tensor, kept.low, kept.high)
     return Condition("range", _text(tensor, kept), tight, alternatives, stated)
 
 
 def _kind(group: ClampedSum, box: Box) -> tuple[bool, bool]:
-    """Whether a box asks something of data that is not constant, and of a tensor that is no parameter."""
+    """Whether a box restricts data that are not constant, and whether it restricts a tensor that is no parameter."""
     asked = set(_narrowed(group, box))
     return not asked <= group.const, bool(asked & group.derived)
 
 
 def violated_by_one(group: ClampedSum, box: Box) -> dict[str, dict[str, int]] | None:
-    """For each bound of the box, elements one past it with which a sum really is clamped; None where some bound has no
-    such elements, so that the box is not the widest."""
+    """For each bound of the box, elements one past it with which a sum is clamped; None where some bound has no such
+    elements, so that the box is not the widest."""
     found = {}
     for tensor in _narrowed(group, box):
         whole, kept = group.whole[tensor], box[tensor]

@@ -66,7 +66,7 @@ def render_llvm(intrinsic: Intrinsic, values: Mapping[str, str], fresh: Callable
 
 
 def render(intrinsic: Intrinsic, printer: str, values: Mapping[str, str]) -> str:
-    """A text of one line with its operands filled in: what instructions on numbered registers have."""
+    """A text of one line with its operands filled in, as instructions on numbered registers have it."""
     return " ".join(_fill(_template(intrinsic, printer), values, {}).split())
 
 
@@ -189,7 +189,7 @@ def _fill(text: str, values: Mapping[str, str], temporaries: Mapping[str, str]) 
 
 @cache
 def _pieces(text: str) -> tuple[tuple[str, str], ...]:
-    """A template in pieces, in order: ("operand", name), ("temp", name), or ("", the text itself)."""
+    """The pieces of a template, in order: ("operand", name), ("temp", name), or ("", text)."""
     found: list[tuple[str, str]] = []
     end = 0
     for token in _TOKEN.finditer(text):
@@ -243,8 +243,8 @@ def _fault_of_llvm(text: str) -> str | None:
 
 
 def _fault_of_c(text: str) -> str | None:
-    """Brackets that close more than was opened end the expression, and statements may follow. Those in comments and
-    in strings do not count."""
+    """What is wrong with a C text (None: nothing): a bracket that closes none would end the expression, and statements
+    could follow. Brackets in comments and strings do not count."""
     depth = 0
     for character in _NO_CODE.sub("", text):
         depth += {"(": 1, ")": -1}.get(character, 0)

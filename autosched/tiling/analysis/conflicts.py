@@ -1,4 +1,4 @@
-"""Can two accesses meet in one element? Affine reasoning where it decides, a few concrete points, z3 for the rest.
+"""Decides whether two accesses can touch one element: affine reasoning, then a few concrete points, then z3.
 
 A `Question` asks for an instance x of the first statement and y of the second that touch one element, under a
 condition on how far apart they are. `meeting` answers with such a pair or None; None is a proof.
@@ -37,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Two instances that touch one element; both None where that is assumed: a subscript depends on data, or the
+    """Two instances that touch one element; both None where a conflict is assumed: a subscript depends on data, or the
     solver gave up."""
 
     first: Point | None = None
@@ -68,7 +68,7 @@ def sizes_of(program: Program) -> Sizes:
 
 
 def meeting(question: Question, sizes: Sizes) -> Meeting | None:
-    """A pair of instances that answers the question with yes, or None where there provably is none."""
+    """A pair of instances as the question asks for, or None where there provably is none."""
     system = _system(question)
     boxes = _boxes(question, sizes)
     if boxes is None:

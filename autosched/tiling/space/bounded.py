@@ -1,4 +1,4 @@
-"""The rows of least time in a space that is too large to list: staged joins that drop what cannot be among them.
+"""The rows of least time in a space that is too large to list, by staged joins that drop prefixes too slow for them.
 
 Decisions join one group at a time, as in `enumerate`. Each prefix has a lower bound: for each part of the time its
 exact value, once all that it depends on is decided, else the least that a table of its floor holds for what is. A
@@ -35,7 +35,7 @@ Least = Callable[[Columns, Column], Column]
 SLACK = 1 - 1e-6
 """Bounds and times add the same numbers in another order, and times are kept in float32."""
 MOST_PAIRS = 1 << 32
-"""Prefixes looked at after which the search ends with what it has (half a minute)."""
+"""The most prefixes that a search joins before it ends with the best so far (half a minute)."""
 FIRST, FIRST_EACH = 1 << 14, 4
 """Rows, and rows for each one wanted, that are completed before a limit is known: those of least bound set one that
 spares most others."""
@@ -102,7 +102,7 @@ class Bounded:
         self._least = [[t and t.over(known) for t in self._tables] for known in self._known]
         said = frozenset[int]().union(*(f if b is None else b for f, b in zip(floors, self._between, strict=True)))
         self._bounded = next(n for n, known in enumerate(self._known) if said <= known)
-        """The stage after which bounds say all that they can before times are known."""
+        """The stage after which bounds no longer rise before times are known."""
         self.looked_at = 0
         """Prefixes that were joined so far, those that a rule or a bound removed at once among them."""
 
@@ -160,7 +160,7 @@ class Bounded:
         return total, every
 
     def _at_least(self, n: int, part: Timed, given: PartialColumns, floor: Column) -> Column:
-        """What a part takes at least, its floor being so much: more than that once what moves is decided."""
+        """A lower bound of a part, at least its floor; higher once the decisions about traffic are made."""
         reads = self._between[n]
         if part.least is None or reads is None or not reads <= given.positions:
             return floor
@@ -170,12 +170,12 @@ class Bounded:
             return floor
 
     def _read_between(self, part: Timed) -> frozenset[int] | None:
-        """What a part's `least` reads."""
+        """The decisions that a part's `least` reads."""
         least = part.least
         return None if least is None else read_by_some(self._space, lambda v: least(v, np.zeros(rows_of(v))))
 
     def _exact(self, n: int, part: Timed, given: PartialColumns) -> Column | None:
-        """A part's time, where all that it reads is decided."""
+        """A part's time, where all decisions that it reads are made."""
         if not self._reads[n] <= given.positions:
             return None
         name = f"time that reads {sorted(self._reads[n])}"
@@ -194,7 +194,7 @@ class _Pool:
 
     @property
     def least(self) -> float:
-        """The least bound of those that wait."""
+        """The least bound of the waiting prefixes."""
         return min((float(b.min()) for _, b in self._waiting), default=np.inf)
 
     def add(self, prefixes: Prefixes, bounds: Column) -> None:

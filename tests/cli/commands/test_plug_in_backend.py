@@ -102,7 +102,7 @@ def test_its_kernels_are_tuned_shown_and_exported(loom: Cli) -> None:
     for option in ("--self-test", "--torch", "--shared"):
         refused = loom("export", "-o", "product.loom", option, status=2)
         assert f"{option} goes with C, not with product.loom" in refused.err
-    assert "it ends in .c, .cu, .loom, .json or .jsonl" in loom("export", "-o", "a.txt", status=2).err
+    assert "use a name that ends in .c, .cu, .loom, .json or .jsonl" in loom("export", "-o", "a.txt", status=2).err
     assert "loom-text" in loom("show", "--as", "nothing", status=2).err
     assert "is no CUDA target" in loom("show", "--as", "cuda", status=2).err
     assert "no NVIDIA GPU" in loom("export", "-o", "product.cu", status=2).err

@@ -46,7 +46,7 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         ((CACHE, "--repeats", 0), "leave nothing to compare"),
         ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "--baseline ils takes no part"),
         ((CACHE, "-o", "x.txt"), "unknown format"),
-        ((CACHE, "--jobs", 0), "can run nothing"),
+        ((CACHE, "--jobs", 0), "must be at least 1"),
     ):
         done = near("simulate", *arguments, status=2)
         assert said in done.err
@@ -62,7 +62,7 @@ def test_reports(cli: Cli, tuned: Cli, tmp_path: Path) -> None:
     (name,) = [study["study"] for study in near("studies", "--json").json]
     assert near("report", name[:6], "-o", tmp_path / "s.html").out.strip() == str(tmp_path / "s.html")
     assert "The best trials" in (tmp_path / "s.html").read_text()
-    assert "it ends in .html" in near("report", name, "-o", "s.pdf", status=2).err
+    assert "use a name that ends in .html" in near("report", name, "-o", "s.pdf", status=2).err
 
 
 def test_a_study_in_other_formats(tuned: Cli, tmp_path: Path) -> None:

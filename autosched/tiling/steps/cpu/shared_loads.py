@@ -23,7 +23,7 @@ from autosched.tiling.steps.common.register_tile import held_tiles, register_lim
 from autosched.tiling.steps.cpu.pack import PANELS
 
 WHOLE_BODY_LIMIT = 200
-"""Instructions of one wholly unrolled register tile: 5 x 4 outputs of a window of 9, and no more."""
+"""The most instructions of one wholly unrolled register tile: 5 x 4 outputs of a window of 9."""
 EACH = 0
 LOADS = Handle("loads", EACH)
 
