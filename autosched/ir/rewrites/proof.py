@@ -35,6 +35,7 @@ from autosched.ir.value import (
     Logical,
     Read,
     Scalar,
+    Select,
     Unary,
     Value,
     walk,
@@ -132,12 +133,14 @@ class _Terms:
                 return z3.Q(*Fraction(x).as_integer_ratio(), ctx=self.context)
             case Read() | Scalar() | FromIndex():
                 return self._number(print_value(value))
-            case _ if not value.dtype.is_float:
+            case _ if not value.dtype.is_float and not isinstance(value, Select):
                 return self._number(print_value(value))
             case Unary("-", operand, _):
                 return -self.term(operand)
             case Arith("+" | "-" | "*" | "/" | "min" | "max" as op, left, right, _):
                 return self._arith(op, self.term(left), self.term(right))
+            case Select(condition, then, other, _) if not isinstance(condition, Bool):
+                return z3.If(self.truth(condition), self.term(then), self.term(other))
             case Call("fma", (a, b, c), _):
                 return self.term(a) * self.term(b) + self.term(c)
             case Call("exp", (argument,), _):

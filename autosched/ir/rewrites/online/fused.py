@@ -116,7 +116,7 @@ class Pass:
         """One row: starts, blocks, results."""
         moving, body = self.carry(to)
         for carried in self.skipped.members:
-            if not carried.plain:
+            if not carried.exact:
                 body += self.nest(carried.member.extra, to, partial(self.finish, carried, moving.states))
         return tuple(body)
 
@@ -124,10 +124,12 @@ class Pass:
         """States and references along the axis: where they are kept, starts and blocks."""
         states = {id(s): self.state(c) for c in self.skipped.members for s in c.states}
         kept = {c.member.target: states[id(c.states[0])] for c in self.skipped.members if c.plain}
-        references = sorted({r for c in self.skipped.members for s in c.states for r in s.references}, key=str)
-        running = {r: kept[r] for r in references}
-        before = {r: self.like(r, "before") for r in references}
-        so_far = {r: self.like(r, "so_far") if self.may_be_infinite(r) else running[r] for r in references}
+        watched = sorted({r for c in self.skipped.members for s in c.states for r in s.watched}, key=str)
+        carried_by = {r for c in self.skipped.members for s in c.states for r in s.references}
+        running = {r: kept[r] for r in watched}
+        before = {r: self.like(r, "before") for r in watched}
+        safe = {r for r in carried_by if self.may_be_infinite(r)}
+        so_far = {r: self.like(r, "so_far") if r in safe else running[r] for r in watched}
         moving = Moving(states, running, before, so_far, {})
         body: list[Statement] = []
         for carried in self.skipped.members:
@@ -158,6 +160,11 @@ class Pass:
                         steps.append(self.put(factor, "=", value, to))
                     steps += self.each(carried, to, partial(self.put, kept, "*=", moving.factors[state.carried]))
                     term = replaced(term, moving.so_far)
+                if state.extreme is not None:
+                    before, now = moving.before[state.extreme], moving.running[state.extreme]
+                    anew = Select(Comparison("==", before, now), kept, carried.member.init, kept.dtype)
+                    steps += self.each(carried, to, partial(self.put, kept, "=", anew))
+                    term = replaced(term, {state.extreme: now})
                 update = partial(self.put, kept, UPDATE[carried.member.op], term)
                 if moving.before:
                     make = partial(self.points, carried.member, update, Var(count), lower, upper)
@@ -211,7 +218,7 @@ class Pass:
     def state(self, carried: MemberStates) -> Read:
         """Where a state is kept: the member's own tensor if that is all of it."""
         target = carried.member.target
-        if carried.plain or (carried.direct and _is_identity(carried)):
+        if carried.exact or (carried.direct and _is_identity(carried)):
             return target
         return self.like(target, "sum" if carried.member.op == "+" else carried.member.op, carried.member.term.dtype)
 
@@ -224,7 +231,7 @@ class Pass:
 
     def start(self, carried: MemberStates) -> Value:
         """What a state starts from."""
-        return carried.member.init if carried.plain else self.neutral(carried)
+        return carried.member.init if carried.exact else self.neutral(carried)
 
     def neutral(self, carried: MemberStates) -> Value:
         """The identity of a member's reducer."""

@@ -30,7 +30,7 @@ from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, factor_of, replaced
 from autosched.ir.rewrites.proof import Lemma, prove
 from autosched.ir.rewrites.refusal import NotRewritten
-from autosched.ir.value import Arith, Comparison, Literal, Read, Scalar, Unary, Value, reads, walk
+from autosched.ir.value import Arith, Comparison, Literal, Read, Scalar, Select, Unary, Value, reads, walk
 from autosched.logic import Const
 
 
@@ -51,6 +51,10 @@ def prove_all(program: Program, cascade: Cascade, members: tuple[MemberStates, .
     bounded = True
     for carried in members:
         if not any(r.tensor in cascade.names for r in reads(carried.member.term)):
+            continue
+        extreme = carried.states[0].extreme
+        if extreme is not None:
+            done += [_required(o, carried) for o in _starts_anew(cascade, carried, extreme)]
             continue
         done += term_lemmas(carried, real)
         if carried.member.op != "+":
@@ -152,6 +156,34 @@ def _factor(carried: MemberStates, state: CarriedState, real: bool) -> Iterator[
     yield prove(_name(carried, "sum"), Comparison("==", total, apart), real=real)
     yield prove(_name(carried, "start"), Comparison("==", Arith("*", zero, step, dtype), zero), real=real)
     yield prove(_name(carried, "merge"), Comparison("==", Arith("*", step, again, dtype), whole), real=real)
+
+
+def _starts_anew(cascade: Cascade, carried: MemberStates, extreme: Read) -> Iterator[Lemma]:
+    """That starting anew where the extreme moves is a factor like others. Elements count that equal the extreme."""
+    member, of = carried.member, cascade.member(extreme.tensor)
+    assert isinstance(member.term, Select)
+    dtype, kind = of.term.dtype, extreme.dtype
+    now, later, last = (_at(extreme, k) for k in range(3))
+    x, y, start = Scalar("x", dtype), Scalar("y", dtype), Scalar("start", dtype)
+    zero: Value = Literal(0.0, dtype) if member.op == "+" else start
+    beyond = ">=" if of.op == "max" else "<="
+    element = Scalar("element", kind)
+
+    def counts(at: Value) -> Value:
+        return Select(Comparison("==", element, at), x, zero, dtype)
+
+    def moved(value: Value, old: Value, new: Value) -> Value:
+        return Select(Comparison("==", old, new), value, zero, dtype)
+
+    given = [Comparison(beyond, now, element), Comparison(beyond, later, now), Comparison(beyond, last, later)]
+    step = Comparison("==", moved(counts(now), now, later), counts(later))
+    yield prove(_name(carried, "step"), step, given)
+    whole = moved(Arith(member.op, x, y, dtype), now, later)
+    apart = Arith(member.op, moved(x, now, later), moved(y, now, later), dtype)
+    what = {"+": "sum", "max": "maximum", "min": "minimum"}[member.op]
+    yield prove(_name(carried, what), Comparison("==", whole, apart))
+    merge = Comparison("==", moved(moved(x, now, later), later, last), moved(x, now, last))
+    yield prove(_name(carried, "merge"), merge, given)
 
 
 def _bounded(

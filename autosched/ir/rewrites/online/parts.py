@@ -16,7 +16,7 @@ from autosched.ir.nodes import Axis, Loop, Statement
 from autosched.ir.rewrites.online.fused import UPDATE, Pass, Places
 from autosched.ir.rewrites.online.states import MemberStates, factor_of
 from autosched.ir.rewrites.refusal import NotRewritten
-from autosched.ir.value import Arith, Read, Value
+from autosched.ir.value import Arith, Comparison, Read, Select, Value
 from autosched.logic import Const, Int, Var, ceil_div, maximum, minimum
 from autosched.logic.walk import substitute_int
 
@@ -40,11 +40,14 @@ class InParts(Pass):
             target = carried.member.target
             for state in carried.states:
                 into, kept = merged[id(state)], moving.states[id(state)]
-                start = carried.member.init if carried.plain else self.start(carried)
+                start = carried.member.init if carried.exact else self.start(carried)
                 term: Value = kept
                 if state.carried.terms:
                     factor = factor_of(state, moving.running, so_far, state.term.dtype)
                     term = Arith("*", kept, factor, state.term.dtype)
+                if state.extreme is not None:
+                    greatest = Comparison("==", moving.running[state.extreme], state.extreme)
+                    term = Select(greatest, kept, carried.member.init, kept.dtype)
                 body += self.each(carried, to, partial(self.put, into, "=", start))
                 update = partial(self.put, into, UPDATE[carried.member.op], term)
                 body += self.nest((*carried.member.extra, Axis(part, Const(0), Const(self.parts))), to, _one(update))
@@ -53,7 +56,7 @@ class InParts(Pass):
                 if so_far[target] != target:
                     body.append(self.put(so_far[target], "=", self.finite(target, target), to))
         for carried in self.skipped.members:
-            if not carried.plain:
+            if not carried.exact:
                 body += self.nest(carried.member.extra, to, partial(self.finish, carried, merged))
         return tuple(body)
 
@@ -66,7 +69,8 @@ class InParts(Pass):
         return self.like(carried.member.target, "part", carried.member.term.dtype)
 
     def start(self, carried: MemberStates) -> Value:
-        return self.neutral(carried)
+        anew = any(s.extreme is not None for s in carried.states)
+        return carried.member.init if anew else self.neutral(carried)
 
     def like(self, read: Read, what: str, dtype: DType | None = None) -> Read:
         """A new intermediate of the shape of another tensor; inside a part, one for each part."""

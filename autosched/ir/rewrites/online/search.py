@@ -63,12 +63,14 @@ def _certified(
     after = fused(program, cascade, skipped, proofs.conditions, block, make)
     several = any(len(c.states) > 1 for c in members)
     exact = not real and not several and proofs.bounded
+    merged_sums = parts > 1 and any(c.member.op == "+" and c.member.term.dtype.is_float for c in members)
+    bitwise = all(c.exact for c in members) and not merged_sums
     return RewriteVerdict(
         "online",
         ", ".join(a.name for a in cascade.axes),
         tuple(m.stage.name for m in cascade.members),
-        numerics="rescaled" if exact else "real",
-        rescale={c.member.stage.name: _factor(s) for c in members for s in c.states if s.carried.terms},
+        numerics="bitwise" if bitwise else "rescaled" if exact else "real",
+        rescale={c.member.stage.name: _factor(c, s) for c in members for s in c.states if s.watched},
         deferred=_deferred(members),
         merge=True,
         bounded=proofs.bounded if any(s.carried.terms for c in members for s in c.states) else None,
@@ -84,7 +86,7 @@ def _refuse_moving_references(cascade: Cascade, members: tuple[MemberStates, ...
     alone."""
     by_name = {c.member.name: c for c in members}
     for carried in members:
-        for reference in {r for s in carried.states for r in s.references}:
+        for reference in {r for s in carried.states for r in s.watched}:
             other = by_name[reference.tensor]
             name = carried.member.stage.name
             if not other.plain:
@@ -95,8 +97,12 @@ def _refuse_moving_references(cascade: Cascade, members: tuple[MemberStates, ...
                 raise NotRewritten("UNSUPPORTED", text, name)
 
 
-def _factor(state: CarriedState) -> str:
+def _factor(carried: MemberStates, state: CarriedState) -> str:
+    """What a state is multiplied by where references move, or what becomes of it."""
     dtype = state.term.dtype
+    if state.extreme is not None:
+        m = state.extreme.tensor
+        return f"{carried.member.name} if {m} == {m}' else {print_value(carried.member.init)}"
     here: dict[Read, Value] = {r: Scalar(r.tensor, dtype) for r in state.references}
     later: dict[Read, Value] = {r: Scalar(r.tensor + "'", dtype) for r in state.references}
     return print_value(factor_of(state, here, later, dtype))
@@ -115,7 +121,7 @@ def _deferred(members: tuple[MemberStates, ...]) -> dict[str, str]:
 
 
 def _error(members: tuple[MemberStates, ...], proofs: Proofs) -> str | None:
-    bounds = [b for c in members if not c.plain and (b := error_of(c)) is not None]
+    bounds = [b for c in members if not c.exact and (b := error_of(c)) is not None]
     if not bounds:
         return None
     return str(max(bounds, key=lambda b: (b.per_block, b.once)))

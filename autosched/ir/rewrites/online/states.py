@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from autosched.ir.dtypes import DType
+from autosched.ir.nodes import is_zero
 from autosched.ir.printer import print_value
 from autosched.ir.rewrites.algebra.cases import Case, TooManyCases, cases_of, is_infinite
 from autosched.ir.rewrites.algebra.normal import NoForm, normal
@@ -25,6 +26,7 @@ from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import (
     Arith,
     Call,
+    Comparison,
     Condition,
     Literal,
     Logical,
@@ -42,17 +44,24 @@ from autosched.logic import TRUE, Bool, all_of
 @dataclass(frozen=True)
 class CarriedState:
     """`term` is what is reduced, relative to the references in `carried`; `deferred` is a factor, or of a maximum what
-    is added. `by_case` is the term in each case of the member's own term where it is not the reducer's identity."""
+    is added. `by_case` is the term in each case of the member's own term where it is not the reducer's identity. With
+    `extreme`, only elements that equal that reference count: the state starts anew when it moves."""
 
     carried: RealSum
     deferred: RealSum
     term: Value
     by_case: tuple[tuple[Case, Value], ...] = ()
+    extreme: Read | None = None
 
     @property
     def references(self) -> frozenset[Read]:
         """The references that its running value is relative to."""
         return frozenset(a.value for a in self.carried.atoms if isinstance(a, Leaf) and isinstance(a.value, Read))
+
+    @property
+    def watched(self) -> frozenset[Read]:
+        """The references that it has to be told of when they move."""
+        return self.references if self.extreme is None else frozenset((self.extreme,))
 
 
 @dataclass(frozen=True)
@@ -64,10 +73,15 @@ class MemberStates:
     scale: RealSum
 
     @property
+    def exact(self) -> bool:
+        """Whether its states are its result bit for bit."""
+        return self.plain or any(s.extreme is not None for s in self.states)
+
+    @property
     def plain(self) -> bool:
         """Whether its only state is its result, of its own term."""
         only = self.states[0] if len(self.states) == 1 else None
-        return only is not None and not only.carried.terms and self.direct
+        return only is not None and only.extreme is None and not only.carried.terms and self.direct
 
     @property
     def direct(self) -> bool:
@@ -83,6 +97,9 @@ def carried_of(cascade: Cascade, member: Member, real: bool) -> MemberStates:
     if not any(r.tensor in cascade.names for r in reads(member.term)):
         neutral = number(1) if member.op == "+" else ZERO
         return MemberStates(member, (CarriedState(ZERO, neutral, member.term),), number(1))
+    at_extreme = chosen_at_extreme(cascade, member)
+    if at_extreme is not None:
+        return at_extreme
     if not member.term.dtype.is_float:
         raise NotRewritten("UNSUPPORTED", f"{name} reduces {member.term.dtype}: the laws are those of floats", name)
     _refuse_choices(cascade, member)
@@ -123,6 +140,29 @@ def _cases(value: Value) -> tuple[Case, ...]:
         return cases_of(value)
     except TooManyCases:
         return ()
+
+
+def chosen_at_extreme(cascade: Cascade, member: Member) -> MemberStates | None:
+    """A reduction over those elements that equal their own maximum or minimum, as `j if X[j] == M else n`: where the
+    reference moves, none of the elements so far equals it, and the reduction starts anew."""
+    match member.term:
+        case Select(Comparison(op, a, b, _), _, other, _) if other == member.init:
+            pass
+        case _:
+            return None
+    for reference, element, sign in ((b, a, op), (a, b, {">=": "<=", "<=": ">="}.get(op, op))):
+        known = reference.tensor in cascade.names if isinstance(reference, Read) else False
+        if not isinstance(reference, Read) or not known:
+            continue
+        of = cascade.member(reference.tensor)
+        meant = sign == "==" or sign == {"max": ">=", "min": "<="}.get(of.op)
+        same = of.term == element and of.guards == member.guards and not of.extra and reference == of.target
+        once = sum(r.tensor in cascade.names for r in reads(member.term)) == 1
+        starts = member.op != "+" or is_zero(member.init)
+        if meant and same and once and starts and not any(r.tensor in cascade.names for r in reads(of.term)):
+            neutral = number(1) if member.op == "+" else ZERO
+            return MemberStates(member, (CarriedState(ZERO, neutral, member.term, extreme=reference),), number(1))
+    return None
 
 
 def _refuse_choices(cascade: Cascade, member: Member) -> None:

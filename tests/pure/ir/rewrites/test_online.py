@@ -80,6 +80,42 @@ def test_a_refusal_has_a_code_and_numbers_that_show_it(term: str, code: str) -> 
         assert a * d != pytest.approx(b * c, rel=1e-5)
 
 
+ARGMAX = """
+def argmax(X: f32[n, l], I: s32[n], C: s32[n], *, n=6, l=24):
+    M: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], X[i, j])
+        I[i] = 24
+        for j in range(l):
+            I[i] = min(I[i], s32(j) if X[i, j] == M[i] else 24)
+        C[i] = 0
+        for j in range(l):
+            C[i] += 1 if X[i, j] >= M[i] else 0
+"""
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_place_of_a_maximum_starts_anew_where_that_moves(parts: int) -> None:
+    before = ir.parse(ARGMAX)
+    found = autosched.rewrites(before, block=5, parts=parts)[0]
+    assert (found.verdict, found.numerics) == ("proved", "bitwise")
+    assert found.rescale["I"] == "I if M == M' else 24"
+    assert found.after is not None
+    x = np.random.default_rng(0).integers(-3, 3, (6, 24)).astype(np.float32)
+    x[1], x[2, 3], x[3, -1], x[4, 0] = -np.inf, np.nan, 9, 9
+    expected, got = ir.run(before, {"X": x}), ir.run(found.after, {"X": x})
+    for name in ("I", "C"):
+        np.testing.assert_array_equal(got[name], expected[name])
+
+
+def test_what_equals_another_tensor_than_the_one_the_maximum_is_of_is_refused() -> None:
+    text = ARGMAX.replace("X[i, j] == M[i]", "X[i, 23 - j] == M[i]")
+    found = [v for v in autosched.rewrites(ir.parse(text)) if v.name == "online"]
+    assert all("I" not in v.stages for v in found if v.verdict == "proved")
+
+
 def test_a_rounding_between_is_accepted_over_the_reals() -> None:
     found = autosched.rewrites(program("f32(bf16(exp(X[i, j] - M[i])))"), numerics="real")[0]
     assert (found.verdict, found.numerics) == ("proved", "real")
