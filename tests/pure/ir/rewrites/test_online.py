@@ -101,7 +101,7 @@ def test_the_place_of_a_maximum_starts_anew_where_that_moves(parts: int) -> None
     before = ir.parse(ARGMAX)
     found = autosched.rewrites(before, block=5, parts=parts)[0]
     assert (found.verdict, found.numerics) == ("proved", "bitwise")
-    assert found.rescale["I"] == "I if M == M' else 24"
+    assert found.rescale["I"] == "I if M == M' else s32(24)"
     assert found.after is not None
     x = np.random.default_rng(0).integers(-3, 3, (6, 24)).astype(np.float32)
     x[1], x[2, 3], x[3, -1], x[4, 0] = -np.inf, np.nan, 9, 9
