@@ -76,89 +76,75 @@ class Prover:
         level: str,
     ) -> Mapping | Refused:
         """The mapping with its certificate, or why it is none."""
-        proved: list[Obligation] = []
+        obligations: list[Obligation] = []
         try:
-            return self._mapping(facts, intrinsic, update, tile, assignment, roles, level, proved)
+            obligations.append(facts.distinct_writes.obligation)
+            obligations.extend(
+                _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
+                for read in dict.fromkeys(roles.values())
+            )
+            obligations.extend(
+                _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
+            )
+            barred: dict[str, tuple[Guard, ...]] = {}
+            covers = {}
+            left = left_out(facts, intrinsic, assignment, roles, level)
+            for g in (g for g in facts.guards if g not in left):
+                covers[g], proofs, unfit = self._covers(facts, update, tile, assignment, roles, g)
+                obligations += proofs
+                barred |= {o: (*barred.get(o, ()), g) for o in unfit}
+            program, of_floats = facts.update, facts.update.target.dtype.is_float
+            applied, refuse = self._in_place(facts, update, roles)
+            if refuse is not None:
+                raise Refused(refuse, whatever_axes=True)
+            body, left_open = self._body(facts, applied)
+            obligations.append(body)
+            padding = _padding(facts, tile, assignment)
+            fills, unset = self._neutral(facts, update)
+            staging = Stager(facts, update, fills, unset, tile, roles).stage(assignment, padding, covers, barred)
+            obligations += staging.obligations
+            contract = self._reduction(facts, intrinsic, applied, assignment, level)
+            obligations.append(Obligation("reduction", contract.statement, "structure"))
+            outside = outside_factors(facts, fills, covers, roles) if of_floats else frozenset()
+            met = in_program(outside, given(facts, roles))
+            finite, shown = still_open(facts.program, facts.zeroed | staging.finite | met)
+            if finite and level in STRICT:
+                raise Refused(_not_finite(finite, level))
+            obligations += shown
+            signs = (SIGN_OF_ZERO,) if facts.lifts or staging.sign_of_zero or met else ()
+            said = (*contract.assumptions, *left_open, *said_finite(finite), *signs)
+            assumptions = tuple(dict.fromkeys(said))
+            if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
+                if level == "bitwise":
+                    text = f"the answers agree, but {SIGN_OF_ZERO} (zeros stand where the program has nothing)"
+                    raise Refused(Reason("NUMERICS", text, fix="accept --numerics reassociated"))
+                contract = replace(contract, level="reassociated")
+            known = Certificate(
+                tuple(obligations), contract.level, assumptions, contract.error_bound, contract.bound, contract.exact
+            )
+            operands = {**roles, update.target.tensor: program.target}
+            return Mapping(
+                facts.program,
+                facts.stage,
+                intrinsic,
+                assignment.axes,
+                assignment.outer,
+                {o: operands[o] for o in intrinsic.operands if o in operands},
+                replicated(tile, assignment, roles),
+                padding,
+                known,
+                conditions=contract.conditions,
+                guards={o: g for o, g in staging.guards.items() if g},
+                fills=fills.staged,
+                padded=staging.padded,
+                neutral=tuple(tuple(sorted(s)) for s in fills.sets),
+                left_out=tuple(g for g in facts.guards if isinstance(g, Bool) and g in left),
+                finite=tuple(sorted({r.tensor for f in finite for r in reads(f)})),
+            )
         except Refused as refused:
             if isinstance(refused.answer, Reason):
-                refused.answer = replace(refused.answer, proved=tuple(proved), tried=assignment.axes)
+                refused.answer = replace(refused.answer, proved=tuple(obligations), tried=assignment.axes)
             return refused
-
-    def _mapping(
-        self,
-        facts: StageFacts,
-        intrinsic: Intrinsic,
-        update: Update,
-        tile: Tile,
-        assignment: Assignment,
-        roles: dict[str, Read],
-        level: str,
-        obligations: list[Obligation],
-    ) -> Mapping:
-        """`obligations` takes what is proved, as it is."""
-        obligations.append(facts.distinct_writes.obligation)
-        obligations.extend(
-            _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
-            for read in dict.fromkeys(roles.values())
-        )
-        obligations.extend(
-            _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
-        )
-        barred: dict[str, tuple[Guard, ...]] = {}
-        covers = {}
-        left = left_out(facts, intrinsic, assignment, roles, level)
-        for g in (g for g in facts.guards if g not in left):
-            covers[g], proofs, unfit = self._covers(facts, update, tile, assignment, roles, g)
-            obligations += proofs
-            barred |= {o: (*barred.get(o, ()), g) for o in unfit}
-        program, of_floats = facts.update, facts.update.target.dtype.is_float
-        applied, refuse = self._in_place(facts, update, roles)
-        if refuse is not None:
-            raise Refused(refuse, whatever_axes=True)
-        body, left_open = self._body(facts, applied)
-        obligations.append(body)
-        padding = _padding(facts, tile, assignment)
-        fills, unset = self._neutral(facts, update)
-        staging = Stager(facts, update, fills, unset, tile, roles).stage(assignment, padding, covers, barred)
-        obligations += staging.obligations
-        contract = self._reduction(facts, intrinsic, applied, assignment, level)
-        obligations.append(Obligation("reduction", contract.statement, "structure"))
-        outside = outside_factors(facts, fills, covers, roles) if of_floats else frozenset()
-        met = in_program(outside, given(facts, roles))
-        finite, shown = still_open(facts.program, facts.zeroed | staging.finite | met)
-        if finite and level in STRICT:
-            raise Refused(_not_finite(finite, level))
-        obligations += shown
-        signs = (SIGN_OF_ZERO,) if facts.lifts or staging.sign_of_zero or met else ()
-        said = (*contract.assumptions, *left_open, *said_finite(finite), *signs)
-        assumptions = tuple(dict.fromkeys(said))
-        if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
-            if level == "bitwise":
-                text = f"the answers agree, but {SIGN_OF_ZERO} (zeros stand where the program has nothing)"
-                raise Refused(Reason("NUMERICS", text, fix="accept --numerics reassociated"))
-            contract = replace(contract, level="reassociated")
-        known = Certificate(
-            tuple(obligations), contract.level, assumptions, contract.error_bound, contract.bound, contract.exact
-        )
-        operands = {**roles, update.target.tensor: program.target}
-        return Mapping(
-            facts.program,
-            facts.stage,
-            intrinsic,
-            assignment.axes,
-            assignment.outer,
-            {o: operands[o] for o in intrinsic.operands if o in operands},
-            replicated(tile, assignment, roles),
-            padding,
-            known,
-            conditions=contract.conditions,
-            guards={o: g for o, g in staging.guards.items() if g},
-            fills=fills.staged,
-            padded=staging.padded,
-            neutral=tuple(tuple(sorted(s)) for s in fills.sets),
-            left_out=tuple(g for g in facts.guards if isinstance(g, Bool) and g in left),
-            finite=tuple(sorted({r.tensor for f in finite for r in reads(f)})),
-        )
 
     def _in_place(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> tuple[Update, Reason | None]:
         """The intrinsic's normal form on the program's elements, and what of types or combination refuses it."""

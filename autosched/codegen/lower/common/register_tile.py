@@ -145,13 +145,16 @@ class RegisterTile:
             body = bind(body, {var: Const(0)}) if n == 1 else (For(var, lower, upper, body, "unrolled"),)
         return body
 
-    def output(self, at: Places) -> tuple[dict[str, Int], Bool]:
+    def output(self, at: Places, lanes: Mapping[str, Int] | None = None) -> tuple[dict[str, Int], Bool]:
         """Program axes of an accumulator's lane, and which lanes the stage writes."""
-        lanes = self.nest.lane_coordinates(self.accumulator.name, self.element(self.accumulator.elements))
-        positions = elements(self.nest, at, lanes)
+        positions = elements(self.nest, at, self.lane_coordinates() if lanes is None else lanes)
         valid = all_of(*(positions[a.name] < a.extent for a in self.nest.spatial if at[a.name].partial))
         axes = self.nest.at(positions)
         return axes, all_of(valid, substitute_bool(self.nest.written, axes))
+
+    def lane_coordinates(self) -> dict[str, Int]:
+        """The intrinsic's axes at an accumulator's lane."""
+        return self.nest.lane_coordinates(self.accumulator.name, self.element(self.accumulator.elements))
 
     @staticmethod
     def element(count: int) -> Int:
@@ -379,9 +382,14 @@ class RegisterTile:
     def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
         """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
         loads: dict[int, list[Stmt]] = {}
+        refs: dict[str, RegisterRef] = {}
         kept = self.kept(at, counts)
         for o in self.intrinsic.inputs:
+            if (there := self.in_place(o.name, at)) is not None:
+                refs[o.name] = there
+                continue
             own, held = self.own(o.name), self.held(o.name)
+            refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held))
             load = self.load(o.name, at)
             if held:
                 asked = self.ask_ahead(o.name, at, ahead)
@@ -389,12 +397,20 @@ class RegisterTile:
             else:
                 asked = self.ask_ahead(o.name, at, ahead) if own == self.tiled else ()  # it streams: no register reused
                 loads.setdefault(len(own), []).extend((*load, *asked))
-        refs = {o: RegisterRef(b, self.register_index(self.held(o))) for o, b in self.registers.items()}
         refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
-        body = self.called(at, tuple(loads.get(len(self.tiled), ())), IntrinsicCall(self.intrinsic, refs))
+        call = IntrinsicCall(self.intrinsic, refs, self.zero_init(at))
+        body = self.called(at, tuple(loads.get(len(self.tiled), ())), call)
         for level in reversed(range(len(self.tiled))):
             body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body, kept))
         return body
+
+    def in_place(self, operand: str, at: Places) -> RegisterRef | None:
+        """Where the intrinsic itself takes an operand from; None for one that is loaded into registers."""
+        return None
+
+    def zero_init(self, at: Places) -> Bool:
+        """Where a call is the first of its sum, and starts from zero itself."""
+        return FALSE
 
     def called(self, at: Places, loads: tuple[Stmt, ...], call: IntrinsicCall) -> tuple[Stmt, ...]:
         """The call after its loads, less the steps that guards leave out."""

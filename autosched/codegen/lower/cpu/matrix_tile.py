@@ -15,7 +15,7 @@ from autosched.codegen.analysis.matrices import apart_in_memory, held_in, rows_b
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.operands import OperandSource
-from autosched.codegen.lower.common.positions import LANE, elements
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.common.register_tile import Places, RegisterTile
 from autosched.codegen.lower.common.tile_registers import fields_of
 from autosched.codegen.passes.simplify import bind
@@ -23,8 +23,7 @@ from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, La
 from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
-from autosched.logic.walk import substitute_bool
+from autosched.logic import TRUE, Bool, Const, Int, Var
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import tiled_axes
 from autosched.tiling.steps.common.layout import filled, rows_held
@@ -74,12 +73,9 @@ class MatrixTile(RegisterTile):
 
     # -- where things are ------------------------------------------------------------------------------------------
 
-    def output(self, at: Places) -> tuple[dict[str, Int], Bool]:
-        """Program axes at element `e` of row `er` of an accumulator, and which of them the stage writes."""
-        positions = elements(self.nest, at, row_lanes(self.nest, self.accumulator.name))
-        valid = all_of(*(positions[a.name] < a.extent for a in self.nest.spatial if at[a.name].partial))
-        axes = self.nest.at(positions)
-        return axes, all_of(valid, substitute_bool(self.nest.written, axes))
+    def lane_coordinates(self) -> dict[str, Int]:
+        """The intrinsic's axes at element `e` of row `er` of an accumulator."""
+        return row_lanes(self.nest, self.accumulator.name)
 
     def acc_read(self) -> Read:
         """The element of the accumulator that lies in memory just now."""
@@ -99,7 +95,7 @@ class MatrixTile(RegisterTile):
 
     def _in_tensor(self, at: Places) -> tuple[Int, ...] | None:
         """The subscripts of all elements of the accumulator in the tensor itself, where that holds it as a matrix."""
-        axes, valid = super().output(at)
+        axes, valid = self.output(at, super().lane_coordinates())
         if valid != TRUE:
             return None
         target = self.nest.stage.assign

@@ -10,7 +10,7 @@ from autosched.codegen.lower.common.operands import OperandSource
 from autosched.codegen.lower.common.register_tile import Places, RegisterTile
 from autosched.codegen.lower.common.tile_registers import fields_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSource
-from autosched.codegen.tree.kernel import Assign, IntrinsicCall, RegisterRef, Stmt
+from autosched.codegen.tree.kernel import Assign, RegisterRef, Stmt
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Literal, Value
 from autosched.logic import FALSE, Bool, Const, Int, all_of
@@ -53,26 +53,9 @@ class WorkerTile(RegisterTile):
         """This tile with some operands from `sources`; sums, in `acc` if given, start from zero at `first`."""
         return replace(self, sources={**self.sources, **sources}, first=first, acc=acc or self.acc)
 
-    def step(self, at: Places, counts: dict[str, int], ahead: NestAxis | None) -> tuple[Stmt, ...]:
-        """All intrinsic calls of one depth unit, each operand loaded as far out as it can be."""
-        loads: dict[int, list[Stmt]] = {}
-        refs: dict[str, RegisterRef] = {}
-        for o in self.intrinsic.inputs:
-            held, source = self.held(o.name), self.sources[o.name]
-            if o.name in self.direct and isinstance(source, SharedSource):
-                refs[o.name] = source.descriptor(at)
-                continue
-            if held:
-                loads.setdefault(0, []).extend(self.over(held, counts, self.load(o.name, at)))
-            else:
-                loads.setdefault(len(self.own(o.name)), []).extend(self.load(o.name, at))
-            refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held))
-        refs[self.accumulator.name] = RegisterRef(self.acc, self.acc_index())
-        call = IntrinsicCall(self.intrinsic, refs, self.zero_init(at))
-        body: tuple[Stmt, ...] = (*loads.get(len(self.tiled), ()), call)
-        for level in reversed(range(len(self.tiled))):
-            body = (*loads.get(level, ()), *self.over((self.tiled[level],), counts, body))
-        return body
+    def in_place(self, operand: str, at: Places) -> RegisterRef | None:
+        source = self.sources[operand]
+        return source.descriptor(at) if operand in self.direct and isinstance(source, SharedSource) else None
 
     @property
     def overwrites(self) -> bool:
@@ -80,7 +63,6 @@ class WorkerTile(RegisterTile):
         return self.intrinsic.overwrite_flag
 
     def zero_init(self, at: Places) -> Bool:
-        """Where a call is the first of its sum."""
         slices, unit = self.first
         if slices == FALSE or self.nest.depth is None:
             return FALSE
