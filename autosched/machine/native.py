@@ -45,22 +45,14 @@ class NativeCalls:
         return float(self._repeat(self._address, self._pointers, self._scalars, self._count, first, times)) * 1e-9
 
 
-def compile_ir(text: str, cpu: str | None = None, features: str | None = None) -> bytes:
-    """Object code of LLVM IR text, for this machine where `cpu` is not given. RuntimeError where it is not valid."""
-    machine = _machine() if cpu is None else _target_machine(cpu, features or "")
+def compile_ir(text: str) -> bytes:
+    """Object code of LLVM IR text, for this machine. RuntimeError where it is not valid."""
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
     module = llvm.parse_assembly(text)
     module.verify()
     return bytes(machine.emit_object(module))
-
-
-def _machine() -> Any:
-    features: str = llvm.get_host_cpu_features().flatten()
-    return _target_machine(llvm.get_host_cpu_name(), features)
-
-
-def _target_machine(cpu: str, features: str) -> Any:
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
 
 
 @lru_cache(maxsize=64)

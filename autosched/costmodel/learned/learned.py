@@ -18,6 +18,7 @@ from autosched.costmodel.protocol import Floats, Prediction, Samples
 if TYPE_CHECKING:
     import xgboost
 
+_MEMBERS, _TREES = 5, 50
 _LARGE = 20_000  # rows from which threads pay
 _TO_SPARE = 10  # rows from which a member can do without a fifth of them
 _BELIEF = 0.5  # share of a correction that is believed before any row could be left out to try it
@@ -41,25 +42,23 @@ class ResidualModel(ResidualRegressor):
     """A bootstrap ensemble of small boosters on ln(measured / analytic).
 
     Each row is left out by one of the members. What share of its guess was right is the share of corrections that is
-    believed, else the clock is; and what error was left says how far off guesses are. `members` boosters of
-    `rounds` trees keep a fit near 0.1 s at 64 rows, and a pass of one booster over a million rows near 0.4 s.
+    believed, else the clock is; and what error was left says how far off guesses are. `_MEMBERS` boosters of
+    `_TREES` trees keep a fit near 0.1 s at 64 rows, and a pass of one booster over a million rows near 0.4 s.
     """
 
     name = "xgb/2"
 
-    def __init__(self, seed: int = 0, threads: int = 2, members: int = 5, rounds: int = 50) -> None:
+    def __init__(self, seed: int = 0, threads: int = 2) -> None:
         super().__init__(seed, threads)
-        self._members = members
-        self._rounds = rounds
         self._boosters: list[xgboost.Booster] = []
         self._belief = 1.0
 
     def _learn(self, matrix: Matrix, left: Floats, weight: Floats) -> Floats | None:
         rng = np.random.default_rng([self._seed, len(left)])
         # A Bayesian bootstrap (exponential weights) keeps the other rows in a member, and all where they are few.
-        weights = [weight * rng.exponential(size=len(left)) for _ in range(self._members)]
-        part = folds(len(left), self._members, rng) if len(left) >= _TO_SPARE else np.full(len(left), -1)
-        kept = [part != member for member in range(self._members)]
+        weights = [weight * rng.exponential(size=len(left)) for _ in range(_MEMBERS)]
+        part = folds(len(left), _MEMBERS, rng) if len(left) >= _TO_SPARE else np.full(len(left), -1)
+        kept = [part != member for member in range(_MEMBERS)]
         self._boosters = [
             self._train(matrix[rows], left[rows], own[rows], member)
             for member, (rows, own) in enumerate(zip(kept, weights, strict=True))
@@ -91,7 +90,7 @@ class ResidualModel(ResidualRegressor):
         }
         data = xgboost.DMatrix(matrix, np.asarray(label, np.float32), weight=weight / np.mean(weight), nthread=1)
         booster = self._booster()(parameters, [data])  # as `xgboost.train` does, less callbacks and a copy: a fifth
-        for tree in range(self._rounds):
+        for tree in range(_TREES):
             booster.update(data, tree)
         return booster
 

@@ -42,16 +42,10 @@ class Oracle:
         return "every element, by the interpreter"
 
 
-def compute(
-    program: Program,
-    seed: int,
-    reassociated: bool = True,
-    inputs: Mapping[str, Any] | None = None,
-    slack: float = 1.0,
-) -> Oracle:
+def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None, slack: float = 1.0) -> Oracle:
     """Random inputs of `seed` within the program's assumptions, what the interpreter makes of them, and how far a
-    kernel may be from it: reassociated sums and fused products within their error bound, else not at all. `inputs`
-    stand in for the random ones of the same names; `slack` as `ir.oracle.error.run_with_error` takes it.
+    kernel may be from it: reassociated sums and fused products within their error bound. `inputs` stand in for the
+    random ones of the same names; `slack` as `ir.oracle.error.run_with_error` takes it.
 
     UsageError where a size is symbolic: a device runs one size.
     """
@@ -60,8 +54,7 @@ def compute(
         raise UsageError(f"the size of {names} is a range; a device measures one size", hint="set it with -D")
     drawn = random_inputs(program, np.random.default_rng(seed))
     values, scalars = split_inputs(program, drawn | dict(inputs or {}))
-    fused = {s.name for s in program.stages} if reassociated else set()
-    wants, bounds = run_with_error(program, values, scalars, fused, slack)
+    wants, bounds = run_with_error(program, values, scalars, {s.name for s in program.stages}, slack)
     tolerances = {
         # An integer that is computed from floats (a requantised sum) may differ where they may.
         name: bound if program.tensors[name].dtype.is_float or np.any(bound) else None

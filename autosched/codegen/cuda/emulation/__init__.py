@@ -6,6 +6,6 @@ Read `run` (arrays in, outputs or an error out), then `text` (emitted text as ho
 """
 
 from autosched.codegen.cuda.emulation.errors import EmulationError, Violation
-from autosched.codegen.cuda.emulation.run import Emulated, Unit, build, emulate, run_printed
+from autosched.codegen.cuda.emulation.run import Emulated, Unit, build, run_printed
 
-__all__ = ["Emulated", "EmulationError", "Unit", "Violation", "build", "emulate", "run_printed"]
+__all__ = ["Emulated", "EmulationError", "Unit", "Violation", "build", "run_printed"]

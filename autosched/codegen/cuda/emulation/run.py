@@ -157,17 +157,10 @@ class Emulated:
 def run_printed(
     kernel: Kernel, target: Target, arrays: Mapping[str, Array], scalars: Mapping[str, Any] | None = None
 ) -> dict[str, Array]:
-    """Print a kernel for a target, build and run it (`print_cuda`, `emulate`)."""
+    """Print a kernel for a target, build and run it (`print_cuda`, `build`, `Emulated.run`)."""
     source = print_cuda(kernel, target)
     unit = Unit(source.text, f"{source.name}.cu", source.intrinsics, source.plan, kernel.program)
-    return emulate(unit, arrays, scalars)
-
-
-def emulate(
-    unit: Unit, arrays: Mapping[str, Array], scalars: Mapping[str, Any] | None = None, *, seed: int = 0
-) -> dict[str, Array]:
-    """Build and run one file (`build` and `Emulated.run`)."""
-    return build([unit])[0].run(arrays, scalars, seed=seed)
+    return build([unit])[0].run(arrays, scalars, seed=0)
 
 
 _LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+)(?: \(discriminator \d+\))?$")
