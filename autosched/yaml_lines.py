@@ -29,6 +29,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 NODE_LIMIT = 200_000
 """More values than any honest file holds; stops alias bombs, whose expansion is exponential."""
 MAX_DEPTH = 64
+_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 MAX_CHARACTERS = 2_000_000
 _TAG = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -75,7 +76,10 @@ def parse_yaml(text: str, file: str) -> Document:
         line = mark.line + 1 if mark else 1
         shown = lines[line - 1] if line <= len(lines) else ""
         place = Location(file, line, mark.column + 1 if mark else 1, shown)
-        raise SpecError(f"not valid YAML: {error.problem or error.context}", location=place) from None
+        said = str(error.problem or error.context)
+        if "nesting depth" in said:  # libyaml's own limit, which it meets while it looks ahead
+            raise SpecError(_DEEP, location=place) from None
+        raise SpecError(f"not valid YAML: {said}", location=place) from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise SpecError(f"not valid YAML: {str(error).splitlines()[0]}", location=Location(file, 1)) from None
     document = Document(file, None, lines, {}, {})
@@ -132,7 +136,7 @@ def _check_nesting(text: str, file: str, lines: tuple[str, ...]) -> None:
             line, column = event.start_mark.line, event.start_mark.column
             shown = lines[line][:200] if line < len(lines) and column < 200 else ""
             place = Location(file, line + 1, column + 1, shown)
-            raise SpecError(f"nested deeper than {MAX_DEPTH} levels", location=place)
+            raise SpecError(_DEEP, location=place)
 
 
 def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> Any:
