@@ -21,6 +21,7 @@ from autosched.ir.rewrites.algebra.separate import Mixed, separate
 from autosched.ir.rewrites.algebra.sums import TooManyTerms
 from autosched.ir.rewrites.algebra.text import NoText, value_of
 from autosched.ir.rewrites.grouped import sum_by_group
+from autosched.ir.rewrites.online.domain import keeps_domain
 from autosched.ir.rewrites.online.error import error_of
 from autosched.ir.rewrites.online.fused import fused
 from autosched.ir.rewrites.online.masks import Masked
@@ -62,16 +63,17 @@ def _whole(program: Program, stage: Stage) -> RewriteVerdict | None:
         after = fused(program, cascade, Masked(cascade.axes, (carried,), ()), (), 1)
     except (NotRewritten, Mixed, NoForm, NoText, TooManyTerms, TooManyCases):
         return None
+    exact = keeps_domain(cascade, carried)
     (state,) = carried.states
     factor = print_value(value_of(state.deferred, value.dtype))
     return RewriteVerdict(
         "defer",
         ", ".join(a.name for a in known.reduction),
         (known.name,),
-        "rescaled",
+        "rescaled" if exact else "real",
         deferred={known.name: factor},
         obligations=tuple(lemmas),
-        error=str(error_of(carried)),
+        error=str(error_of(carried)) if exact else None,
         after=after,
     )
 

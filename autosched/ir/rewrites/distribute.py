@@ -6,6 +6,8 @@ iteration reads what the same iteration wrote, and nothing is written twice.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
@@ -15,10 +17,11 @@ from autosched.logic import Var
 
 
 def distributed(
-    program: Program, out: frozenset[str], inlined: frozenset[str]
+    program: Program, out: frozenset[str], inlined: frozenset[str], used: Mapping[str, Collection[str]]
 ) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
     """Without the stages that write `out`: what needs none of these, and what does. Intermediates among `inlined` that
-    nothing else reads are left out too. Raises NotRewritten where the order would change what is computed."""
+    nothing else reads are left out too. `used` is what each of `out` reads where it is computed now. Raises
+    NotRewritten where the order would change what is computed."""
     stages = program.stages
     needs = _needs(stages)
     gone = set(out)
@@ -29,7 +32,6 @@ def distributed(
         and not any(r.tensor == n for s in stages for r in _reads(s) if s.assign.tensor not in gone)
     ]:
         gone |= set(more)
-    _refuse_moved(stages, out, inlined)
     before: list[Statement] = []
     after: list[Statement] = []
     for statement in program.body:
@@ -42,6 +44,8 @@ def distributed(
         for stage in own:
             if stage.assign.tensor not in gone:
                 (after if needs[stage.assign.tensor] & out else before).extend(nest_of(stage))
+    place = {n: 1 if n in gone else 2 if needs[n] & out else 0 for n in needs}
+    _refuse_moved(stages, place, used)
     return tuple(before), tuple(after)
 
 
@@ -81,7 +85,7 @@ def _guarded(guards: tuple[Condition, ...], statement: Statement) -> Statement:
 
 
 def _refuse_other_orders(stages: list[Stage]) -> None:
-    """An iteration may read what the same one wrote, in the order of the text, and nothing else of these stages."""
+    """An iteration may read what the same one writes, and of these stages nothing else."""
     for k, stage in enumerate(stages):
         name = stage.assign.tensor
         if sum(s.assign.tensor == name for s in stages) > 1:
@@ -91,30 +95,31 @@ def _refuse_other_orders(stages: list[Stage]) -> None:
                 shared = [a.name for a, b in zip(stage.axes, other.axes, strict=False) if a == b]
                 places = {i.name: d for d, i in enumerate(stage.assign.index) if isinstance(i, Var)}
                 same = all(a in places and read.index[places[a]] == Var(a) for a in shared)
-                if n <= k or not same:
+                if n != k and not same:
                     text = f"{other.name} reads elements of {name} that other iterations of a shared loop write"
                     raise NotRewritten("DEPENDS", text, other.name)
 
 
-def _refuse_moved(stages: tuple[Stage, ...], out: frozenset[str], inlined: frozenset[str]) -> None:
-    """Stages run in three groups: what needs none of `out`, `out` with what is inlined there, and the rest. Two that
-    change places may not touch one tensor that either writes."""
-    needs = _needs(stages)
-    placed: list[tuple[int, Stage]] = []
-    for stage in stages:
-        name = stage.assign.tensor
-        if name in inlined:
-            placed.append((1, stage))
-        placed.append((1 if name in out else 2 if needs[name] & out else 0, stage))
-    used = []
-    for _, stage in placed:
-        filled = inlined if stage.assign.tensor in out | inlined else frozenset()
-        used.append({r.tensor for r in _reads(stage)} - filled)
-    for k, (group, stage) in enumerate(placed):
-        reads, name = used[k], stage.assign.tensor
-        for j, (other_group, other) in enumerate(placed[k + 1 :], k + 1):
-            if other_group < group:
-                written = other.assign.tensor
-                if written == name or written in reads or name in used[j]:
-                    text = f"{other.name} would run before {stage.name}, and {written if written in reads else name} is"
-                    raise NotRewritten("DEPENDS", f"{text} read or written by both", other.name)
+def _refuse_moved(stages: tuple[Stage, ...], place: Mapping[str, int], used: Mapping[str, Collection[str]]) -> None:
+    """Of two stages that touch one tensor, one of which writes it, the first of the text stays the first: `place` is 0
+    before the stages left out, 1 with them, 2 after. Among those left out a later one may read an earlier one."""
+    touched = [_touched(s, used) for s in stages]
+    for k, (first, read) in enumerate(zip(stages, touched, strict=True)):
+        mine = first.assign.tensor
+        for second, read_later in zip(stages[k + 1 :], touched[k + 1 :], strict=True):
+            other = second.assign.tensor
+            if place[mine] < place[other] or (place[mine] == place[other] != 1):
+                continue
+            together = place[mine] == place[other]
+            if other in read or (not together and (mine in read_later or mine == other)):
+                tensor = other if other in read else mine
+                text = f"{first.name} comes before {second.name} in the program, and both use {tensor}"
+                raise NotRewritten("DEPENDS", text, second.name)
+
+
+def _touched(stage: Stage, used: Mapping[str, Collection[str]]) -> set[str]:
+    """What a stage reads, where it is computed now."""
+    name = stage.assign.tensor
+    if name in used and stage.assign.op != "=":
+        return set(used[name]) - {name}
+    return {r.tensor for r in _reads(stage)}

@@ -64,7 +64,7 @@ def fused(
     """The program with the cascade in one pass, `block` iterations of its outermost axis at a time, as `make` builds
     it. Raises NotRewritten where its statements cannot be taken apart."""
     make = make or Pass
-    before, after = distributed(program, cascade.names, cascade.inlined)
+    before, after = distributed(program, cascade.names, cascade.inlined, {m.name: m.used for m in cascade.members})
     left = replace(program, body=(*before, *after))
     builder = make(program, cascade, skipped, conditions, block, FreeNames(left), {})
     body = (*before, *builder.statements(), *after)
@@ -154,7 +154,7 @@ class Pass:
                 kept, term = moving.states[id(state)], state.term
                 if state.carried.terms:
                     if state.carried not in moving.factors:
-                        factor = self.like(min(state.references, key=str), "moved")
+                        factor = self.like(min(state.references, key=str), "moved", term.dtype)
                         moving.factors[state.carried] = factor
                         value = factor_of(state, moving.before, moving.so_far, term.dtype)
                         steps.append(self.put(factor, "=", value, to))

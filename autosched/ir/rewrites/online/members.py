@@ -44,6 +44,12 @@ class Member:
     def name(self) -> str:
         return self.stage.assign.tensor
 
+    @property
+    def used(self) -> frozenset[str]:
+        """The tensors that it reads: in its term, its guards and its start."""
+        guards = (r for g in self.guards if is_value(g) for r in reads(g))
+        return frozenset(r.tensor for r in (*reads(self.term), *reads(self.init), *guards))
+
 
 @dataclass(frozen=True)
 class Cascade:
@@ -88,6 +94,11 @@ class Stages:
             if found is not None and _one_each(found):
                 single[name] = found
         return cls(program, single)
+
+    def earlier(self, one: Stage, other: Stage) -> bool:
+        """Whether a stage stands before another in the text."""
+        place = {id(s.assign): k for k, s in enumerate(self.program.stages)}
+        return place[id(one.assign)] < place[id(other.assign)]
 
     def reduction(self, name: str) -> Stage | None:
         """The reduction that computes a tensor, or None."""
@@ -177,7 +188,7 @@ def _cascade(stages: Stages, last: Stage) -> Cascade | None:
         if name in terms:
             continue
         value = substitute(stage.assign.value, to)
-        value = _inline(stages, value, last, inlined)
+        value = _inline(stages, value, stage, to, last, inlined)
         guards = tuple(substitute_condition(g, to) for g in stage.guards)
         terms[name] = (stage, value, guards, to)
         found = {r.tensor: r for r in reads(value) if _is_reference(stages, r, last)}
@@ -221,27 +232,54 @@ def _names(other: Stage, found: list[Read], last: Stage) -> dict[str, Int]:
     return to
 
 
-def _inline(stages: Stages, value: Value, last: Stage, inlined: set[str]) -> Value:
-    """The value with elementwise stages filled in that read a reference."""
+def _inline(
+    stages: Stages, value: Value, reader: Stage, to: dict[str, Int], last: Stage, inlined: set[str]
+) -> Value:
+    """The value with elementwise stages filled in that read a reference; `to` are the names that the axes of `reader`,
+    whose term it is, have in it."""
+    ranges = {}
+    for axis in reader.axes:
+        name = to.get(axis.name, Var(axis.name))
+        if isinstance(name, Var):
+            ranges[name.name] = substitute_int(axis.lower, to), substitute_int(axis.upper, to)
 
-    def expanded(node: Value, done: frozenset[str]) -> Value:
+    def expanded(node: Value, done: frozenset[str], before: Stage) -> Value:
         if not isinstance(node, Read) or node.tensor in done:
             return node
         stage = stages.elementwise(node.tensor)
-        if stage is None or not all(isinstance(i, Int) for i in node.index):
+        if stage is None or not stages.earlier(stage, before) or not all(isinstance(i, Int) for i in node.index):
             return node
-        to = {
+        names = {
             v.name: i
             for v, i in zip(stage.assign.index, node.index, strict=True)
             if isinstance(v, Var) and isinstance(i, Int)
         }
-        inner = map_value(substitute(stage.assign.value, to), lambda v: expanded(v, done | {node.tensor}))
+        if not _covers(stages, stage, names, ranges):
+            return node
+        inner = map_value(
+            substitute(stage.assign.value, names), lambda v: expanded(v, done | {node.tensor}, stage)
+        )
         if not any(_is_reference(stages, r, last) for r in reads(inner)):
             return node
         inlined.add(node.tensor)
         return inner
 
-    return map_value(value, lambda v: expanded(v, frozenset()))
+    return map_value(value, lambda v: expanded(v, frozenset(), reader))
+
+
+def _covers(stages: Stages, stage: Stage, names: dict[str, Int], ranges: dict[str, tuple[Int, Int]]) -> bool:
+    """Whether it writes each element that is read: all there are, or those that an axis of the same bounds counts."""
+    shape = stages.program.tensors[stage.assign.tensor].shape
+    sizes = {v.name: n for v, n in zip(stage.assign.index, shape, strict=True) if isinstance(v, Var)}
+    for axis in stage.axes:
+        if axis.name not in sizes:
+            return False
+        at = names[axis.name]
+        bounds = substitute_int(axis.lower, names), substitute_int(axis.upper, names)
+        same = isinstance(at, Var) and ranges.get(at.name) == bounds
+        if not same and bounds != (Const(0), sizes[axis.name]):
+            return False
+    return True
 
 
 def _in_order(
@@ -263,7 +301,7 @@ def _in_order(
         kept = {k: v for k, v in to.items() if k in mapped or k in {a.name for a in stage.reduction}}
         extra = tuple(a for a in stage.spatial if a.name not in (common if stage is last else mapped))
         if kept != to:
-            value = _inline(stages, substitute(stage.assign.value, kept), last, inlined)
+            value = _inline(stages, substitute(stage.assign.value, kept), stage, kept, last, inlined)
             guards = tuple(substitute_condition(g, kept) for g in stage.guards)
         op = UPDATES.get(stage.assign.op)
         if op is None:
@@ -289,20 +327,17 @@ def _in_order(
 def _refuse_unfinished(stages: Stages, cascade: Cascade) -> None:
     """No element that a term reads besides the references may need a member's result."""
     below: dict[str, set[str]] = {}
+    members = {id(m.stage.assign): m for m in cascade.members}
     for stage in stages.program.stages:
         name = stage.assign.tensor
+        member = members.get(id(stage.assign))
+        for tensor in sorted(member.used - cascade.names) if member is not None else ():
+            if needed := below.get(tensor, set()) & cascade.names:
+                text = f"{name} reads {tensor}, which needs all of {', '.join(sorted(needed))} first"
+                raise NotRewritten("DEPENDS", text, stage.name)
         used = below.setdefault(name, set())
-        for tensor in {r.tensor for r in stage.reads}:
+        for tensor in {r.tensor for r in (*stage.reads, *(() if stage.init is None else reads(stage.init)))}:
             used |= {tensor} | below.get(tensor, set())
-    for member in cascade.members:
-        guards = (r for g in member.guards if is_value(g) for r in reads(g))
-        for read in (*reads(member.term), *reads(member.init), *guards):
-            if read.tensor in cascade.names:
-                continue
-            needed = below.get(read.tensor, set()) & cascade.names
-            if needed:
-                text = f"{member.name} reads {read.tensor}, which needs all of {', '.join(sorted(needed))} first"
-                raise NotRewritten("DEPENDS", text, member.stage.name)
 
 
 def _together(stages: Stages, one: Cascade, other: Cascade) -> Cascade:

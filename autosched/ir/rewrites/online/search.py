@@ -9,6 +9,7 @@ from autosched.ir.printer import print_value
 from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.text import value_of
 from autosched.ir.rewrites.online.counterexample import counterexample
+from autosched.ir.rewrites.online.domain import keeps_domain
 from autosched.ir.rewrites.online.error import error_of
 from autosched.ir.rewrites.online.fused import fused
 from autosched.ir.rewrites.online.masks import masked
@@ -18,7 +19,7 @@ from autosched.ir.rewrites.online.parts import InParts
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carried_of, factor_of
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Read, Scalar, Value
+from autosched.ir.value import Read, Scalar, Value, reads
 
 BLOCK = 32
 """Iterations of the axis between two looks at the reference, where nobody asks for others."""
@@ -62,7 +63,7 @@ def _certified(
     make = None if parts == 1 else partial(InParts, parts=parts)
     after = fused(program, cascade, skipped, proofs.conditions, block, make)
     several = any(len(c.states) > 1 for c in members)
-    exact = not real and not several and proofs.bounded
+    exact = not real and not several and proofs.bounded and all(keeps_domain(cascade, c) for c in members)
     merged_sums = parts > 1 and any(c.member.op == "+" and c.member.term.dtype.is_float for c in members)
     bitwise = all(c.exact for c in members) and not merged_sums
     return RewriteVerdict(
@@ -86,6 +87,10 @@ def _refuse_moving_references(cascade: Cascade, members: tuple[MemberStates, ...
     alone."""
     by_name = {c.member.name: c for c in members}
     for carried in members:
+        started = cascade.names & {r.tensor for r in reads(carried.member.init)}
+        if carried.exact and started:
+            text = f"{carried.member.name} starts from {', '.join(sorted(started))}, which is known at the end only"
+            raise NotRewritten("UNSUPPORTED", text, carried.member.stage.name)
         for reference in {r for s in carried.states for r in s.watched}:
             other = by_name[reference.tensor]
             name = carried.member.stage.name

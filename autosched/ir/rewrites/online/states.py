@@ -26,6 +26,7 @@ from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import (
     Arith,
     Call,
+    Cast,
     Comparison,
     Condition,
     Literal,
@@ -281,7 +282,8 @@ def factor_of(state: CarriedState, old: Mapping[Read, Value], new: Mapping[Read,
             raise NoText("a carried exponent that is not linear in its references")
         rest = collect((m, c) for m, c in rest.terms if Leaf(reference) not in set(m.atoms))
         sign = beside.scaled(Fraction(-1))
-        difference: Value = Arith("-", old[reference], new[reference], dtype)
+        before, after = (v if v.dtype == dtype else Cast(v, dtype) for v in (old[reference], new[reference]))
+        difference: Value = Arith("-", before, after, dtype)
         if sign.constant != 1:
             difference = times(difference, sign, dtype)
         result = difference if result is None else Arith("+", result, difference, dtype)

@@ -1,0 +1,83 @@
+"""`keeps_domain`: whether states give no number only where the program gives none, either.
+
+The laws hold where both sides are numbers. They can drop what is none: sqrt(V) sqrt(V) becomes V, which is a number for
+V < 0, too; X / X becomes 1. So what is divided by, what roots and logarithms are taken of, and all elements have to
+occur in the states' terms or their factors as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autosched.ir.nodes import is_zero
+from autosched.ir.rewrites.algebra.cases import cases_of
+from autosched.ir.rewrites.algebra.normal import NoForm, normal
+from autosched.ir.rewrites.algebra.sums import Apply, Atom, Leaf, RealSum, TooManyTerms
+from autosched.ir.rewrites.algebra.text import value_of
+from autosched.ir.rewrites.online.members import Cascade
+from autosched.ir.rewrites.online.states import MemberStates
+from autosched.ir.value import Arith, Call, FromIndex, Read, Scalar, Value, walk
+
+
+def keeps_domain(cascade: Cascade, carried: MemberStates) -> bool:
+    """Whether everything that can make the member's term no number is in its states."""
+    member, dtype = carried.member, carried.member.term.dtype
+    if all(s.term == member.term for s in carried.states):
+        return True
+    made: list[Value] = [value_of(carried.scale, dtype)]
+    for state in carried.states:
+        made += [value_of(state.deferred, dtype), *(term for _, term in state.by_case)]
+    try:
+        before, after = _Partial.of(c.value for c in cases_of(member.term)), _Partial.of(made)
+    except (NoForm, TooManyTerms):
+        return False
+    roots = {f for f in before.roots - after.roots if not _positive(cascade, f)}
+    return before.leaves <= after.leaves and before.divisors <= after.divisors | after.roots and not roots
+
+
+class _Partial:
+    """`leaves` are elements and scalars; `divisors` what is divided by, factor by factor; `roots` what roots and
+    logarithms are taken of."""
+
+    def __init__(self) -> None:
+        self.leaves: set[Value] = set()
+        self.divisors: set[Atom | RealSum] = set()
+        self.roots: set[Atom | RealSum] = set()
+
+    @classmethod
+    def of(cls, values: Iterable[Value]) -> _Partial:
+        found = cls()
+        for node in (n for value in values for n in walk(value)):
+            match node:
+                case Read() | Scalar() | FromIndex():
+                    found.leaves.add(node)
+                case Arith("/", _, divisor, _):
+                    found.divisors |= _factors(normal(divisor))
+                case Call("sqrt" | "log", (argument,), _):
+                    found.roots |= _factors(normal(argument))
+                case Call("rsqrt", (argument,), _):
+                    found.roots |= _factors(normal(argument))
+                    found.divisors |= _factors(normal(argument))
+        return found
+
+
+def _factors(total: RealSum) -> set[Atom | RealSum]:
+    single = total.single
+    if single is None:
+        return {total} if total.constant is None else set()
+    found: set[Atom | RealSum] = set()
+    for atom, _ in single[0].powers:
+        found |= _factors(atom.args[0]) if isinstance(atom, Apply) and atom.function == "" else {atom}
+    return found
+
+
+def _positive(cascade: Cascade, factor: Atom | RealSum) -> bool:
+    """Whether it is a sum of exponentials: no number is negative."""
+    read = factor.value if isinstance(factor, Leaf) else None
+    if not isinstance(read, Read) or read.tensor not in cascade.names:
+        return False
+    member = cascade.member(read.tensor)
+    if member.op != "+" or not is_zero(member.init):
+        return False
+    forms = [normal(c.value, True) for c in cases_of(member.term)]
+    return all(c > 0 and not m.powers for form in forms for m, c in form.terms)
