@@ -31,6 +31,7 @@ NODE_LIMIT = 200_000
 MAX_DEPTH = 64
 _DEEP = f"nested deeper than {MAX_DEPTH} levels"
 MAX_CHARACTERS = 2_000_000
+MAX_SHOWN = 200
 _TAG = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -74,7 +75,7 @@ def parse_yaml(text: str, file: str) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        shown = lines[line - 1] if line <= len(lines) else ""
+        shown = lines[line - 1] if line <= len(lines) and len(lines[line - 1]) <= MAX_SHOWN else ""
         place = Location(file, line, mark.column + 1 if mark else 1, shown)
         said = str(error.problem or error.context)
         if "nesting depth" in said:  # libyaml's own limit, which it meets while it looks ahead
@@ -134,7 +135,7 @@ def _check_nesting(text: str, file: str, lines: tuple[str, ...]) -> None:
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > MAX_DEPTH:
             line, column = event.start_mark.line, event.start_mark.column
-            shown = lines[line][:200] if line < len(lines) and column < 200 else ""
+            shown = lines[line][:MAX_SHOWN] if line < len(lines) and column < MAX_SHOWN else ""
             place = Location(file, line + 1, column + 1, shown)
             raise SpecError(_DEEP, location=place)
 
