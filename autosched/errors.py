@@ -105,12 +105,14 @@ class UnknownNameError(UsageError):
     help: did you mean 'native'? known: native, x86-avx2
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], location: Location | None = None) -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], location: Location | None = None, most: int = SHOWN
+    ) -> None:
         names = sorted(known)
         close = nearest(name, names)
-        if len(names) > SHOWN:  # those most like it, in their order
-            like = sorted(names, key=lambda n: difflib.SequenceMatcher(None, name, n).ratio(), reverse=True)[:SHOWN]
-            shown = ", ".join(sorted(like)) + f" and {len(names) - SHOWN} more"
+        if len(names) > most:  # those most like it, in their order
+            like = sorted(names, key=lambda n: difflib.SequenceMatcher(None, name, n).ratio(), reverse=True)[:most]
+            shown = ", ".join(sorted(like)) + f" and {len(names) - most} more"
         else:
             shown = ", ".join(names)
         hint = (f"did you mean {close!r}? " if close else "") + f"known: {shown or 'none'}"

@@ -33,7 +33,8 @@ def resolve(spec: str, defines: Mapping[str, Define] | None = None) -> Program:
         return load(text, **given)
     if "." in text or _exists(text):
         raise UsageError(f"{text!r} is no program" + (", but a folder" if _exists(text) else ""), hint=SPEC)
-    raise UnknownNameError("workload", text, workload_names())
+    names = workload_names()
+    raise UnknownNameError("workload", text, names, most=len(names))
 
 
 def _exists(text: str, *, file: bool = False) -> bool:

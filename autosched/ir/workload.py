@@ -1,4 +1,4 @@
-"""Built-in workloads: language files in `workloads/`, chosen by name and by a few options.
+"""Built-in workloads: language files in `workloads/` and `workloads/fused/`, chosen by name and by a few options.
 
 An option (`ta=1`, `layout=nchw`) chooses among functions of a file; everything else is a size or dtype of the function.
 The accumulator's dtype follows from the operands' where it is not given.
@@ -58,9 +58,21 @@ def _named(pattern: str) -> Callable[[Chosen], str]:
     return lambda chosen: pattern.format(**chosen)
 
 
+def _masked(name: str) -> Callable[[Chosen], str]:
+    return lambda chosen: name + ("" if chosen["mask"] == "full" else f"_{chosen['mask']}")
+
+
 _BITS = {"ta": ("0", "1"), "tb": ("0", "1")}
 _LAYOUTS = {"layout": ("nhwc", "nchw")}
 _ELEMENTWISE = ("add", "bias", "relu", "gelu", "sigmoid")
+_FUSED = {
+    "attention_scores": ("attention_alibi", "attention_softcap"),
+    "attention_offsets": ("attention_offsets",),
+    "decode": ("attention_decode", "mla_decode"),
+    "mlp": ("mlp", "swiglu", "geglu"),
+    "norm_product": ("rms_norm_product", "layer_norm_product"),
+}
+"""Files of chains, and their functions of one form."""
 FAMILIES: dict[str, Family] = {
     "matmul": Family("matmul", _transposes("matmul"), _BITS, converts=True),
     "matmul_nt": Family("matmul", _plain("matmul_nt"), converts=True),
@@ -83,6 +95,9 @@ FAMILIES: dict[str, Family] = {
     "matmul_bias_gelu": Family("matmul_bias_gelu", _gelu, {"gelu": ("erf", "tanh")}),
     "conv2d_bias_relu": Family("conv2d_bias_relu", _folded, {**_LAYOUTS, "residual": ("0", "1")}),
     "matmul_requant": Family("matmul_requant", _plain("matmul_requant")),
+    "attention": Family("fused/attention", _masked("attention"), {"mask": ("full", "causal", "window")}),
+    "linear_attention": Family("fused/linear_attention", _masked("linear_attention"), {"mask": ("full", "causal")}),
+    **{name: Family(f"fused/{file}", _plain(name)) for file, names in _FUSED.items() for name in names},
 }
 
 
@@ -100,7 +115,7 @@ def workload(name: str, /, **defines: Define) -> Program:
     """
     family = FAMILIES.get(name)
     if family is None:
-        raise UnknownNameError("workload", name, FAMILIES)
+        raise UnknownNameError("workload", name, FAMILIES, most=len(FAMILIES))
     given = dict(defines)
     chosen = {o: _option(o, given.pop(o, values[0]), values) for o, values in family.options.items()}
     function = family.function(chosen)

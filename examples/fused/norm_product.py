@@ -1,0 +1,1 @@
+../../autosched/ir/workloads/fused/norm_product.py
