@@ -190,7 +190,8 @@ def _fills(tensor: Tensor, place: _Place) -> bool:
         else:
             full = False
     if full:
-        return all(_not_empty(a) for a in place.axes if a.name not in used)
+        others = [a for a in place.axes if a.name not in used]
+        return all(isinstance(a.lower, Const) and isinstance(a.upper, Const) and a.extent > 0 for a in others)
     return _fills_by_count(place, tensor.shape)
 
 
@@ -207,10 +208,6 @@ def _digits(part: Index, size: Int, ranges: dict[str, Axis]) -> frozenset[str] |
             return None
         counted *= axis.extent
     return frozenset(form.coefficients) if counted == size.value else None
-
-
-def _not_empty(axis: Axis) -> bool:
-    return isinstance(axis.lower, Const) and isinstance(axis.upper, Const) and axis.extent > 0
 
 
 def _fills_by_count(place: _Place, shape: tuple[Int, ...]) -> bool:

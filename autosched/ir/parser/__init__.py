@@ -50,7 +50,7 @@ def parse(
         raise source.error(node, "type parameters are not part of the language")
     parameters = signature.read_parameters(scope, node)
     values, symbolic = signature.read_sizes(scope, node, sizes or {})
-    body = _without_docstring(node)
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     rest = [s for s in body if not _derived_size(scope, s)]
     signature.declare_parameters(scope, node)
     block = statements.Block(scope)
@@ -139,10 +139,6 @@ def _function(source: Source, tree: ast.Module, name: str | None) -> ast.Functio
             hint=f"choose one: {source.filename}:{next(iter(found))}",
         )
     return next(iter(found.values()))
-
-
-def _without_docstring(node: ast.FunctionDef) -> list[ast.stmt]:
-    return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
 
 
 def _derived_size(scope: Scope, node: ast.stmt) -> bool:

@@ -59,13 +59,9 @@ def literal(source: Source, node: ast.AST, value: int | float, dtype: DType) -> 
             )
         return Literal(value, dtype)
     rounded = float_literal(value, dtype)
-    if math.isnan(rounded) or (math.isinf(rounded) and not _is_infinite(value)):
+    if math.isnan(rounded) or (math.isinf(rounded) and not (isinstance(value, float) and math.isinf(value))):
         raise source.error(node, f"{value} does not fit {dtype}")
     return Literal(rounded, dtype)
-
-
-def _is_infinite(value: int | float) -> bool:
-    return isinstance(value, float) and math.isinf(value)
 
 
 def coerce(source: Source, node: ast.AST, operand: Operand, dtype: DType, what: str) -> Value:

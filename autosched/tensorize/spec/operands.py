@@ -96,7 +96,7 @@ def _operand(
                 )
     else:
         over = []
-    order = _row_major(shape)
+    order = _ordered(shape, tuple(range(len(shape))))
     fragment = None
     if own.packed is not None:
         order = _packed(own.packed, shape, dimensions, name, source)
@@ -131,10 +131,6 @@ def dimension_names(name: str, rank: int, stage: Stage) -> tuple[str, ...]:
                     found[d] |= free_vars(index)
     names = [next(iter(f)) if len(f) == 1 else f"{name}.{d}" for d, f in enumerate(found)]
     return tuple(n if names.count(n) == 1 else f"{name}.{d}" for d, n in enumerate(names))
-
-
-def _row_major(shape: tuple[int, ...]) -> Map:
-    return _ordered(shape, tuple(range(len(shape))))
 
 
 def _ordered(shape: tuple[int, ...], dimensions: tuple[int, ...]) -> Map:

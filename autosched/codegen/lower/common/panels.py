@@ -157,8 +157,8 @@ class Filling:
             inner = self.along(axes[k], lambda where, n, more: loop(k + 1, {**at, **where}, units | n, ranges | more))
             return self.rows(inner) if axes[k] is self.nest.depth and self.rows_around else inner
 
-        body = loop(0, start, sizes, {})
-        return tuple(_noted(s, f"pack {self.tensor.name} in the order of use") for s in body)
+        note = f"pack {self.tensor.name} in the order of use"
+        return tuple(replace(s, note=note) if isinstance(s, For) else s for s in loop(0, start, sizes, {}))
 
     @cached_property
     def rows_around(self) -> bool:
@@ -269,7 +269,3 @@ def _loop(var: str, lower: Int, upper: Int, body: tuple[Stmt, ...], kind: str = 
     if isinstance(lower, Const) and isinstance(upper, Const) and upper.value - lower.value <= 1:
         return bind(body, {var: lower}) if upper.value > lower.value else ()
     return (For(var, lower, upper, body, kind),)
-
-
-def _noted(stmt: Stmt, note: str) -> Stmt:
-    return replace(stmt, note=note) if isinstance(stmt, For) else stmt

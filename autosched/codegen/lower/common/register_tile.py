@@ -174,7 +174,7 @@ class RegisterTile:
             return ()
         axes, _ = self.output(at)
         target = self.nest.stage.assign
-        first = tuple(_first_lane(i) for i in place_index(target.index, axes))
+        first = tuple(substitute_int(i, {LANE: Const(0)}) for i in place_index(target.index, axes))
         return self.over(self.tiled, counts, (Prefetch(target.tensor, first, write=True),))
 
     def start(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
@@ -208,7 +208,7 @@ class RegisterTile:
         if stage.init is None:
             initial = assign(stored, valid)
         else:
-            initial = assign(place(stage.init, axes), TRUE if _is_literal(stage.init) else valid)
+            initial = assign(place(stage.init, axes), TRUE if isinstance(stage.init, Literal) else valid)
         if first == TRUE or (stage.init is None and self.sums is None):
             return initial
         if self.sums is not None:
@@ -494,11 +494,3 @@ def _formula(value: Bool | bool) -> Bool:
     if isinstance(value, bool):
         return TRUE if value else FALSE
     return value
-
-
-def _first_lane(index: Int) -> Int:
-    return substitute_int(index, {LANE: Const(0)})
-
-
-def _is_literal(value: Value) -> bool:
-    return isinstance(value, Literal)

@@ -77,7 +77,7 @@ def least_epilogue_seconds(part: TensorPart, plan: Plan) -> Seconds:
     found = {"vector": 0.0, "host": 0.0}
     made = {part.nest.stage.assign.tensor}
     for fused in part.epilogue:
-        moving = _changing(fused.stage.assign.value, partial(_reads_of, frozenset(made)))
+        moving = _changing(fused.stage.assign.value, lambda read: read.tensor in made)
         _add(found, plan, _operations(moving), _points(fused.stage, False))
         made.add(fused.stage.assign.tensor)
     return found
@@ -121,10 +121,6 @@ def least_stage_seconds(stages: Iterable[Stage], plan: Plan) -> Seconds:
 def _changing(value: Value, changes: Callable[[Read], bool]) -> set[Value]:
     """The distinct parts of a value that change with an element of which `changes` holds."""
     return {n for n in walk(value) if any(changes(r) for r in reads(n))}
-
-
-def _reads_of(tensors: frozenset[str], read: Read) -> bool:
-    return read.tensor in tensors
 
 
 def _moves(axes: frozenset[str], read: Read) -> bool:

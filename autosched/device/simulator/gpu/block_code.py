@@ -62,7 +62,7 @@ def ahead_of(tree: list[Node]) -> Ahead | None:
             if isinstance(node, ScriptLoop) and node.level.kind != ASYNC and node.level.kind not in WORKERS:
                 block = node.level.kind.startswith("block.")
                 count = trips if block else trips * max(1, round(node.level.trips))
-                if not block and _issues(node):
+                if not block and any(run.issues for run in _straights(node.body)):
                     best = node, count
                 look(node.body, count)
 
@@ -83,10 +83,6 @@ def _straights(body: list[Node]) -> Iterator[Straight]:
             yield from _straights(node.body)
         else:
             yield node
-
-
-def _issues(node: ScriptLoop) -> bool:
-    return any(run.issues for run in _straights(node.body))
 
 
 def _fills(node: ScriptLoop) -> bool:

@@ -103,7 +103,7 @@ def play(
     grid = launch(kernel, found, target)
     costs = Costs(kernel, found, grid, target)
     read, written = dram_bytes(found, costs.prints, grid, target, kept)
-    past = _past_l1(found, costs)
+    past_l1 = sum(b for n, b in costs.passed.items() if not found.touches[n].write) + costs.fetched
     count = max(1, round(grid.count))
     least, extra = divmod(count, target.cores)
     warps = max(1, ceil(grid.threads / target.limits["warp_threads"]))
@@ -117,7 +117,7 @@ def play(
         shares = Shares(
             min(PORT, speed(target, "L2") * SHARED_LINES / active),
             speed(target, "DRAM") * DRAM_REACHED / active,
-            read / past if past else 0.0,
+            read / past_l1 if past_l1 else 0.0,
             written / max(1.0, costs.stored),
         )
         made = Emit(costs, grid, target, shares, actors_of_block, ahead)
@@ -129,12 +129,8 @@ def play(
     layout = _Layout(together, tail, actors_of_block, grid.at_once, ahead.stages if ahead else 0)
     outcome = layout.played(each, record)
     actors = layout.names(min(grid.at_once, each + bool(tail)))
-    moved = {"shared": _shared(found), "L2": past, "DRAM": read + written}
+    moved = {"shared": _shared(found), "L2": past_l1, "DRAM": read + written}
     return GpuRun(grid, outcome, actors, moved, left_behind(found, costs.prints, target))
-
-
-def _past_l1(found: Facts, costs: Costs) -> float:
-    return sum(b for n, b in costs.passed.items() if not found.touches[n].write) + costs.fetched
 
 
 def _shared(found: Facts) -> float:

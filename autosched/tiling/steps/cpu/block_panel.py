@@ -94,9 +94,5 @@ def _refills(nest: Nest, order: int, trips: dict[str, Int], mine: tuple[NestAxis
     total: Int = Const(0)
     for axis in reversed(block_loops(nest, order)):
         n = trips[axis.name]
-        total = where(n > 1, _at_least_one(total), total) if axis in mine else total * n
+        total = where(n > 1, where(total.eq(0), 1, total), total) if axis in mine else total * n
     return total
-
-
-def _at_least_one(count: Int) -> Int:
-    return where(count.eq(0), 1, count)

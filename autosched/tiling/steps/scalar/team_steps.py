@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Read, reads
 from autosched.logic import Bool, Const, Int, Var, all_of, any_of, ceil_div, free_vars, maximum, where
@@ -221,9 +220,5 @@ def again(part: WarpCooperativePart) -> bool:
 def shared_reads(part: WarpCooperativePart) -> list[str]:
     """Tensors that several members read along the lanes: what is worth holding."""
     found = lane_reads(part)
-    users = {r.tensor: [m for m in part.members if _reads_tensor(m, r.tensor)] for r in found}
-    return [name for name, some in users.items() if len(some) > 1]
-
-
-def _reads_tensor(member: Stage, tensor: str) -> bool:
-    return any(r.tensor == tensor for r in reads(member.assign.value))
+    read = [{r.tensor for r in reads(m.assign.value)} for m in part.members]
+    return [name for name in dict.fromkeys(r.tensor for r in found) if sum(name in each for each in read) > 1]
