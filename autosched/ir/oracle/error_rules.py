@@ -106,7 +106,11 @@ class Rules:
                 return v, np.maximum(da, db)
             case _:
                 return v, _anything(da + db, v)
-        return v, self.rounded(v, e, dtype)
+        e = self.rounded(v, e, dtype)
+        if not dtype.is_float or op not in ("+", "-", "*"):
+            return v, e
+        sure = _stays_infinite(op, (x, da), (y, db), dtype) | _stays_infinite(op, (y, db), (x, da), dtype)
+        return v, np.where(sure, 0.0, e)
 
     def rounded(self, v: Any, e: Any, dtype: DType) -> Any:
         """`e` with one rounding on each side; integers must not leave their range."""
@@ -188,6 +192,14 @@ class Rules:
                 return chosen, unsure
             case _:
                 raise AssertionError(test)
+
+
+def _stays_infinite(op: str, left: Pair, right: Pair, dtype: DType) -> Any:
+    """Where a sum, a difference or a product has its value in the kernel too because `left` is infinite, without an
+    error: a masked score, say. Both are magnitudes with errors."""
+    (x, dx), (y, dy) = left, right
+    finite = np.isfinite(round_float(np.asarray(y + dy), dtype)) & ((y > dy) if op == "*" else True)
+    return np.isinf(x) & (dx == 0) & (finite | (np.isinf(y) & (dy == 0)))
 
 
 def _anything(e: Any, v: Any) -> Any:

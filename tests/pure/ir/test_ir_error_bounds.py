@@ -214,3 +214,44 @@ def test_few_bits_excuse_their_own_rounding_alone(depth: int) -> None:
     assert_within(in_thirteen_bits(terms), wants["C"], bounds["C"])
     for wrong in (0 * wants["C"], terms[..., : depth * 3 // 4].sum(-1)):
         assert (np.abs(wrong - wants["C"]) > bounds["C"]).mean() > 0.25
+
+
+@pytest.mark.parametrize("masked", ["x if j <= i else -inf", "x + (0 if j <= i else -inf)", "(x if j <= i else -inf) * 0.5"])
+def test_masked_scores_have_no_error_and_so_their_rows_have_a_bound(masked: str) -> None:
+    program = ir.parse(f"""
+def f(Q: f32[n, d], K: f32[n, d], P: f32[n, n], *, n=9, d=16):
+    S: f32[n, n]
+    M: f32[n]
+    for i, j in grid(n, n):
+        S[i, j] = 0
+        for p in range(d):
+            S[i, j] += Q[i, p] * K[j, p]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(n):
+            x = S[i, j]
+            M[i] = max(M[i], {masked})
+    for i, j in grid(n, n):
+        x = S[i, j]
+        P[i, j] = exp({masked} - M[i])
+""")
+    data = ir.random_inputs(program, np.random.default_rng(0))
+    out, tolerance = ir.run_with_error(program, data, fused_stages={"S"})
+    assert 1e-7 < tolerance["P"].max() < 1e-3
+    assert_within(ir.run(reversed_reductions(program, {"S"}), data)["P"], out["P"], tolerance["P"])
+
+
+def test_infinity_times_what_may_be_zero_has_no_bound() -> None:
+    program = ir.parse("""
+def f(A: f32[k], B: f32[2], C: f32[2], *, k=4):
+    S: f32[1]
+    S[0] = 0
+    for p in range(k):
+        S[0] += A[p]
+    for i in range(2):
+        C[i] = S[0] * B[i]
+""")
+    data = {"A": np.array([1, 2**-24, 2**-24, -1], np.float32), "B": np.array([np.inf, 1], np.float32)}
+    _, tolerance = ir.run_with_error(program, data, fused_stages={"S"})
+    assert tolerance["C"][0] == np.inf, "the sum is 0 or not, by its order, so infinity times it is NaN or not"
+    assert tolerance["C"][1] < 1e-5
