@@ -71,6 +71,11 @@ _FUSED = {
     "decode": ("attention_decode", "mla_decode"),
     "mlp": ("mlp", "swiglu", "geglu"),
     "norm_product": ("rms_norm_product", "layer_norm_product"),
+    "quantized": ("matmul_int4", "matmul_int8", "matmul_fp8", "matmul_fp8_blocks"),
+    "cross_entropy": ("cross_entropy", "log_softmax"),
+    "mean_variance": ("mean_variance",),
+    "separable": ("depthwise_pointwise", "conv2d_pointwise"),
+    "scans": ("prefix_sum", "prefix_max", "linear_scan"),
 }
 """Files of chains, and their functions of one form."""
 FAMILIES: dict[str, Family] = {
@@ -97,6 +102,7 @@ FAMILIES: dict[str, Family] = {
     "matmul_requant": Family("matmul_requant", _plain("matmul_requant")),
     "attention": Family("fused/attention", _masked("attention"), {"mask": ("full", "causal", "window")}),
     "linear_attention": Family("fused/linear_attention", _masked("linear_attention"), {"mask": ("full", "causal")}),
+    "matmul_experts": Family("fused/experts", _named("matmul_experts_{rows}"), {"rows": ("contiguous", "masked")}),
     **{name: Family(f"fused/{file}", _plain(name)) for file, names in _FUSED.items() for name in names},
 }
 

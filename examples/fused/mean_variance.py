@@ -1,0 +1,1 @@
+../../autosched/ir/workloads/fused/mean_variance.py

@@ -1,0 +1,1 @@
+../../autosched/ir/workloads/fused/separable.py
