@@ -148,13 +148,15 @@ def rewrites(
     numerics: str = "rescaled",
     block: int = 32,
     parts: int = 1,
+    tile: int | None = None,
     dump_smt: str | Path | None = None,
 ) -> list[RewriteVerdict]:
     """Proved steps from the program to one that computes the same, and those that were tried and refused.
 
     Each `RewriteVerdict` has a `verdict`, the obligations that z3 proved, the `numerics` level that it needs, and the
     program that results (`after`). `block` is how many iterations of an axis share one look at a running reference;
-    with `parts` above 1, parts of the axis know nothing of each other, and their states are merged.
+    with `parts` above 1, parts of the axis know nothing of each other, and their states are merged. With `tile`, that
+    many rows share a block, and stages that only the pass reads are computed inside it.
     `dump_smt` is a folder for the solver's questions, as SMT-LIB. Raises UsageError.
 
     >>> softmax = workload("softmax", m=4, n=64)
@@ -166,11 +168,13 @@ def rewrites(
 
     if numerics not in LEVELS:
         raise UsageError(f"numerics {numerics!r} is no level", hint=f"one of {', '.join(LEVELS)}")
-    for name, count in (("block", block), ("parts", parts)):
+    for name, count in (("block", block), ("parts", parts), ("tile", 1 if tile is None else tile)):
         if count < 1:
             raise UsageError(f"{name}={count} holds nothing", hint="give 1 or more")
+    if parts > 1 and tile is not None:
+        raise UsageError("parts and tiles do not go together yet", hint="give one of parts and tile")
     with written_to(None if dump_smt is None else Path(dump_smt)):
-        return list(rewrites_of(program, numerics, block, parts))
+        return list(rewrites_of(program, numerics, block, parts, tile))
 
 
 @_taking

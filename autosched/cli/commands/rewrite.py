@@ -35,6 +35,10 @@ def rewrite(
     parts: Annotated[
         int, typer.Option("--parts", metavar="N", help="Parts of the axis that are taken apart and merged.")
     ] = 1,
+    tile: Annotated[
+        int | None,
+        typer.Option("--tile", metavar="N", help="Rows that share a block; stages for them alone are computed inside."),
+    ] = None,
     dump_smt: Annotated[
         Path | None,
         typer.Option("--dump-smt", metavar="DIR", help="Write every question to the solver there, as SMT-LIB."),
@@ -51,11 +55,11 @@ def rewrite(
     Exit status 0 when at least one applies at the level of --numerics, 1 when none does.
     """
     inputs.choice("numerics level", numerics, LEVELS)
-    for name, count in (("block", block), ("parts", parts)):
+    for name, count in (("block", block), ("parts", parts), ("tile", 1 if tile is None else tile)):
         if count < 1:
             raise UsageError(f"--{name} {count} holds nothing", hint="give 1 or more")
     loaded = inputs.program(program, define)
-    found = api.rewrites(loaded, numerics=numerics, block=block, parts=parts, dump_smt=dump_smt)
+    found = api.rewrites(loaded, numerics=numerics, block=block, parts=parts, tile=tile, dump_smt=dump_smt)
     for name in only or ():
         inputs.choice("rewrite", name, NAMES)
     found = [c for c in found if only is None or c.name in only]

@@ -20,11 +20,11 @@ LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
 
 
 def rewrites_of(
-    program: Program, numerics: str = "rescaled", block: int = BLOCK, parts: int = 1
+    program: Program, numerics: str = "rescaled", block: int = BLOCK, parts: int = 1, tile: int | None = None
 ) -> Iterator[RewriteVerdict]:
     """The verdicts on a program. One that needs a weaker level than `numerics` says so and is listed all the same:
-    its `numerics` is the level to accept. `block` and `parts` are `online`'s."""
-    one_pass = list(online(program, numerics == "real", block, parts))
+    its `numerics` is the level to accept. `block`, `parts` and `tile` are `online`'s."""
+    one_pass = list(online(program, numerics == "real", block, parts, tile))
     yield from one_pass
     taken = {s for v in one_pass if v.reason is None for s in v.stages}
     yield from (v for v in defer(program) if v.stages[0] not in taken)

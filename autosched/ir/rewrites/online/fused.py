@@ -15,7 +15,7 @@ The last line makes rows without a finite element, and rows whose sums overflow 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -29,7 +29,8 @@ from autosched.ir.rewrites.distribute import distributed
 from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member
-from autosched.ir.rewrites.online.states import MemberStates, factor_of, replaced
+from autosched.ir.rewrites.online.staging import Found, Term, filled, staged
+from autosched.ir.rewrites.online.states import CarriedState, MemberStates, factor_of, replaced
 from autosched.ir.value import (
     Arith,
     Call,
@@ -50,6 +51,8 @@ from autosched.logic.walk import substitute_int
 
 Places = dict[str, Int]
 """Axes of the cascade, and what stands for them here."""
+WITHIN = "within a block"
+"""Stands for the place of a point in its block; no axis of a program has this name."""
 UPDATE = {"+": "+=", "max": "max=", "min": "min="}
 
 
@@ -60,11 +63,14 @@ def fused(
     conditions: tuple[Value, ...],
     block: int,
     make: Callable[..., Pass] | None = None,
+    inside: Mapping[str, Collection[str]] | None = None,
 ) -> Program:
     """The program with the cascade in one pass, `block` iterations of its outermost axis at a time, as `make` builds
-    it. Raises NotRewritten where its statements cannot be taken apart."""
+    it. `inside` are stages that the pass computes, too, with what they read. Raises NotRewritten where its statements
+    cannot be taken apart."""
     make = make or Pass
-    before, after = distributed(program, cascade.names, cascade.inlined, {m.name: m.used for m in cascade.members})
+    used = {m.name: m.used for m in cascade.members} | dict(inside or {})
+    before, after = distributed(program, frozenset(used), cascade.inlined, used)
     left = replace(program, body=(*before, *after))
     builder = make(program, cascade, skipped, conditions, block, FreeNames(left), {})
     body = (*before, *builder.statements(), *after)
@@ -115,10 +121,29 @@ class Pass:
     def row(self, to: Places) -> tuple[Statement, ...]:
         """One row: starts, blocks, results."""
         moving, body = self.carry(to)
+        return (*body, *self.results(moving.states, to))
+
+    def results(self, states: Mapping[int, Read], to: Places) -> Iterator[Statement]:
+        """What is left to do once the states are known."""
         for carried in self.skipped.members:
             if not carried.exact:
-                body += self.nest(carried.member.extra, to, partial(self.finish, carried, moving.states))
-        return tuple(body)
+                yield from self.elements(carried, partial(self.finish, carried, states), to)
+
+    def inside(self, to: Places, make: Callable[[Places], tuple[Statement, ...]]) -> tuple[Statement, ...]:
+        """What `make` puts, for each row that shares blocks with this one: here it has none."""
+        return make(to)
+
+    def one(self, target: Read, op: str, value: Value, to: Places) -> tuple[Statement, ...]:
+        """A statement for each row that shares blocks."""
+        return self.inside(to, lambda p: (self.put(target, op, value, p),))
+
+    def first_steps(self, block: Int, to: Places) -> Iterator[Statement]:
+        """What a block does before its members: here nothing."""
+        return iter(())
+
+    def whole_span(self, to: Places) -> tuple[Int, Int]:
+        """Bounds of the outermost axis that hold those of each row that shares blocks."""
+        return self.span(to)
 
     def carry(self, to: Places) -> tuple[Moving, list[Statement]]:
         """States and references along the axis: where they are kept, starts and blocks."""
@@ -145,9 +170,13 @@ class Pass:
     def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
         """The loop over blocks, or over the axis where no reference moves."""
         outer = self.skipped.axes[0]
-        lower, upper = self.span(to)
-        count = self.names(f"{_stem(outer.name)}_block" if moving.before else outer.name)
-        steps: list[Statement] = [self.put(moving.before[r], "=", now, to) for r, now in moving.running.items()]
+        lower, upper = self.whole_span(to)
+        count = self.names(f"{stem(outer.name)}_block" if moving.before else outer.name)
+        steps = list(self.first_steps(Var(count) * self.block + lower, to))
+        for r, now in moving.running.items():
+            steps += self.one(moving.before[r], "=", now, to)
+        once = staged(self.term(c, s, moving) for c, s in self.moved_states()) if moving.before else ()
+        places: dict[Found, Read] = {}
         for carried in self.skipped.members:
             target = carried.member.target
             for state in carried.states:
@@ -157,9 +186,14 @@ class Pass:
                         factor = self.like(min(state.references, key=str), "moved", term.dtype)
                         moving.factors[state.carried] = factor
                         value = factor_of(state, moving.before, moving.so_far, term.dtype)
-                        steps.append(self.put(factor, "=", value, to))
+                        steps += self.one(factor, "=", value, to)
                     steps += self.each(carried, to, partial(self.put, kept, "*=", moving.factors[state.carried]))
-                    term = replaced(term, moving.so_far)
+                    at = self.term(carried, state, moving)
+                    for found in (f for f in staged((at, at)) if f in once and f not in places):
+                        places[found] = self.block_of(carried, found[0].dtype)
+                        fill = partial(self.put, places[found], "=", found[0])
+                        steps += self.inside(to, partial(self.points, carried.member, fill, Var(count), lower))
+                    term = filled(at, places)
                 if state.extreme is not None:
                     before, now = moving.before[state.extreme], moving.running[state.extreme]
                     anew = Select(Comparison("==", before, now), kept, carried.member.init, kept.dtype)
@@ -167,16 +201,35 @@ class Pass:
                     term = replaced(term, {state.extreme: now})
                 update = partial(self.put, kept, UPDATE[carried.member.op], term)
                 if moving.before:
-                    make = partial(self.points, carried.member, update, Var(count), lower, upper)
+                    make = partial(self.points, carried.member, update, Var(count), lower)
                 else:
                     make = partial(self.point, carried.member, update, Var(count))
-                steps += self.nest(carried.member.extra, to, make)
+                steps += self.elements(carried, make, to)
             if target in moving.running and moving.so_far[target] != moving.running[target]:
                 finite = self.finite(target, moving.running[target])
-                steps.append(self.put(moving.so_far[target], "=", finite, to))
+                steps += self.one(moving.so_far[target], "=", finite, to)
         if not moving.before:
             return (Loop(Axis(count, lower, upper), tuple(steps)),)
         return (Loop(Axis(count, Const(0), ceil_div(upper - lower, self.block)), tuple(steps)),)
+
+    def moved_states(self) -> list[tuple[MemberStates, CarriedState]]:
+        """States that are relative to references, with their members."""
+        return [(c, s) for c in self.skipped.members for s in c.states if s.carried.terms]
+
+    def term(self, carried: MemberStates, state: CarriedState, moving: Moving) -> Term:
+        """What a block adds to a state, relative to the references so far."""
+        extra = frozenset(a.name for a in carried.member.extra)
+        return Term(replaced(state.term, moving.so_far), carried.member.guards, extra)
+
+    def block_of(self, carried: MemberStates, dtype: DType) -> Read:
+        """A new intermediate with an element for each row and each point of a block."""
+        reference = min(carried.states[0].references, key=str)
+        made = self.like(reference, "term", dtype)
+        tensor = self.tensors[made.tensor]
+        inner = [Const(a.extent) for a in self.skipped.axes[1:]]
+        self.tensors[made.tensor] = replace(tensor, shape=(*tensor.shape, Const(self.block), *inner))
+        at = [Var(a.name) - a.lower for a in self.skipped.axes[1:]]
+        return replace(made, index=(*made.index, Var(WITHIN), *at))
 
     def point(
         self, member: Member, update: Callable[[Places], Statement], at: Int, to: Places
@@ -185,31 +238,39 @@ class Pass:
         outer, *inner = self.skipped.axes
 
         def guarded(p: Places) -> tuple[Statement, ...]:
-            return (_inside([substitute_condition(g, p) for g in member.guards], update(p)),)
+            return (under([substitute_condition(g, p) for g in member.guards], update(p)),)
 
         return self.nest(tuple(inner), to | {outer.name: at}, guarded)
 
     def points(
-        self, member: Member, update: Callable[[Places], Statement], block: Int, lower: Int, upper: Int, to: Places
+        self, member: Member, update: Callable[[Places], Statement], block: Int, start: Int, to: Places
     ) -> tuple[Statement, ...]:
-        """A member's update at each point of a block."""
+        """A member's update at each point of a block; the first block begins at `start`."""
         outer, *inner = self.skipped.axes
         within = self.names(outer.name)
-        at = block * self.block + Var(within) + lower
-        length = upper - lower
+        at = block * self.block + Var(within) + start
+        lower, upper = self.span(to)
+        length = upper - start
         whole = isinstance(length, Const) and length.value % self.block == 0
+        own = [] if lower == start else [at >= lower]
 
         def guarded(p: Places) -> tuple[Statement, ...]:
-            guards: list[Condition] = [] if whole else [at < upper]
+            guards: list[Condition] = [*own, *([] if whole else [at < upper])]
             guards += [substitute_condition(g, p) for g in member.guards]
-            return (_inside(guards, update(p)),)
+            return (under(guards, update(p)),)
 
-        inside = self.nest(tuple(inner), to | {outer.name: at}, guarded)
+        inside = self.nest(tuple(inner), to | {outer.name: at, WITHIN: Var(within)}, guarded)
         return (Loop(Axis(within, Const(0), Const(self.block)), inside),)
 
     def each(self, carried: MemberStates, to: Places, make: Callable[[Places], Statement]) -> tuple[Statement, ...]:
         """A statement for each of a member's elements of this row."""
-        return self.nest(carried.member.extra, to, lambda p: (make(p),))
+        return self.elements(carried, lambda p: (make(p),), to)
+
+    def elements(
+        self, carried: MemberStates, make: Callable[[Places], tuple[Statement, ...]], to: Places
+    ) -> tuple[Statement, ...]:
+        """What `make` puts, for each of a member's elements of these rows."""
+        return self.inside(to, lambda p: self.nest(carried.member.extra, p, make))
 
     def put(self, target: Read, op: str, value: Value, to: Places) -> Assign:
         index: tuple[Index, ...] = tuple(substitute_index(i, to) for i in target.index)
@@ -271,11 +332,15 @@ class Pass:
         def again(p: Places) -> tuple[Statement, ...]:
             own = self.cascade.member(member.name)
             guards = [substitute_condition(g, p) for g in own.guards]
-            return (_inside(guards, self.put(own.target, UPDATE[own.op], own.term, p)),)
+            return self.as_written(own, guards, p)
 
         exact = (self.put(member.target, "=", member.init, to), *self.nest(self.cascade.axes, to, again))
         done.append(Guard(substitute_condition(Comparison("!=", flag, none), to), exact))
         return tuple(done)
+
+    def as_written(self, member: Member, guards: list[Condition], to: Places) -> tuple[Statement, ...]:
+        """A member's update as the program has it."""
+        return (under(guards, self.put(member.target, UPDATE[member.op], member.term, to)),)
 
     def holds(self, carried: MemberStates) -> Condition:
         """That the states' result is finite, references are, and what the proofs ask for is so."""
@@ -290,13 +355,13 @@ class Pass:
         return parts[0] if len(parts) == 1 else Logical("and", tuple(parts))
 
 
-def _inside(guards: Sequence[Condition], statement: Statement) -> Statement:
+def under(guards: Sequence[Condition], statement: Statement) -> Statement:
     for guard in reversed(guards):
         statement = Guard(guard, (statement,))
     return statement
 
 
-def _stem(name: str) -> str:
+def stem(name: str) -> str:
     return re.sub(r"_\d+$", "", name)
 
 

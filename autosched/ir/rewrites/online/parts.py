@@ -55,10 +55,7 @@ class InParts(Pass):
                 so_far[target] = self.like(target, "merged") if self.may_be_infinite(target) else target
                 if so_far[target] != target:
                     body.append(self.put(so_far[target], "=", self.finite(target, target), to))
-        for carried in self.skipped.members:
-            if not carried.exact:
-                body += self.nest(carried.member.extra, to, partial(self.finish, carried, merged))
-        return tuple(body)
+        return (*body, *self.results(merged, to))
 
     def merged(self, carried: MemberStates) -> Read:
         """Where a state is once it is merged."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from autosched.ir.printer import print_value
@@ -11,12 +11,13 @@ from autosched.ir.rewrites.algebra.text import value_of
 from autosched.ir.rewrites.online.counterexample import counterexample
 from autosched.ir.rewrites.online.domain import keeps_domain
 from autosched.ir.rewrites.online.error import error_of
-from autosched.ir.rewrites.online.fused import fused
+from autosched.ir.rewrites.online.fused import Pass, fused
 from autosched.ir.rewrites.online.masks import masked
 from autosched.ir.rewrites.online.members import Cascade, cascades_of, without
 from autosched.ir.rewrites.online.obligations import Proofs, prove_all
 from autosched.ir.rewrites.online.parts import InParts
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carried_of, factor_of
+from autosched.ir.rewrites.online.tiled import Sunk, Tiled, can_tile, sunk
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import Read, Scalar, Value, reads
@@ -25,7 +26,9 @@ BLOCK = 32
 """Iterations of the axis between two looks at the reference, where nobody asks for others."""
 
 
-def online(program: Program, real: bool = False, block: int = BLOCK, parts: int = 1) -> Iterator[RewriteVerdict]:
+def online(
+    program: Program, real: bool = False, block: int = BLOCK, parts: int = 1, tile: int | None = None
+) -> Iterator[RewriteVerdict]:
     """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program."""
     for found in cascades_of(program):
         if isinstance(found, NotRewritten):
@@ -33,20 +36,20 @@ def online(program: Program, real: bool = False, block: int = BLOCK, parts: int 
             continue
         cascade: Cascade | None = found
         while cascade is not None:
-            certificate = _tried(program, cascade, real, block, parts)
+            certificate = _tried(program, cascade, real, block, parts, tile)
             yield certificate
             cascade = None if certificate.reason is None else without(cascade, certificate.reason.stage)
 
 
-def _tried(program: Program, cascade: Cascade, real: bool, block: int, parts: int) -> RewriteVerdict:
+def _tried(program: Program, cascade: Cascade, real: bool, block: int, parts: int, tile: int | None) -> RewriteVerdict:
     """One certificate; roundings are left out only where they stand in the way and `real` accepts that."""
     try:
         try:
-            return _certified(program, cascade, False, block, parts)
+            return _certified(program, cascade, False, block, parts, tile)
         except NotRewritten as refused:
             if refused.code != "CAST" or not real:
                 raise
-            return _certified(program, cascade, True, block, parts)
+            return _certified(program, cascade, True, block, parts, tile)
     except NotRewritten as refused:
         axis = ", ".join(a.name for a in cascade.axes)
         stages = tuple(m.stage.name for m in cascade.members)
@@ -54,14 +57,26 @@ def _tried(program: Program, cascade: Cascade, real: bool, block: int, parts: in
 
 
 def _certified(
-    program: Program, cascade: Cascade, real: bool, block: int, parts: int
+    program: Program, cascade: Cascade, real: bool, block: int, parts: int, tile: int | None
 ) -> RewriteVerdict:
     members = tuple(carried_of(cascade, m, real) for m in cascade.members)
     _refuse_moving_references(cascade, members)
     proofs = prove_all(program, cascade, members, real)
     skipped = masked(cascade, members)
-    make = None if parts == 1 else partial(InParts, parts=parts)
-    after = fused(program, cascade, skipped, proofs.conditions, block, make)
+    make: Callable[..., Pass] | None = None if parts == 1 else partial(InParts, parts=parts)
+    inside: tuple[Sunk, ...] = ()
+    if tile is not None and cascade.rows and can_tile(cascade):
+        inside = sunk(program, cascade)
+        make = partial(Tiled, tile=tile, stages=inside)
+    after = fused(
+        program,
+        cascade,
+        skipped,
+        proofs.conditions,
+        block,
+        make,
+        {s.read.tensor: {r.tensor for r in s.stage.reads} for s in inside},
+    )
     several = any(len(c.states) > 1 for c in members)
     exact = not real and not several and proofs.bounded and all(keeps_domain(cascade, c) for c in members)
     merged_sums = parts > 1 and any(c.member.op == "+" and c.member.term.dtype.is_float for c in members)

@@ -119,3 +119,49 @@ def test_what_equals_another_tensor_than_the_one_the_maximum_is_of_is_refused() 
 def test_a_rounding_between_is_accepted_over_the_reals() -> None:
     found = autosched.rewrites(program("f32(bf16(exp(X[i, j] - M[i])))"), numerics="real")[0]
     assert (found.verdict, found.numerics) == ("proved", "real")
+
+
+ATTENTION = """
+def attention(Q: f32[n, d], K: f32[l, d], V: f32[l, d], O: f32[n, d], *, n=6, l=24, d=4):
+    S: f32[n, l]
+    M: f32[n]
+    Z: f32[n]
+    for i, j in grid(n, l):
+        S[i, j] = 0
+        for p in range(d):
+            S[i, j] += Q[i, p] * K[j, p]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], SCORE)
+        Z[i] = 0
+        for j in range(l):
+            Z[i] += exp(SCORE - M[i])
+    for i, e in grid(n, d):
+        O[i, e] = 0
+        for j in range(l):
+            O[i, e] += exp(SCORE - M[i]) / Z[i] * V[j, e]
+"""
+
+
+@pytest.mark.parametrize("score", ["S[i, j]", "(S[i, j] if j <= i else -inf)", "(S[i, j] if j > i - 3 else -inf)"])
+@pytest.mark.parametrize(("tile", "block"), [(1, 8), (2, 5), (3, 8), (100, 24)])
+def test_tiles_of_rows_compute_the_scores_inside(score: str, tile: int, block: int) -> None:
+    before = ir.parse(ATTENTION.replace("SCORE", score))
+    found = autosched.rewrites(before, block=block, tile=tile)[0]
+    assert found.after is not None
+    assert "S" not in found.after.tensors
+    assert "S_block" in found.after.tensors
+    rng = np.random.default_rng(0)
+    data = {name: rng.normal(size=before.tensors[name].extents).astype(np.float32) for name in "QKV"}
+    data["Q"][1], data["Q"][2], data["K"][3] = np.nan, 1e30, 1e20
+    with np.errstate(all="ignore"):
+        expected, got = ir.run(before, data)["O"], ir.run(ir.parse(str(found.after)), data)["O"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_scores_that_are_an_output_are_computed_as_a_whole() -> None:
+    text = ATTENTION.replace("O: f32[n, d], *", "O: f32[n, d], S: f32[n, l], *").replace("    S: f32[n, l]\n", "")
+    found = autosched.rewrites(ir.parse(text.replace("SCORE", "S[i, j]")), tile=2)[0]
+    assert found.after is not None
+    assert "S" in found.after.outputs
