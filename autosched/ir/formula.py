@@ -15,19 +15,14 @@ from typing import Any
 from autosched.ir.dtypes import DType
 from autosched.ir.oracle.evaluate import Frame, value
 from autosched.ir.value import (
-    Arith,
     Call,
     Cast,
-    Comparison,
     Literal,
-    Logical,
     Scalar,
-    Select,
-    Unary,
     Value,
     children,
-    is_value,
     map_value,
+    with_children,
 )
 
 
@@ -72,7 +67,7 @@ def in_steps(root: Value) -> tuple[tuple[tuple[str, Value], ...], Value]:
     steps: list[tuple[str, Value]] = []
     rebuilt: dict[int, Value] = {}
     for node in order:
-        new = _with_children(node, [rebuilt[id(c)] for c in children(node)])
+        new = with_children(node, [rebuilt[id(c)] for c in children(node)])
         if uses[id(node)] > 1 and not isinstance(new, Literal | Scalar):
             new = _name(steps, new)
         rebuilt[id(node)] = new
@@ -142,22 +137,3 @@ def evaluate_formula(formula: Formula, x: Any) -> Any:
     for name, step in formula.steps:
         known[name] = value(step, Frame({}, known))
     return value(formula.result, Frame({}, known))
-
-
-def _with_children(node: Value, new: list[Value]) -> Value:
-    """The node with other operands, in the order of `children`."""
-    match node:
-        case Unary() | Cast():
-            return replace(node, operand=new[0])
-        case Arith() | Comparison():
-            return replace(node, left=new[0], right=new[1])
-        case Logical(_, parts, _):
-            left = iter(new)
-            return replace(node, parts=tuple(next(left) if is_value(p) else p for p in parts))
-        case Select(condition, _, _, _):
-            chosen = new[0] if is_value(condition) else condition
-            return replace(node, condition=chosen, then=new[-2], other=new[-1])
-        case Call():
-            return replace(node, args=tuple(new))
-        case _:
-            return node

@@ -6,8 +6,8 @@ are inlined, so a value is a closed tree over tensors, run-time scalars and axes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import copysign
 from operator import is_
 from typing import TypeAlias, TypeGuard
@@ -251,6 +251,25 @@ def children(value: Value) -> tuple[Value, ...]:
             return args
         case _:
             return ()
+
+
+def with_children(node: Value, new: Sequence[Value]) -> Value:
+    """The node with other operands, in the order of `children`."""
+    match node:
+        case Unary() | Cast():
+            return replace(node, operand=new[0])
+        case Arith() | Comparison():
+            return replace(node, left=new[0], right=new[1])
+        case Logical(_, parts, _):
+            left = iter(new)
+            return replace(node, parts=tuple(next(left) if is_value(p) else p for p in parts))
+        case Select(condition, _, _, _):
+            chosen = new[0] if is_value(condition) else condition
+            return replace(node, condition=chosen, then=new[-2], other=new[-1])
+        case Call():
+            return replace(node, args=tuple(new))
+        case _:
+            return node
 
 
 def walk(value: Value) -> Iterator[Value]:

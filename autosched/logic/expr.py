@@ -11,24 +11,24 @@ i >= 0 and i < n
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 from autosched.logic.remember import Remembering, remembers_hash
 
 IntLike: TypeAlias = Union["Int", int]
 
 _PRECEDENCE = {"+": 4, "-": 4, "*": 5, "//": 5, "%": 5}
-_FOLD: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "min": min,
-    "max": max,
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
 }
+_FOLD = ARITHMETIC | {"min": min, "max": max}
 COMPARE = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,

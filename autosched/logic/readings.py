@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from autosched.logic.expr import COMPARE, And, Binary, Compare, Const, Expr, Not, Or, Truth, Var, Where
+from autosched.logic.expr import ARITHMETIC, COMPARE, And, Binary, Compare, Const, Expr, Not, Or, Truth, Var, Where
 from autosched.logic.solver import z3
 
 
@@ -60,15 +59,7 @@ def _most(a: Any, b: Any) -> Any:
     return np.maximum(a, b) if _arrays(a, b) else max(a, b)
 
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "min": _least,
-    "max": _most,
-}
+_BINARY = ARITHMETIC | {"min": _least, "max": _most}
 
 
 def to_z3(node: Expr, env: Mapping[str, Any], context: Any = None) -> Any:
@@ -87,20 +78,14 @@ def to_z3(node: Expr, env: Mapping[str, Any], context: Any = None) -> Any:
         case Binary(op, left, right):
             a, b = to_z3(left, env, context), to_z3(right, env, context)
             match op:
-                case "+":
-                    return a + b
-                case "-":
-                    return a - b
-                case "*":
-                    return a * b
                 case "//":
                     return a / b
-                case "%":
-                    return a % b
                 case "min":
                     return z3.If(a <= b, a, b)
-                case _:
+                case "max":
                     return z3.If(a >= b, a, b)
+                case _:
+                    return ARITHMETIC[op](a, b)
         case Compare(op, left, right):
             return COMPARE[op](to_z3(left, env, context), to_z3(right, env, context))
         case Where(condition, then, other):

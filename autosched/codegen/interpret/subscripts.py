@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from autosched.codegen.interpret.storage import Storage
 from autosched.codegen.tree.kernel import Lane
 from autosched.logic import Bool, Int, affine, evaluate, free_vars
-from autosched.logic.expr import COMPARE, And, Binary, Compare
+from autosched.logic.expr import ARITHMETIC, COMPARE, And, Binary, Compare
 from autosched.logic.walk import substitute_int
 
 Env: TypeAlias = dict[str, Any]
@@ -56,9 +56,9 @@ def _sum(constant: int, terms: tuple[tuple[str, int], ...]) -> Callable[[Env], A
 
 def _compile_parts(node: Int) -> Callable[[Env], Any]:
     """A formula that is not affine, its affine parts compiled."""
-    if not isinstance(node, Binary) or node.op not in _ARITHMETIC:
+    if not isinstance(node, Binary) or node.op not in ARITHMETIC:
         return lambda env: evaluate(node, env)
-    combine, left, right = _ARITHMETIC[node.op], compile_int(node.left), compile_int(node.right)
+    combine, left, right = ARITHMETIC[node.op], compile_int(node.left), compile_int(node.right)
     return lambda env: combine(left(env), right(env))
 
 
@@ -114,15 +114,6 @@ def _step(index: Int, lane: str) -> int | None:
         return 0
     form = affine(index)
     return None if form is None else form.coefficient(lane)
-
-
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
 
 
 def compile_bool(node: Bool) -> Callable[[Env], Any]:

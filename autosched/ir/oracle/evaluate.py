@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,7 +30,7 @@ from autosched.ir.value import (
     Value,
 )
 from autosched.logic import Bool, Int, affine, evaluate
-from autosched.logic.expr import COMPARE
+from autosched.logic.expr import ARITHMETIC, COMPARE
 
 
 @dataclass
@@ -118,36 +119,18 @@ def _select(node: Select, frame: Frame, mask: Any) -> Any:
     return np.where(chosen, then, other)
 
 
+_NORMALISED: dict[str, Callable[[Any, Any], Any]] = ARITHMETIC | {"/": operator.truediv}
+BITWISE: dict[str, Callable[[Any, Any], Any]] = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
+DIRECT: dict[str, Callable[[Any, Any], Any]] = _NORMALISED | BITWISE
+"""Operations by Python's operator."""
+_EXACT = BITWISE | {"min": np.minimum, "max": np.maximum}
+
+
 def arith(op: str, a: Any, b: Any, dtype: DType) -> Any:
     """One binary operation in `dtype`, rounded or wrapped once. An integer divided by zero gives 0 and rest 0."""
-    match op:
-        case "+":
-            result = a + b
-        case "-":
-            result = a - b
-        case "*":
-            result = a * b
-        case "/":
-            result = a / b
-        case "//":
-            result = a // b
-        case "%":
-            result = a % b
-        case "<<" | ">>":
-            return _shift(op, a, b, dtype)
-        case "&":
-            return a & b
-        case "|":
-            return a | b
-        case "^":
-            return a ^ b
-        case "min":
-            return np.minimum(a, b)
-        case "max":
-            return np.maximum(a, b)
-        case _:
-            raise AssertionError(op)
-    return normalise(result, dtype)
+    if op in _NORMALISED:
+        return normalise(_NORMALISED[op](a, b), dtype)
+    return _shift(op, a, b, dtype) if op in ("<<", ">>") else _EXACT[op](a, b)
 
 
 def _shift(op: str, a: Any, b: Any, dtype: DType) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from autosched.errors import Location, UsageError
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis
-from autosched.ir.oracle.evaluate import arith, call
+from autosched.ir.oracle.evaluate import DIRECT, arith, call
 from autosched.ir.oracle.nests import LoopNest, Unit
 from autosched.ir.oracle.numerics import cast, container, normalise
 from autosched.ir.value import (
@@ -39,10 +39,6 @@ from autosched.logic.expr import COMPARE
 
 Env = dict[str, Any]
 Code = Callable[[Env], Any]
-_DIRECT: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "&": operator.and_, "|": operator.or_, "^": operator.xor,
-}  # fmt: skip
 
 
 class SequentialCompiler:
@@ -102,7 +98,7 @@ class SequentialCompiler:
     def arith(self, op: str, typed: Value) -> Callable[[Any, Any], Any]:
         """The operation in the dtype of `typed`."""
         dtype = typed.dtype
-        direct = _DIRECT.get(op)
+        direct = DIRECT.get(op)
         if direct is None:
             return lambda a, b: arith(op, a, b, dtype)
         if container(dtype) == dtype.numpy and not (dtype.padding or dtype.sub_byte):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autosched.ir.dtypes import DType
+from autosched.ir.oracle.evaluate import DIRECT
 from autosched.ir.printer import print_value
 from autosched.ir.value import (
     Arith,
@@ -130,18 +131,8 @@ def _arith(op: str, a: Any, b: Any, dtype: DType) -> Any:
     less = a < b if dtype.signed else z3.ULT(a, b)
     zero, width = z3.BitVecVal(0, dtype.bits), z3.BitVecVal(dtype.bits, dtype.bits)
     match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "&":
-            return a & b
-        case "|":
-            return a | b
-        case "^":
-            return a ^ b
+        case "+" | "-" | "*" | "&" | "|" | "^":
+            return DIRECT[op](a, b)
         case "min":
             return z3.If(less, a, b)
         case "max":

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from autosched.ir.value import (
-    Arith,
-    Call,
-    Cast,
     Comparison,
     FromIndex,
     Literal,
@@ -16,10 +13,10 @@ from autosched.ir.value import (
     Read,
     Scalar,
     Select,
-    Unary,
     Value,
     children,
     is_value,
+    with_children,
 )
 from autosched.ir.variables import value_vars
 
@@ -75,15 +72,7 @@ def _always(value: Value) -> tuple[Value, ...]:
 
 def _replaced(value: Value, by: dict[Value, Value]) -> Value:
     """`value` with some parts replaced, outermost first."""
-    found = by.get(value)
-    if found is not None:
-        return found
-    match value:
-        case Unary() | Cast():
-            return replace(value, operand=_replaced(value.operand, by))
-        case Arith() | Comparison():
-            return replace(value, left=_replaced(value.left, by), right=_replaced(value.right, by))
-        case Call(_, args, _):
-            return replace(value, args=tuple(_replaced(a, by) for a in args))
-        case _:
-            return value
+    if value in by:
+        return by[value]
+    parts = [_replaced(part, by) for part in _always(value)]
+    return with_children(value, parts) if parts else value
