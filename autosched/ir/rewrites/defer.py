@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 
 from autosched.ir.nodes import Stage
 from autosched.ir.printer import print_value
@@ -18,7 +19,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.cases import TooManyCases, cases_of
 from autosched.ir.rewrites.algebra.normal import NoForm, normal
 from autosched.ir.rewrites.algebra.separate import Mixed, separate
-from autosched.ir.rewrites.algebra.sums import TooManyTerms
+from autosched.ir.rewrites.algebra.sums import ZERO, TooManyTerms, number
 from autosched.ir.rewrites.algebra.text import NoText, value_of
 from autosched.ir.rewrites.grouped import sum_by_group
 from autosched.ir.rewrites.online.domain import keeps_domain
@@ -27,10 +28,10 @@ from autosched.ir.rewrites.online.fused import fused
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
 from autosched.ir.rewrites.online.obligations import term_lemmas
-from autosched.ir.rewrites.online.states import MemberStates, states_of_sum
+from autosched.ir.rewrites.online.states import CarriedState, MemberStates, states_of_sum
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Read, Unary, Value, walk
+from autosched.ir.value import Arith, Read, Select, Unary, Value, walk
 from autosched.logic import Int
 
 
@@ -83,8 +84,39 @@ def _deferred(cascade: Cascade, member: Member) -> MemberStates | None:
     cases = [(c, separate(normal(c.value), cascade.kind)) for c in cases_of(member.term)]
     carried = states_of_sum(cascade, member, cases)
     state = carried.states[0]
-    one = len(carried.states) == 1 and not state.carried.terms
-    return carried if one and any(True for _ in state.deferred.atoms) and _changing(state.term, cascade) else None
+    if len(carried.states) > 1:
+        return _taken_out(cascade, member)
+    one = not state.carried.terms and any(True for _ in state.deferred.atoms)
+    return carried if one and _changing(state.term, cascade) else None
+
+
+def _taken_out(cascade: Cascade, member: Member) -> MemberStates | None:
+    """The sum with factors of its term apart that its axes do not change; what stays is written as it was:
+    `x * ((w - z) * s)` as `x * (w - z)` and `s`."""
+    still: list[Value] = []
+    kept = _without(member.term, cascade, still)
+    if kept is None or not still or any(isinstance(v, Select) for f in still for v in walk(f)):
+        return None
+    factor = normal(reduce(lambda a, b: Arith("*", a, b, a.dtype), still))
+    if not any(True for _ in factor.atoms):
+        return None
+    cases = tuple((c, k.value) for c, k in zip(cases_of(member.term), cases_of(kept), strict=True))
+    return MemberStates(member, (CarriedState(ZERO, factor, kept, cases),), number(1))
+
+
+def _without(term: Value, cascade: Cascade, still: list[Value]) -> Value | None:
+    """A product without the factors that the axes do not change, which are added to `still`; None for nothing."""
+    if not _changing(term, cascade):
+        still.append(term)
+        return None
+    match term:
+        case Arith("*", left, right, dtype):
+            a, b = _without(left, cascade, still), _without(right, cascade, still)
+            return b if a is None else a if b is None else Arith("*", a, b, dtype)
+        case Unary("-", operand, dtype):
+            inner = _without(operand, cascade, still)
+            return None if inner is None else Unary("-", inner, dtype)
+    return term
 
 
 def _changing(term: Value, cascade: Cascade) -> bool:

@@ -36,6 +36,9 @@ def groups(X: f32[m, k], D: f32[k // 16, n], W: s8[k, n], Y: f32[m, n], *, m=4, 
         for p in range(k):
             Y[i, j] += X[i, p] * (f32(W[p, j]) * D[p // 16, j])
 """
+ZEROS = GROUPS.replace("f32(W[p, j])", "(f32(W[p, j]) - Z[p // 16, j])").replace(
+    "W: s8[k, n],", "W: s8[k, n], Z: f32[k // 16, n],"
+)
 TRIANGLE = """
 def triangle(A: f32[n, n], x: f32[n], y: f32[n], *, n=16):
     for i in range(n):
@@ -67,6 +70,7 @@ def once(X: f32[m, n], T: f32[m, n], Y: f32[m, n], *, m=4, n=8):
         (NORM, "online", "rescaled", {"Y": "rsqrt(S[i_2] / 64.0 + 1e-05)"}),
         (SCALED, "defer", "rescaled", {"C": "(-1.0) / s[j]"}),
         (GROUPS, "defer", "rescaled", {"Y": "D[p_group, j_2]"}),
+        (ZEROS, "defer", "rescaled", {"Y": "D[p_group, j_2]"}),
         (TRIANGLE, "mask to bounds", "bitwise", {}),
         (WINDOW, "mask to bounds", "bitwise", {}),
         (ONCE, "inline", "bitwise", {}),
