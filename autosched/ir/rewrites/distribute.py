@@ -11,9 +11,18 @@ from collections.abc import Collection, Mapping
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.rewrites.refusal import NotRewritten
-from autosched.ir.value import Condition, Read, reads
-from autosched.logic import Var
+from autosched.ir.value import (
+    Condition,
+    Read,
+    reads,
+    substitute,
+    substitute_condition,
+    substitute_index,
+)
+from autosched.logic import Int, Var
+from autosched.logic.walk import substitute_int
 
 
 def distributed(
@@ -46,7 +55,25 @@ def distributed(
                 (after if needs[stage.assign.tensor] & out else before).extend(nest_of(stage))
     place = {n: 1 if n in gone else 2 if needs[n] & out else 0 for n in needs}
     _refuse_moved(stages, place, used)
-    return tuple(before), tuple(after)
+    names, taken = FreeNames(program), set[str]()
+    return tuple(_own_names(s, names, taken, {}) for s in before), tuple(_own_names(s, names, taken, {}) for s in after)
+
+
+def _own_names(statement: Statement, names: FreeNames, taken: set[str], to: dict[str, Int]) -> Statement:
+    """With axes that no other loop has the names of: nests that come from one loop had its own."""
+    match statement:
+        case Loop(axis, body):
+            name = names(axis.name) if axis.name in taken else axis.name
+            taken.add(axis.name)
+            inner = to | {axis.name: Var(name)} if name != axis.name else to
+            bounds = Axis(name, substitute_int(axis.lower, to), substitute_int(axis.upper, to))
+            return Loop(bounds, tuple(_own_names(s, names, taken, inner) for s in body))
+        case Guard(condition, body):
+            return Guard(substitute_condition(condition, to), tuple(_own_names(s, names, taken, to) for s in body))
+    if not to:
+        return statement
+    index = tuple(substitute_index(i, to) for i in statement.index)
+    return Assign(statement.tensor, index, statement.op, substitute(statement.value, to))
 
 
 def nest_of(stage: Stage) -> tuple[Statement, ...]:

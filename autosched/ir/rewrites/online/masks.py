@@ -12,17 +12,19 @@ from autosched.ir.rewrites.bounds import bounded, constant_ranges
 from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import MemberStates
 from autosched.ir.rewrites.proof import Lemma
-from autosched.ir.value import Condition, Literal, Select, Value, map_value
+from autosched.ir.value import Condition, Literal, Select, Value, map_value, reads
 from autosched.logic import Bool, all_of, conjuncts
 
 
 @dataclass(frozen=True)
 class Masked:
-    """The cascade's axes with the mask in their bounds; the members without what the bounds say; the proof."""
+    """The cascade's axes with the mask in their bounds; the members without what the bounds say; the proof; and
+    `finite`, the tensors whose elements that the mask leaves out are taken to be finite: 0 * V is 0."""
 
     axes: tuple[Axis, ...]
     members: tuple[MemberStates, ...]
     lemmas: tuple[Lemma, ...]
+    finite: tuple[str, ...] = ()
 
 
 def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
@@ -41,7 +43,16 @@ def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
     if found_bounds is None:
         return unmasked
     true = frozenset(found_bounds.taken)
-    return Masked((found_bounds.axis, *inner), tuple(_without(c, true) for c in members), (found_bounds.lemma,))
+    left = tuple(_without(c, true) for c in members)
+    finite = sorted({n for c in members for n in _left_out(cascade, c)})
+    return Masked((found_bounds.axis, *inner), left, (found_bounds.lemma,), tuple(finite))
+
+
+def _left_out(cascade: Cascade, carried: MemberStates) -> set[str]:
+    """The float tensors that a member multiplies by zero where it is masked."""
+    cases = [c.value for c in cases_of(carried.member.term) if _is_identity(carried, c.value)]
+    found = {r.tensor for v in cases for r in reads(v) if r.dtype.is_float}
+    return found - cascade.names if carried.member.op == "+" else set()
 
 
 def _needed(carried: MemberStates) -> set[Bool]:

@@ -92,6 +92,7 @@ def _certified(
         bounded=proofs.bounded if any(s.carried.terms for c in members for s in c.states) else None,
         conditions=tuple(map(print_value, proofs.conditions)),
         obligations=(*proofs.obligations, *skipped.lemmas),
+        because=tuple(f"elements of {n} that the mask leaves out are taken to be finite" for n in skipped.finite),
         error=_error(members, proofs) if exact else None,
         after=after,
     )

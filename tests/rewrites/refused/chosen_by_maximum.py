@@ -1,0 +1,12 @@
+# A choice by the maximum, with a margin.
+# refused: {stage: A, code: NOT_SEPARABLE}
+def chosen_by_maximum(X: f32[n, l], V: f32[l], A: f32[n], *, n=4, l=20):
+    M: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], X[i, j])
+    for i in range(n):
+        A[i] = 0
+        for j in range(l):
+            A[i] += V[j] if X[i, j] > M[i] - 1 else 0

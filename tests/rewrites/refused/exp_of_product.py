@@ -1,0 +1,12 @@
+# An exponential of a product with the maximum.
+# refused: {stage: A, code: NOT_SEPARABLE}
+def exp_of_product(X: f32[n, l], V: f32[l], A: f32[n], *, n=4, l=20):
+    M: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], X[i, j])
+    for i in range(n):
+        A[i] = 0
+        for j in range(l):
+            A[i] += exp(X[i, j] * M[i]) * V[j]

