@@ -14,16 +14,7 @@ from typing import Any
 
 from autosched.ir.dtypes import DType
 from autosched.ir.oracle.evaluate import Frame, value
-from autosched.ir.value import (
-    Call,
-    Cast,
-    Literal,
-    Scalar,
-    Value,
-    children,
-    map_value,
-    with_children,
-)
+from autosched.ir.value import Call, Cast, Literal, Scalar, Value, children, map_value, with_children
 
 
 @dataclass(frozen=True)

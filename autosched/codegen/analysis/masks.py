@@ -7,21 +7,7 @@ from dataclasses import dataclass
 
 from autosched.codegen.analysis.access import classify, split_divisible
 from autosched.codegen.tree.kernel import Lane
-from autosched.logic import (
-    TRUE,
-    And,
-    Binary,
-    Bool,
-    Compare,
-    Const,
-    Expr,
-    Int,
-    Var,
-    affine,
-    all_of,
-    evaluate,
-    free_vars,
-)
+from autosched.logic import TRUE, And, Binary, Bool, Compare, Const, Expr, Int, Var, affine, all_of, evaluate, free_vars
 from autosched.logic.expr import binary, compare
 from autosched.logic.walk import children, map_compared, substitute_int
 

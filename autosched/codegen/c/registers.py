@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from autosched.codegen import workarounds
 from autosched.codegen.c_like.ctypes import storage_type, vector_name, vector_typedef
-from autosched.codegen.tree.kernel import Buffer, IntrinsicCall, Kernel, statements
+from autosched.codegen.tree.kernel import Buffer, IntrinsicCall, Kernel
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 
@@ -48,7 +48,7 @@ class Register:
 def registers_of(kernel: Kernel) -> dict[str, Register]:
     """The C form of every register buffer. SpecError where an intrinsic names no C type for an operand."""
     types: dict[str, str] = {}
-    issued = (stmt for f in (*kernel.prepare, kernel.main) for stmt in statements(f.body))
+    issued = kernel.statements
     for call in (stmt for stmt in issued if isinstance(stmt, IntrinsicCall)):
         for name, ref in call.operands.items():
             if call.intrinsic.matrices is not None:

@@ -13,18 +13,7 @@ from typing import TypeVar
 
 from autosched.codegen import workarounds
 from autosched.codegen.analysis.masks import lane_truth
-from autosched.codegen.tree.kernel import (
-    Assign,
-    Buffer,
-    For,
-    Function,
-    GuardedDispatch,
-    If,
-    IntrinsicCall,
-    Kernel,
-    Stmt,
-    statements,
-)
+from autosched.codegen.tree.kernel import Assign, Buffer, IntrinsicCall, Kernel
 from autosched.ir.value import Index, Read, Select, Value, map_value, walk
 from autosched.logic import FALSE, Bool, Const, Int, Truth, Var, evaluate, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -41,11 +30,6 @@ def narrow(kernel: Kernel) -> Kernel:
     return _Narrowing(kernel, factors, fixed).kernel() if factors else kernel
 
 
-def _statements(kernel: Kernel) -> Iterator[Stmt]:
-    for function in (*kernel.prepare, kernel.main):
-        yield from statements(function.body)
-
-
 def _registers(stmt: Assign, kernel: Kernel) -> set[str]:
     names = {stmt.buffer, *(v.tensor for v in walk(stmt.value) if isinstance(v, Read))}
     return {n for n in names if kernel.buffers[n].scope in ("register", "matrix")}
@@ -53,7 +37,7 @@ def _registers(stmt: Assign, kernel: Kernel) -> set[str]:
 
 def _fixed(kernel: Kernel) -> frozenset[str]:
     """Registers of instructions, and those that share a vector assignment with one."""
-    known = list(_statements(kernel))
+    known = list(kernel.statements)
     fixed = {ref.buffer for s in known if isinstance(s, IntrinsicCall) for ref in s.operands.values()}
     groups = [_registers(s, kernel) for s in known if isinstance(s, Assign) and s.lane is not None]
     while any(group & fixed and not group <= fixed for group in groups):
@@ -64,7 +48,7 @@ def _fixed(kernel: Kernel) -> frozenset[str]:
 def _factors(kernel: Kernel, fixed: frozenset[str]) -> dict[int, int]:
     """How many parts assignments of a number of lanes are cut into, and registers of as many elements."""
     found = dict[int, int]()
-    for stmt in _statements(kernel):
+    for stmt in kernel.statements:
         if not isinstance(stmt, Assign) or stmt.lane is None or _registers(stmt, kernel) & fixed:
             continue
         width = stmt.lane.width
@@ -81,9 +65,8 @@ class _Narrowing:
         self.buffers = {name: self._buffer(b) for name, b in kernel.buffers.items()}
 
     def kernel(self) -> Kernel:
-        prepare = tuple(self._function(f) for f in self.old.prepare)
-        main = self._function(self.old.main)
-        return replace(self.old, buffers=self.buffers, prepare=prepare, main=main)
+        narrowed = self.old.rewritten(lambda stmt: self._assign(stmt) if isinstance(stmt, Assign) else (stmt,))
+        return replace(narrowed, buffers=self.buffers)
 
     def _register(self, name: str) -> bool:
         return self.old.buffers[name].scope in ("register", "matrix")
@@ -103,23 +86,6 @@ class _Narrowing:
         *outer, n = buffer.shape
         parts = self.factors[n]
         return replace(buffer, shape=(*outer, parts, n // parts))
-
-    def _function(self, function: Function) -> Function:
-        return replace(function, body=self._body(function.body))
-
-    def _body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(new for stmt in body for new in self._statement(stmt))
-
-    def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
-        match stmt:
-            case For() | If():
-                yield replace(stmt, body=self._body(stmt.body))
-            case GuardedDispatch():
-                yield replace(stmt, body=self._body(stmt.body), fallback=self._body(stmt.fallback))
-            case Assign():
-                yield from self._assign(stmt)
-            case _:
-                yield stmt
 
     def _assign(self, stmt: Assign) -> Iterator[Assign]:
         lane = stmt.lane

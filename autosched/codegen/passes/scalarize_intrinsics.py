@@ -8,21 +8,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from autosched.codegen import workarounds
-from autosched.codegen.tree.kernel import (
-    Assign,
-    For,
-    Function,
-    GuardedDispatch,
-    If,
-    IntrinsicCall,
-    Kernel,
-    Lane,
-    Stmt,
-    statements,
-)
+from autosched.codegen.tree.kernel import Assign, IntrinsicCall, Kernel, Lane, Stmt
 from autosched.ir.value import Arith, Read, Value, map_value, walk
 from autosched.logic import FALSE, Int, Var
 from autosched.tensorize.intrinsic import Intrinsic
@@ -35,15 +22,13 @@ SUMS = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
 @workarounds.SCALARIZED
 def scalarize_intrinsics(kernel: Kernel) -> Kernel:
     """The same kernel without calls that vectors of `kernel.vector_bytes` are too narrow for."""
-    calls = (stmt for stmt in _statements(kernel) if isinstance(stmt, IntrinsicCall))
-    if not any(_wide(call, kernel) for call in calls):
+    if not any(isinstance(stmt, IntrinsicCall) and _wide(stmt, kernel) for stmt in kernel.statements):
         return kernel
-    prepare = tuple(_function(f, kernel) for f in kernel.prepare)
-    return replace(kernel, prepare=prepare, main=_function(kernel.main, kernel))
 
+    def assigned(stmt: Stmt) -> tuple[Stmt]:
+        return (_assigned(stmt, stmt.intrinsic) if isinstance(stmt, IntrinsicCall) and _wide(stmt, kernel) else stmt,)
 
-def _statements(kernel: Kernel) -> list[Stmt]:
-    return [stmt for function in (*kernel.prepare, kernel.main) for stmt in statements(function.body)]
+    return kernel.rewritten(assigned)
 
 
 def _wide(call: IntrinsicCall, kernel: Kernel) -> bool:
@@ -61,26 +46,6 @@ def _by_lane(call: IntrinsicCall) -> bool:
     whole = all(r.index == lane for r in walk(stage.assign.value) if isinstance(r, Read)) and stage.assign.index == lane
     dtypes = {v.dtype for v in walk(stage.assign.value)} | {intrinsic.accumulator.dtype}
     return whole and all(d.name in ("f32", "f64") or (d.is_integer and d.bits >= 8) for d in dtypes)
-
-
-def _function(function: Function, kernel: Kernel) -> Function:
-    return replace(function, body=_body(function.body, kernel))
-
-
-def _body(body: tuple[Stmt, ...], kernel: Kernel) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt, kernel) for stmt in body)
-
-
-def _statement(stmt: Stmt, kernel: Kernel) -> Stmt:
-    match stmt:
-        case For() | If():
-            return replace(stmt, body=_body(stmt.body, kernel))
-        case GuardedDispatch():
-            return replace(stmt, body=_body(stmt.body, kernel), fallback=_body(stmt.fallback, kernel))
-        case IntrinsicCall() if _wide(stmt, kernel):
-            return _assigned(stmt, stmt.intrinsic)
-        case _:
-            return stmt
 
 
 def _assigned(call: IntrinsicCall, intrinsic: Intrinsic) -> Assign:

@@ -8,8 +8,8 @@ how the address depends on the lane (`codegen.analysis.access`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from autosched.ir.dtypes import DType
@@ -399,11 +399,35 @@ class Kernel:
         return f"<Kernel {self.name}, on {on}; codegen.text.print_kernel prints it>"
 
     @property
+    def statements(self) -> Iterator[Stmt]:
+        """All statements of all functions, each before those inside it."""
+        return (stmt for function in (*self.prepare, self.main) for stmt in statements(function.body))
+
+    @property
     def intrinsics(self) -> tuple[Intrinsic, ...]:
         """The distinct intrinsics issued, by first use; those of one name differ in their operands' shapes."""
         found: dict[tuple[object, ...], Intrinsic] = {}
-        for function in (*self.prepare, self.main):
-            for stmt in statements(function.body):
-                if isinstance(stmt, IntrinsicCall):
-                    found.setdefault(stmt.intrinsic.form, stmt.intrinsic)
+        for stmt in self.statements:
+            if isinstance(stmt, IntrinsicCall):
+                found.setdefault(stmt.intrinsic.form, stmt.intrinsic)
         return tuple(found.values())
+
+    def rewritten(self, to: Callable[[Stmt], Iterable[Stmt]]) -> Kernel:
+        """The kernel with what `to` makes of each statement that has none inside in its place."""
+
+        def body(old: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return tuple(new for stmt in old for new in each(stmt))
+
+        def each(stmt: Stmt) -> Iterable[Stmt]:
+            match stmt:
+                case For() | If():
+                    return (replace(stmt, body=body(stmt.body)),)
+                case GuardedDispatch():
+                    return (replace(stmt, body=body(stmt.body), fallback=body(stmt.fallback)),)
+                case _:
+                    return to(stmt)
+
+        def function(old: Function) -> Function:
+            return replace(old, body=body(old.body))
+
+        return replace(self, prepare=tuple(map(function, self.prepare)), main=function(self.main))

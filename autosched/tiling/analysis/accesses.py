@@ -12,14 +12,7 @@ from dataclasses import dataclass
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage
 from autosched.ir.nodes import Statement as Node
 from autosched.ir.program import Program
-from autosched.ir.value import (
-    Condition,
-    Index,
-    Read,
-    Select,
-    Value,
-    children,
-)
+from autosched.ir.value import Condition, Index, Read, Select, Value, children
 from autosched.logic import TRUE, Bool, Int, all_of
 
 
