@@ -1,9 +1,9 @@
 # The loop-nest language, not Python: this file is parsed, never imported.
 # ruff: noqa
 # mypy: ignore-errors
-"""Attention, a stage at a time: scores, their greatest in each row, the sum of exponentials, the sum of values, a quotient.
+"""Attention, a stage at a time: scores, their greatest in each row, sums of exponentials and of values, a quotient.
 
-    autosched rewrite examples/fused/attention.py:attention_causal --explain
+    autosched rewrite examples/fused/attention.py:attention_causal --tile 16 --explain
     autosched tune examples/fused/attention.py:attention -D n=256 -D l=256 -D d=64
 
 `group` heads of queries share a head of keys and values. Causal: the last query sees all keys.

@@ -10,7 +10,7 @@
 
 def attention_offsets(Q: t[h, n, d], K: t[h, n, d], V: t[h, n, d], B: s32[n], E: s32[n], O: t[h, n, d],
                       *, h=2, n=96, d=16, t="f32", acc="f32"):
-    """softmax(Q Kᵀ / sqrt d) V; query i sees keys from B[i], where its sequence begins, to before E[i], where it ends."""
+    """softmax(Q Kᵀ / sqrt d) V; query i sees the keys of its sequence, from B[i] to before E[i]."""
     assume(0 <= B <= n)
     assume(0 <= E <= n)
     S: acc[h, n, n]

@@ -1,0 +1,69 @@
+"""What is rewritten of each workload of a fused chain, and that the program after computes what the one before does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autosched
+from autosched import ir
+from autosched.ir.rewrites.listing import accepted
+
+Sizes = dict[str, Any]
+ATTENTION: Sizes = {"h": 2, "n": 5, "l": 11, "d": 3}
+CACHE: Sizes = {"b": 2, "h": 2, "l": 11}
+WEIGHTS: Sizes = {"m": 2, "n": 4, "k": 8, "g": 4}
+IMAGE: Sizes = {"h": 4, "w": 3, "c": 2, "co": 3}
+PASS = {"online": ("M", "Z", "A")}
+CASES: list[tuple[str, Sizes, dict[str, tuple[str, ...]]]] = [
+    ("attention", ATTENTION, PASS),
+    ("attention", {**ATTENTION, "mask": "causal", "group": 2}, PASS),
+    ("attention", {**ATTENTION, "mask": "window", "window": 4}, PASS),
+    ("attention", {**ATTENTION, "mask": "causal", "t": "bf16"}, PASS),
+    ("attention_alibi", ATTENTION, PASS),
+    ("attention_softcap", ATTENTION, PASS),
+    ("attention_offsets", {"h": 2, "n": 11, "d": 3}, PASS),
+    ("attention_decode", {**CACHE, "d": 3, "group": 2}, PASS),
+    ("mla_decode", {**CACHE, "c": 3, "r": 2}, PASS),
+    ("rms_norm_product", {"m": 2, "k": 11, "n": 3}, {"online": ("Q", "Y")}),
+    ("layer_norm_product", {"m": 2, "k": 11, "n": 3}, {"online": ("M", "Q", "Y")}),
+    ("matmul_int4", WEIGHTS, {"defer": ("Y",)}),
+    ("matmul_int8", WEIGHTS, {"defer": ("Y",)}),
+    ("matmul_fp8", WEIGHTS, {"defer": ("Y",)}),
+    ("matmul_fp8_blocks", WEIGHTS, {"defer": ("C",)}),
+    ("cross_entropy", {"m": 3, "k": 3, "v": 11}, {"online": ("M", "Z")}),
+    ("log_softmax", {"m": 3, "n": 11}, {"online": ("M", "Z")}),
+    ("mean_variance", {"m": 3, "n": 11}, {"online": ("S", "Q")}),
+    ("depthwise_pointwise", IMAGE, {"mask to bounds": ("A",)}),
+    ("conv2d_pointwise", {**IMAGE, "ci": 2}, {"mask to bounds": ("A",)}),
+]
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize(("name", "sizes", "expected"), CASES, ids=lambda x: x if isinstance(x, str) else "")
+def test_what_is_rewritten_computes_the_same(name: str, sizes: Sizes, expected: dict[str, tuple[str, ...]]) -> None:
+    program = ir.workload(name, **sizes)
+    data = ir.split_inputs(program, ir.random_inputs(program, np.random.default_rng(0)))
+    before = ir.run(program, *data)
+    for shape in ({}, {"parts": 2}, {"tile": 2}):
+        found = [v for v in autosched.rewrites(program, numerics="real", block=3, **shape) if accepted(v, "real")]
+        assert expected.items() <= {v.name: v.stages for v in found}.items()
+        for verdict in found if not shape else found[:1]:
+            assert verdict.after is not None
+            after = ir.run(verdict.after, *data)
+            for tensor, values in before.items():
+                close = {"rtol": 1e-2, "atol": 1e-2} if sizes.get("t") == "bf16" else {"rtol": 1e-4, "atol": 1e-3}
+                np.testing.assert_allclose(after[tensor].astype(float), values.astype(float), **close)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("attention", "S"), ("attention_decode", "S"), ("mla_decode", "S"), ("mla_decode", "U"), ("cross_entropy", "C")],
+)
+def test_scores_are_in_memory_a_block_at_a_time(name: str, kept: str) -> None:
+    (found,) = (v for v in autosched.rewrites(ir.workload(name), block=16, tile=8) if v.name == "online")
+    assert found.after is not None
+    assert kept not in found.after.tensors
+    assert found.after.tensors[f"{kept}_block"].extents[-1] == 16
