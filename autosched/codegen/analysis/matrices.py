@@ -13,13 +13,13 @@ from autosched.codegen.analysis.access import classify, plain
 from autosched.codegen.tree.kernel import (
     Assign,
     Buffer,
-    IntrinsicCall,
     KernelError,
     Lane,
     RegisterRef,
     Stmt,
     statements,
 )
+from autosched.codegen.tree.uses import places
 from autosched.ir.value import Literal, Read, reads
 from autosched.logic import TRUE, Const, Int, Var, evaluate
 from autosched.logic.walk import substitute_int
@@ -136,11 +136,4 @@ def fits(buffer: Buffer, matrices: Matrices) -> bool:
 def held_in(body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> Iterator[Buffer]:
     """The buffers in registers that hold matrices, each as often as statements use it."""
     for stmt in statements(body):
-        match stmt:
-            case Assign():
-                names = (stmt.buffer, *(r.tensor for r in reads(stmt.value)))
-            case IntrinsicCall():
-                names = tuple(ref.buffer for ref in stmt.operands.values())
-            case _:
-                names = ()
-        yield from (buffers[n] for n in names if buffers[n].scope == "matrix")
+        yield from (buffers[n] for n, _ in places(stmt) if buffers[n].scope == "matrix")

@@ -39,16 +39,13 @@ from autosched.codegen.cuda.view import block_view
 from autosched.codegen.tree.kernel import (
     Assign,
     Function,
-    IntrinsicCall,
     Kernel,
-    Stmt,
     TensorMap,
     WarpSpecialize,
     statements,
 )
-from autosched.codegen.tree.uses import used_scalars
+from autosched.codegen.tree.uses import places, used_scalars
 from autosched.escape import comment_lines
-from autosched.ir.value import reads
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -192,7 +189,7 @@ class _Printer:
         yield f"{grid} {'block' if grid == '1' else 'blocks'} of {launch.threads} threads{cluster}{shared}."
 
     def _arguments(self, function: Function, grid: CudaGrid) -> Iterator[Argument]:
-        touched = _touched(grid.body) | set(grid.checks)
+        touched = {*grid.checks, *(name for stmt in statements(grid.body) for name, _ in places(stmt))}
         written = {s.buffer for s in statements(grid.body) if isinstance(s, Assign)}
         for name in function.buffers:
             if name in touched:
@@ -238,17 +235,6 @@ class _Printer:
             text += ["", "Right only where: " + "; ".join(kernel.relies) + "."]
         for paragraph in text:
             yield from (f"// {line}" for line in comment_lines(paragraph, 115)) if paragraph else ("//",)
-
-
-def _touched(body: tuple[Stmt, ...]) -> set[str]:
-    """Buffers that the text names; tensor maps name theirs."""
-    found: set[str] = set()
-    for stmt in statements(body):
-        if isinstance(stmt, Assign):
-            found |= {stmt.buffer, *(r.tensor for r in reads(stmt.value))}
-        elif isinstance(stmt, IntrinsicCall):
-            found |= {ref.buffer for ref in stmt.operands.values()}
-    return found
 
 
 @cache

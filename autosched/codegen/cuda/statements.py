@@ -42,9 +42,9 @@ from autosched.codegen.tree.kernel import (
     bodies,
     statements,
 )
+from autosched.codegen.tree.uses import places
 from autosched.errors import UsageError
 from autosched.escape import in_comment
-from autosched.ir.value import Index, Read, walk
 from autosched.logic import FALSE, TRUE, Bool, Compare, Const, Int, Var, affine, conjuncts, free_vars
 
 INDENT = "    "
@@ -335,14 +335,7 @@ class CudaStatementPrinter:
 def _touched(body: tuple[Stmt, ...]) -> Iterator[tuple[str, frozenset[str]]]:
     """Buffers that a body touches, each with the variables of where."""
     for stmt in statements(body):
-        places: list[tuple[str, tuple[Index, ...]]] = []
-        match stmt:
-            case Assign():
-                places = [(stmt.buffer, stmt.index)]
-                places += [(v.tensor, v.index) for v in walk(stmt.value) if isinstance(v, Read)]
-            case IntrinsicCall():
-                places = [(ref.buffer, ref.index) for ref in stmt.operands.values()]
-        for name, index in places:
+        for name, index in places(stmt):
             yield name, frozenset().union(*(free_vars(i) for i in index if isinstance(i, Int)))
 
 

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.codegen.tree.kernel import Assign, GuardedDispatch, IntrinsicCall, Prefetch, Stmt, TileCopy, bodies
-from autosched.ir.value import Call, Scalar, Value, reads, walk
+from autosched.ir.value import Call, Index, Scalar, Value, reads, walk
+
+
+def places(stmt: Stmt) -> list[tuple[str, tuple[Index, ...]]]:
+    """The elements that an assignment or a call touches: of which buffer, and where; none of any other statement."""
+    match stmt:
+        case Assign():
+            return [(stmt.buffer, stmt.index), *((r.tensor, r.index) for r in reads(stmt.value))]
+        case IntrinsicCall():
+            return [(ref.buffer, ref.index) for ref in stmt.operands.values()]
+        case _:
+            return []
 
 
 def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
     """Names of all buffers that the statements touch."""
     found: set[str] = set()
     for stmt in _all(body):
+        found.update([name for name, _ in places(stmt)])
         match stmt:
-            case IntrinsicCall():
-                found.update([ref.buffer for ref in stmt.operands.values()])
-            case Assign():
-                found.add(stmt.buffer)
-                found.update([r.tensor for r in reads(stmt.value)])
             case Prefetch():
                 found.add(stmt.buffer)
             case GuardedDispatch():

@@ -6,18 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from autosched.codegen.tree.kernel import (
-    Assign,
     AsyncCopies,
     BarrierArrive,
     BarrierWait,
     Buffer,
-    IntrinsicCall,
     Kernel,
     Stmt,
     TileCopy,
     statements,
 )
-from autosched.ir.value import Read, walk
+from autosched.codegen.tree.uses import places
 
 ALIGNMENT = 128
 """Of a buffer, in bytes: all banks once; and what TMA asks for."""
@@ -45,12 +43,8 @@ class SharedMemory:
         """The shared buffers that the statements touch."""
         names: dict[str, None] = {}
         for stmt in statements(body):
-            if isinstance(stmt, Assign):
-                names[stmt.buffer] = None
-                names |= dict.fromkeys(n.tensor for n in walk(stmt.value) if isinstance(n, Read))
-            elif isinstance(stmt, IntrinsicCall):
-                names |= dict.fromkeys(ref.buffer for ref in stmt.operands.values())
-            elif isinstance(stmt, TileCopy):
+            names |= dict.fromkeys(name for name, _ in places(stmt))
+            if isinstance(stmt, TileCopy):
                 names[stmt.buffer] = None
         held = {n: kernel.buffers[n] for n in names if kernel.buffers[n].scope == "shared"}
         aligned = {n: alignment_of(b) for n, b in held.items()}
