@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
+from autosched.ir.rewrites.algebra.cases import is_infinite
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import (
     Condition,
     Read,
+    Select,
     Unary,
     Value,
     is_value,
@@ -20,7 +22,7 @@ from autosched.ir.value import (
     substitute_condition,
 )
 from autosched.ir.variables import value_vars
-from autosched.logic import Const, Int, Var
+from autosched.logic import Bool, Const, Int, Var
 from autosched.logic.walk import substitute_int
 
 UPDATES = {"+=": "+", "-=": "+", "max=": "max", "min=": "min"}
@@ -235,8 +237,8 @@ def _names(other: Stage, found: list[Read], last: Stage) -> dict[str, Int]:
 def _inline(
     stages: Stages, value: Value, reader: Stage, to: dict[str, Int], last: Stage, inlined: set[str]
 ) -> Value:
-    """The value with elementwise stages filled in that read a reference; `to` are the names that the axes of `reader`,
-    whose term it is, have in it."""
+    """The value with elementwise stages filled in that read a reference or are masks; `to` are the names that the axes
+    of `reader`, whose term it is, have in it."""
     ranges = {}
     for axis in reader.axes:
         name = to.get(axis.name, Var(axis.name))
@@ -259,12 +261,20 @@ def _inline(
         inner = map_value(
             substitute(stage.assign.value, names), lambda v: expanded(v, done | {node.tensor}, stage)
         )
-        if not any(_is_reference(stages, r, last) for r in reads(inner)):
+        if not any(_is_reference(stages, r, last) for r in reads(inner)) and not _masks(stage.assign.value):
             return node
         inlined.add(node.tensor)
         return inner
 
     return map_value(value, lambda v: expanded(v, frozenset(), reader))
+
+
+def _masks(value: Value) -> bool:
+    """Whether it is infinite where a condition on axes does not hold: a mask, which may bound the loops."""
+    match value:
+        case Select(Bool(), then, other, _):
+            return is_infinite(then) or is_infinite(other)
+    return False
 
 
 def _covers(stages: Stages, stage: Stage, names: dict[str, Int], ranges: dict[str, tuple[Int, Int]]) -> bool:

@@ -67,3 +67,41 @@ def test_scores_are_in_memory_a_block_at_a_time(name: str, kept: str) -> None:
     assert found.after is not None
     assert kept not in found.after.tensors
     assert found.after.tensors[f"{kept}_block"].extents[-1] == 16
+
+
+STAGES = """
+def stages(S: f32[n, n], V: f32[n, d], O: f32[n, d], *, n=24, d=3):
+    X: f32[n, n]
+    P: f32[n, n]
+    M: f32[n]
+    Z: f32[n]
+    for i, j in grid(n, n):
+        X[i, j] = S[i, j] * 0.5 if j <= i else -inf
+    for i in range(n):
+        M[i] = -inf
+        for j in range(n):
+            M[i] = max(M[i], X[i, j])
+    for i, j in grid(n, n):
+        P[i, j] = exp(X[i, j] - M[i])
+    for i in range(n):
+        Z[i] = 0
+        for j in range(n):
+            Z[i] += P[i, j]
+    for i, e in grid(n, d):
+        O[i, e] = 0
+        for j in range(n):
+            O[i, e] += P[i, j] / Z[i] * V[j, e]
+"""
+
+
+def test_a_mask_in_a_stage_of_its_own_bounds_the_pass() -> None:
+    program = ir.parse(STAGES)
+    (found,) = (v for v in autosched.rewrites(program, block=8) if v.name == "online")
+    assert found.after is not None
+    assert found.stages == ("M", "Z", "O")
+    assert any("bounds" in o.name for o in found.obligations)
+    assert not {"X", "P"} & set(found.after.tensors)
+    data = ir.random_inputs(program, np.random.default_rng(0))
+    np.testing.assert_allclose(ir.run(found.after, data)["O"], ir.run(program, data)["O"], rtol=1e-5, atol=1e-6)
+    data["S"] = np.where(np.tri(24, dtype=bool), data["S"], np.float32(np.nan))
+    assert np.isfinite(ir.run(found.after, data)["O"]).all(), "elements behind the mask are not read"
