@@ -18,6 +18,15 @@ WORDS = frozenset([*FUNCTIONS, *DTYPES, "grid", "range", "assume", "const", "inf
 """Names that a program may not give to anything."""
 
 
+def is_word(name: str) -> bool:
+    """Whether a name is one that a program may not give to anything.
+
+    >>> is_word("max"), is_word("sat_s8"), is_word("max_2")
+    (True, True, False)
+    """
+    return name in WORDS or name.startswith(("sat_", "bits_"))
+
+
 @dataclass(frozen=True)
 class Choice:
     """`1.0 if c else 0.0`: literals on both sides, whose dtype the context gives."""
@@ -84,7 +93,7 @@ class Scope:
 
     def declare(self, node: ast.AST, name: str) -> None:
         """Take a new name; ProgramError where it already means something."""
-        if name in WORDS or name.startswith(("sat_", "bits_")):
+        if is_word(name):
             raise self.source.error(node, f"{name!r} is a word of the language", "choose another name")
         if self.means(name):
             raise self.source.error(node, f"{name!r} already has a meaning here", "every name is given once")

@@ -60,6 +60,7 @@ def split_residues(program: Program) -> tuple[Program, tuple[str, ...]] | None:
     """The program with a nest's guards on remainders turned into splits of two loops each, and why it computes the
     same; None where there is no such guard."""
     taken = {axis.name for stage in program.stages for axis in stage.axes} | set(program.tensors) | set(program.sizes)
+    taken |= {*program.scalars, *program.symbolic, *program.dtypes}
     for k, stmt in enumerate(program.body):
         nest = _nest(stmt)
         proof: list[str] = []

@@ -133,6 +133,7 @@ def _nested(axes: list[Axis], *body: Statement) -> tuple[Statement, ...]:
 
 def _fresh(program: Program) -> Callable[[str], str]:
     taken = {a.name for s in program.stages for a in s.axes} | set(program.tensors) | set(program.scalars)
+    taken |= {*program.sizes, *program.symbolic, *program.dtypes}
 
     def name(like: str) -> str:
         found = like

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from autosched.ir.dtypes import DType
+from autosched.ir.printer import print_value
 from autosched.ir.rewrites.algebra.cases import is_infinite
 from autosched.ir.rewrites.algebra.sums import (
     ZERO,
@@ -22,7 +23,7 @@ from autosched.ir.rewrites.algebra.sums import (
     of_atom,
     of_monomial,
 )
-from autosched.ir.value import Arith, Call, Cast, Literal, Unary, Value
+from autosched.ir.value import Arith, Call, Cast, Literal, Unary, Value, walk
 
 HALF = Fraction(1, 2)
 
@@ -51,13 +52,13 @@ def normal(value: Value, real: bool = False) -> RealSum:
             case Arith("-", a, b, _):
                 return visit(a) - visit(b)
             case Arith("*", a, b, _):
-                return visit(a) * visit(b)
+                return product(visit(a), visit(b), node)
             case Arith("/", a, b, _):
                 return visit(a) * power(visit(b), Fraction(-1), b)
             case Arith(op, a, b, _):
                 return of_atom(Apply(op, (visit(a), visit(b)), node))
             case Call("fma", (a, b, c), _):
-                return visit(a) * visit(b) + visit(c)
+                return product(visit(a), visit(b), node) + visit(c)
             case Call("exp", (a,), _):
                 return exp_of(visit(a))
             case Call("log", (a,), _):
@@ -76,6 +77,17 @@ def normal(value: Value, real: bool = False) -> RealSum:
         return of_atom(Leaf(node))
 
     return visit(value)
+
+
+def product(left: RealSum, right: RealSum, value: Value) -> RealSum:
+    """The product of two sums, `value` as a text. Zero times what an infinity is written in is no number."""
+    if bool(left.terms) != bool(right.terms) and any(map(_holds_infinity, (left, right))):
+        raise NoForm(f"zero times an infinity ({print_value(value)})")
+    return left * right
+
+
+def _holds_infinity(total: RealSum) -> bool:
+    return any(is_infinite(node) for atom in total.atoms for node in walk(atom.value))
 
 
 def widens(source: DType, target: DType) -> bool:

@@ -29,7 +29,7 @@ class InParts(Pass):
     part: str | None = None
 
     def row(self, to: Places) -> tuple[Statement, ...]:
-        self.part = self.names("part")
+        self.part = self.unlike_axes("part")
         moving, inside = self.carry(to | {self.part: Var(self.part)})
         loop = Loop(Axis(self.part, Const(0), Const(self.parts)), tuple(inside))
         part, self.part = self.part, None
@@ -56,6 +56,12 @@ class InParts(Pass):
                 if so_far[target] != target:
                     body.append(self.put(so_far[target], "=", self.finite(target, target), to))
         return (*body, *self.results(merged, to))
+
+    def unlike_axes(self, like: str) -> str:
+        """A free name that no axis of the cascade has: what stands for these here is told by their names."""
+        extra = (a for c in self.skipped.members for a in c.member.extra)
+        axes = {a.name for a in (*self.cascade.rows, *self.cascade.axes, *extra)}
+        return next(n for n in iter(lambda: self.names(like), None) if n not in axes)
 
     def merged(self, carried: MemberStates) -> Read:
         """Where a state is once it is merged."""

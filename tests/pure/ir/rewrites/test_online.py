@@ -165,3 +165,10 @@ def test_scores_that_are_an_output_are_computed_as_a_whole() -> None:
     found = autosched.rewrites(ir.parse(text.replace("SCORE", "S[i, j]")), tile=2)[0]
     assert found.after is not None
     assert "S" in found.after.outputs
+
+
+@pytest.mark.parametrize("term", ["exp(S - M[i]) * S", "V[j] * S * exp(S - M[i])", "fma(S, exp(S - M[i]), V[j])"])
+def test_zero_times_a_written_infinity_is_no_zero(term: str) -> None:
+    found = autosched.rewrites(program(term.replace("S", "(X[i, j] if j <= i else -inf)")))
+    assert [(v.verdict, v.stages) for v in found if "A" in v.stages] == [("no", ("M", "A"))]
+    assert "zero times an infinity" in found[0].reason.message
