@@ -65,8 +65,10 @@ def _read(path: Path) -> Case:
     return Case(path, text, accepted, refused)
 
 
-def one_pass(program: Program, numerics: str = "rescaled", block: int = 5, parts: int = 1) -> list[RewriteVerdict]:
-    found = autosched.rewrites(program, numerics=numerics, block=block, parts=parts)
+def one_pass(
+    program: Program, numerics: str = "rescaled", block: int = 5, parts: int = 1, tile: int | None = None
+) -> list[RewriteVerdict]:
+    found = autosched.rewrites(program, numerics=numerics, block=block, parts=parts, tile=tile)
     return [v for v in found if v.name == "online"]
 
 

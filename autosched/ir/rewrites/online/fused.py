@@ -141,6 +141,10 @@ class Pass:
         """What a block does before its members: here nothing."""
         return iter(())
 
+    def in_blocks(self, moving: Moving) -> bool:
+        """Whether the axis is taken in blocks: only where a reference moves."""
+        return bool(moving.before)
+
     def whole_span(self, to: Places) -> tuple[Int, Int]:
         """Bounds of the outermost axis that hold those of each row that shares blocks."""
         return self.span(to)
@@ -171,7 +175,7 @@ class Pass:
         """The loop over blocks, or over the axis where no reference moves."""
         outer = self.skipped.axes[0]
         lower, upper = self.whole_span(to)
-        count = self.names(f"{stem(outer.name)}_block" if moving.before else outer.name)
+        count = self.names(f"{stem(outer.name)}_block" if self.in_blocks(moving) else outer.name)
         steps = list(self.first_steps(Var(count) * self.block + lower, to))
         for r, now in moving.running.items():
             steps += self.one(moving.before[r], "=", now, to)
@@ -200,7 +204,7 @@ class Pass:
                     steps += self.each(carried, to, partial(self.put, kept, "=", anew))
                     term = replaced(term, {state.extreme: now})
                 update = partial(self.put, kept, UPDATE[carried.member.op], term)
-                if moving.before:
+                if self.in_blocks(moving):
                     make = partial(self.points, carried.member, update, Var(count), lower)
                 else:
                     make = partial(self.point, carried.member, update, Var(count))
@@ -208,7 +212,7 @@ class Pass:
             if target in moving.running and moving.so_far[target] != moving.running[target]:
                 finite = self.finite(target, moving.running[target])
                 steps += self.one(moving.so_far[target], "=", finite, to)
-        if not moving.before:
+        if not self.in_blocks(moving):
             return (Loop(Axis(count, lower, upper), tuple(steps)),)
         return (Loop(Axis(count, Const(0), ceil_div(upper - lower, self.block)), tuple(steps)),)
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from autosched.ir.nodes import Assign, Axis, Loop, Stage, Statement
 from autosched.ir.program import Program
-from autosched.ir.rewrites.online.fused import WITHIN, Pass, Places, stem, under
+from autosched.ir.rewrites.online.fused import WITHIN, Moving, Pass, Places, stem, under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
 from autosched.ir.rewrites.online.states import replaced
@@ -123,6 +124,9 @@ class Tiled(Pass):
         at = substitute_int(Var(FIRST), to) + Var(name)
         return (Loop(Axis(name, Const(0), Const(self.tile)), make(to | {last.name: at})),)
 
+    def in_blocks(self, moving: Moving) -> bool:
+        return True
+
     def whole_span(self, to: Places) -> tuple[Int, Int]:
         first = substitute_int(Var(FIRST), to)
         name = self.cascade.rows[-1].name
@@ -130,23 +134,21 @@ class Tiled(Pass):
         return _outer(minimum, ends[0][0], ends[1][0]), _outer(maximum, ends[0][1], ends[1][1])
 
     def first_steps(self, block: Int, to: Places) -> Iterator[Statement]:
-        whole = self.cascade.axes[0]
-        upper = substitute_int(whole.upper, to)
-        length = upper - self.whole_span(to)[0]
-        even = isinstance(length, Const) and length.value % self.block == 0
+        start = self.whole_span(to)[0]
         for each in self.stages:
-            within = self.names(whole.name)
-            at = block + Var(within)
-            guards: list[Condition] = [] if even else [at < upper]
+            yield from self.inside(to, partial(self.block_of_elements, each, block, start))
 
-            def produce(p: Places, e: Sunk = each, a: Int = at, w: str = within, g: list[Condition] = guards) -> tuple[
-                Statement, ...
-            ]:
-                inner = self.computed(e, p | {whole.name: a, WITHIN: Var(w)})
-                held = tuple(under(g, s) for s in inner)
-                return (Loop(Axis(w, Const(0), Const(self.block)), held),)
-
-            yield from self.inside(to, produce)
+    def block_of_elements(self, each: Sunk, block: Int, start: Int, to: Places) -> tuple[Statement, ...]:
+        """A block of one stage; the first block begins at `start`."""
+        axis = self.cascade.axes[0]
+        within = self.names(axis.name)
+        at = block + Var(within)
+        upper = substitute_int(axis.upper, to)
+        length = upper - start
+        even = isinstance(length, Const) and length.value % self.block == 0
+        guards: list[Condition] = [] if even else [at < upper]
+        inner = self.computed(each, to | {axis.name: at, WITHIN: Var(within)})
+        return (Loop(Axis(within, Const(0), Const(self.block)), tuple(under(guards, s) for s in inner)),)
 
     def computed(self, each: Sunk, to: Places) -> tuple[Statement, ...]:
         """One element of a stage."""

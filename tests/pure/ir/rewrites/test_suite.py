@@ -93,6 +93,20 @@ def test_parts_are_as_close(case: Case) -> None:
                 assert not wrong, f"{kind}: {wrong}\n{found.after}"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("case", REWRITTEN, ids=str)
+@pytest.mark.parametrize(("tile", "block"), [(2, 5), (100, 3)])
+def test_tiles_are_as_close(case: Case, tile: int, block: int) -> None:
+    before = case.program()
+    level = "rescaled" if case.accepted["rescaled"] else "real"
+    for found in one_pass(before, level, block, tile=tile):
+        if found.after is not None:
+            assert ir.parse(str(found.after)).outputs == before.outputs
+            for kind in ("random", "none", "wide"):
+                wrong = differences(before, found, inputs(before, kind), scalars(before), block, kind in GENTLE)
+                assert not wrong, f"{kind}: {wrong}\n{found.after}"
+
+
 @pytest.mark.parametrize("scale", [0.0, -0.5, float("inf"), float("nan"), 1e30])
 @pytest.mark.parametrize("name", ["attention_run_time_scale", "softmax_temperature"])
 def test_a_condition_that_does_not_hold_leaves_the_program_as_written(name: str, scale: float) -> None:
