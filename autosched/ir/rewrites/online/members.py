@@ -22,7 +22,7 @@ from autosched.ir.value import (
     substitute_condition,
 )
 from autosched.ir.variables import value_vars
-from autosched.logic import Bool, Const, Int, Var
+from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 
 UPDATES = {"+=": "+", "-=": "+", "max=": "max", "min=": "min"}
@@ -270,11 +270,8 @@ def _inline(
 
 
 def _masks(value: Value) -> bool:
-    """Whether it is infinite where a condition on axes does not hold: a mask, which may bound the loops."""
-    match value:
-        case Select(Bool(), then, other, _):
-            return is_infinite(then) or is_infinite(other)
-    return False
+    """Whether it is infinite where a condition does not hold: a mask, which may bound the loops."""
+    return isinstance(value, Select) and (is_infinite(value.then) or is_infinite(value.other))
 
 
 def _covers(stages: Stages, stage: Stage, names: dict[str, Int], ranges: dict[str, tuple[Int, Int]]) -> bool:

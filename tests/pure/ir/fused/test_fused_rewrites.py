@@ -105,3 +105,21 @@ def test_a_mask_in_a_stage_of_its_own_bounds_the_pass() -> None:
     np.testing.assert_allclose(ir.run(found.after, data)["O"], ir.run(program, data)["O"], rtol=1e-5, atol=1e-6)
     data["S"] = np.where(np.tri(24, dtype=bool), data["S"], np.float32(np.nan))
     assert np.isfinite(ir.run(found.after, data)["O"]).all(), "elements behind the mask are not read"
+
+
+def test_scores_below_a_mask_from_data_stay_in_blocks() -> None:
+    text = STAGES.replace("S: f32[n, n], V", "Q: f32[n, d], K: f32[n, d], L: s32[n], V")
+    text = text.replace("j <= i", "s32(j) < L[i]")
+    product = """
+    S: f32[n, n]
+    for i, j in grid(n, n):
+        S[i, j] = 0
+        for p in range(d):
+            S[i, j] += Q[i, p] * K[j, p]
+"""
+    program = ir.parse(text.replace("    X: f32[n, n]\n", "    assume(1 <= L <= n)\n    X: f32[n, n]" + product))
+    (found,) = (v for v in autosched.rewrites(program, block=8, tile=4) if v.name == "online")
+    assert found.after is not None
+    assert not {"S", "X", "P"} & set(found.after.tensors)
+    data = ir.random_inputs(program, np.random.default_rng(0))
+    np.testing.assert_allclose(ir.run(found.after, data)["O"], ir.run(program, data)["O"], rtol=1e-5, atol=1e-6)
