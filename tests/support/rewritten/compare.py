@@ -52,6 +52,8 @@ def _beyond(before: Program, found: RewriteVerdict, name: str, data: Arrays, sca
     summed = [s.assign.tensor for s in before.stages if s.name in found.stages and s.assign.op in ("+=", "-=")]
     if any(np.isinf(expected[n]).any() or (np.abs(expected[n]) > 1e30).any() for n in summed):
         return []  # what overflows on the way is far from exact arithmetic in both
+    if any(np.abs(np.asarray(a, np.float64)[np.isfinite(a)]).max(initial=0) > 1e9 for a in data.values()):
+        return []  # f64 is not exact arithmetic where a logarithm is added to such numbers
     with np.errstate(all="ignore"):
         total, distance = exact(before, found, name, data, scalars, expected)
         terms, length = extent(before, found, name)
