@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from autosched.cli.output import answer
-from autosched.errors import NoScheduleError, UsageError
+from autosched.cli.written import write_program
+from autosched.errors import NoScheduleError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.report.text import compared, seconds
@@ -17,9 +18,6 @@ from autosched.search.tuning.forms import Gain, fastest_s, gain_of
 from autosched.tensorize.explanation.forms import Form, all_forms, form_json, form_lines
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
-
-WRITTEN = "# Written by `autosched match --write-form`"
-"""The first line of a file that may be overwritten."""
 
 
 def form_told(form: Form, gain: Gain | None) -> list[str]:
@@ -83,11 +81,5 @@ def write_forms(path: Path, program: Program, intrinsics: Sequence[Intrinsic], n
         hint = "`autosched match --explain` says why instructions do not fit"
         raise NoScheduleError(f"no form of {program.name} was found that an instruction takes", hint=hint)
     said = [f"stage {f.stage} fits {f.intrinsic} with {' and '.join(f.parts)} computed beforehand" for f in forms]
-    try:
-        if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(WRITTEN):
-            raise UsageError(f"{path} exists, and autosched did not write it", hint="give --write-form another path")
-        lines = [WRITTEN, *(f"# {line}" for line in said), "", str(rewritten)]
-        path.write_text("\n".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", hint="give --write-form another path") from None
+    write_program(path, "match --write-form", said, str(rewritten), "--write-form")
     return f"wrote {path}: {'; '.join(said)}"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.cli.written import write_program
 from autosched.errors import UsageError
 from autosched.ir.rewrites.listing import LEVELS, NAMES, accepted
 from autosched.ir.rewrites.online.search import BLOCK
 from autosched.ir.rewrites.verdict import SCHEMA, RewriteVerdict
-from autosched.text_file import write_text
 
 
 def rewrite(
@@ -64,20 +65,37 @@ def rewrite(
         inputs.choice("rewrite", name, NAMES)
     found = [c for c in found if only is None or c.name in only]
     usable = [c for c in found if accepted(c, numerics)]
-    if output is not None and usable:
-        write_text(output, str(usable[0].after))
+    wrote = None if output is None else _write(output, usable)
     if json:
         answer_json({"schema": SCHEMA, "program": loaded.name, "rewrites": [c.as_json() for c in found]})
     elif explain:
-        answer("\n\n".join(_explained(c, numerics) for c in found) or "no stages here that a rewrite is about")
+        answer("\n\n".join(_explained(c, numerics) for c in found) or _none(only))
     else:
-        _list(found, numerics, quiet)
+        _list(found, numerics, only)
+        if wrote is None and found and not quiet:
+            talk().print("--explain says what was proved; -o FILE.py writes the program", markup=False)
+    if wrote is not None and not quiet:
+        talk().print(wrote, markup=False)
     raise typer.Exit(0 if usable else 1)
 
 
-def _list(found: list[RewriteVerdict], numerics: str, quiet: bool) -> None:
+def _write(path: Path, usable: list[RewriteVerdict]) -> str:
+    """Write the program after the first, and say so."""
+    if not usable:
+        return f"nothing applies, and {path} was not written"
+    first = usable[0]
+    write_program(path, "rewrite", [f"{_title(first)} ({first.numerics})"], str(first.after), "-o")
+    return f"wrote {path}: {_title(first)}; it is a program: autosched tune {shlex.quote(str(path))}"
+
+
+def _none(only: list[str] | None) -> str:
+    kinds = f"'{' or '.join(only)}'" if only else "a rewrite"
+    return f"no stages here that {kinds} is about"
+
+
+def _list(found: list[RewriteVerdict], numerics: str, only: list[str] | None) -> None:
     if not found:
-        answer("no stages here that a rewrite is about")
+        answer(_none(only))
         return
     rows = []
     for c in found:
@@ -87,16 +105,18 @@ def _list(found: list[RewriteVerdict], numerics: str, quiet: bool) -> None:
             why = f"accept it with --numerics {c.numerics}"
         rows.append((c.name, c.verdict, c.axis, " ".join(c.stages), c.numerics or "", what, why))
     table(("rewrite", "verdict", "axis", "stages", "numerics", "factors", "reason"), rows)
-    if not quiet:
-        talk().print("--explain says what was proved; -o FILE.py writes the program", markup=False)
+
+
+def _title(c: RewriteVerdict) -> str:
+    return f"{c.name} of {', '.join(c.stages)}" + (f" along {c.axis}" if c.axis else "")
 
 
 def _explained(c: RewriteVerdict, numerics: str) -> str:
-    lines = [f"{c.name} of {', '.join(c.stages)}" + (f" along {c.axis}" if c.axis else "") + f": {c.verdict}"]
+    lines = [f"{_title(c)}: {c.verdict}"]
     if c.reason is not None:
         lines.append(f"  {c.reason.code} at {c.reason.stage}: {c.reason.message}")
         if c.reason.counterexample is not None:
-            lines.append(f"  counterexample: {_shown(c.reason.counterexample)}")
+            lines += _shown(c.reason.counterexample)
         return "\n".join(lines)
     level = "" if accepted(c, numerics) else f" (more than --numerics {numerics} accepts)"
     lines.append(f"  numerics: {c.numerics}{level}" + (f"; error at most {c.error}" if c.error else ""))
@@ -112,5 +132,18 @@ def _explained(c: RewriteVerdict, numerics: str) -> str:
     return "\n".join(lines)
 
 
-def _shown(counterexample: dict[str, object]) -> str:
-    return "; ".join(f"{name} {value}" for name, value in counterexample.items())
+def _shown(counterexample: dict[str, Any]) -> list[str]:
+    """The term at two references and, where it has some, at two points of the data, a line for each reference."""
+    lines = ["  counterexample: the term at two references, which no factor takes to one another"]
+    if "data" not in counterexample:
+        lines = ["  counterexample: the start, and what the factor makes of it"]
+    for reference, values in zip(counterexample["references"], counterexample["values"], strict=True):
+        at = [f" at {_numbers(data)}" for data in counterexample.get("data", ())]
+        values = values if at else [values]
+        said = "; ".join(f"{value:.6g}{where}" for value, where in zip(values, at or [""], strict=True))
+        lines.append(f"    {_numbers(reference)}: {said}")
+    return lines
+
+
+def _numbers(named: dict[str, float]) -> str:
+    return ", ".join(f"{name} = {value:.6g}" for name, value in named.items())

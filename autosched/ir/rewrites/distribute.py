@@ -116,7 +116,8 @@ def _refuse_other_orders(stages: list[Stage]) -> None:
     for k, stage in enumerate(stages):
         name = stage.assign.tensor
         if sum(s.assign.tensor == name for s in stages) > 1:
-            raise NotRewritten("DEPENDS", f"{name} is written by several statements of one loop", stage.name)
+            text = f"several statements of one loop write {name}; the later ones need a tensor of their own"
+            raise NotRewritten("DEPENDS", text, stage.name)
         for n, other in enumerate(stages):
             for read in (r for r in _reads(other) if r.tensor == name):
                 shared = [a.name for a, b in zip(stage.axes, other.axes, strict=False) if a == b]

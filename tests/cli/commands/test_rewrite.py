@@ -32,6 +32,30 @@ def test_the_program_is_written_and_is_one(cli: Cli) -> None:
     assert "M_moved" in written.tensors
 
 
+def test_a_program_of_a_person_is_not_overwritten(cli: Cli) -> None:
+    text = str(ir.workload("softmax", m=4, n=64))
+    mine = cli.folder / "mine.py"
+    mine.write_text(text)
+    assert "did not write it" in cli("rewrite", "mine.py", "-o", "mine.py", status=2).err
+    assert mine.read_text() == text
+    for _ in range(2):
+        assert "autosched tune two.py" in cli("rewrite", "mine.py", "-o", "two.py", status=0).err
+    said = cli("rewrite", "mine.py", "--numerics", "bitwise", "--only", "online", "-o", "three.py", status=1)
+    assert "was not written" in said.err
+    assert not (cli.folder / "three.py").exists()
+
+
+def test_a_counterexample_is_told_by_reference(cli: Cli) -> None:
+    text = str(ir.workload("softmax", m=4, n=64))
+    (cli.folder / "across.py").write_text(text.replace("exp(", "tanh("))
+    (cli.folder / "sign.py").write_text(text.replace("exp(X[i, j_2] - M[i])", "exp(M[i] - X[i, j_2])"))
+    across = cli("rewrite", "across.py", "--only", "online", "--explain", status=1).out.splitlines()
+    assert across[1].startswith("  NOT_SEPARABLE at S: tanh(")
+    assert [line.count(" at X[") for line in across[3:5]] == [2, 2]
+    sign = cli("rewrite", "sign.py", "--only", "online", "--explain", status=1).out
+    assert "    M = -inf: 0\n    M = 0: nan\n" in sign
+
+
 @pytest.mark.parametrize(
     ("flags", "text"),
     [

@@ -146,7 +146,8 @@ class Tiled(Pass):
         upper = substitute_int(axis.upper, to)
         length = upper - start
         even = isinstance(length, Const) and length.value % self.block == 0
-        guards: list[Condition] = [] if even else [at < upper]
+        own = [] if isinstance(axis.lower, Const) else [at >= substitute_int(axis.lower, to)]
+        guards: list[Condition] = [*own, *([] if even else [at < upper])]
         inner = self.computed(each, to | {axis.name: at, WITHIN: Var(within)})
         return (Loop(Axis(within, Const(0), Const(self.block)), tuple(under(guards, s) for s in inner)),)
 

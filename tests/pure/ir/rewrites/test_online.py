@@ -160,6 +160,23 @@ def test_tiles_of_rows_compute_the_scores_inside(score: str, tile: int, block: i
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "at"), [("range(i + 1)", "i - j"), ("range(max(0, i - 2), min(l, i + 3))", "j - i + 2")]
+)
+@pytest.mark.parametrize(("tile", "block"), [(1, 8), (2, 5), (3, 8)])
+def test_tiles_of_rows_keep_the_bounds_of_each_row(bounds: str, at: str, tile: int, block: int) -> None:
+    text = ATTENTION.replace("SCORE", "S[i, j]").replace("for j in range(l)", f"for j in {bounds}")
+    text = text.replace("for i, j in grid(n, l):", f"for i in range(n):\n      for j in {bounds}:")
+    before = ir.parse(text.replace("K[j, p]", f"K[{at}, p]"))  # inside K for these elements alone
+    found = autosched.rewrites(before, block=block, tile=tile)[0]
+    assert found.after is not None
+    assert "S_block" in found.after.tensors
+    rng = np.random.default_rng(0)
+    data = {name: rng.normal(size=before.tensors[name].extents).astype(np.float32) for name in "QKV"}
+    expected, got = ir.run(before, data)["O"], ir.run(ir.parse(str(found.after)), data)["O"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_scores_that_are_an_output_are_computed_as_a_whole() -> None:
     text = ATTENTION.replace("O: f32[n, d], *", "O: f32[n, d], S: f32[n, l], *").replace("    S: f32[n, l]\n", "")
     found = autosched.rewrites(ir.parse(text.replace("SCORE", "S[i, j]")), tile=2)[0]
