@@ -4,6 +4,7 @@ everywhere: which argument, what was given, what is wanted."""
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -139,7 +140,7 @@ def fits(value: object, wanted: Any) -> bool:
     if wanted is None:
         return value is None
     if wanted is int:
-        return hasattr(value, "__index__") and not isinstance(value, bool)
+        return not isinstance(value, bool) and _is_whole(value)
     if wanted is float:
         return isinstance(value, Real) and not isinstance(value, bool)
     if wanted is bool:
@@ -206,6 +207,14 @@ def _maps(kind: Any) -> bool:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:  # the class of integers, or an array of several, which have __index__, too
+        return False
+    return True
 
 
 def _members(protocol: type) -> set[str]:

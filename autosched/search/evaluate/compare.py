@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from autosched.costmodel.registry import cost_model, cost_models
 from autosched.device.checked import measurement_of
 from autosched.device.protocol import Build, Device
-from autosched.errors import AutoschedError, NoScheduleError, UnknownNameError, UsageError, WrongResultError
+from autosched.errors import AutoschedError, NoScheduleError, UnknownNameError, UsageError, WrongResultError, check_name
 from autosched.search.events import Event, TrialDone
 from autosched.search.protocol import Factory
 from autosched.search.registry import strategies as known_strategies
@@ -108,6 +108,7 @@ def _contestant(given: str | Factory, model: str) -> Contestant:
     if name not in known_strategies(extras=True):
         raise UnknownNameError("strategy", name, known_strategies(extras=True))
     chosen = own or model
+    check_name("cost model", chosen)
     if chosen not in cost_models():
         raise UnknownNameError("cost model", chosen, cost_models())
     return Contestant(given, lambda space, seed, model: make_strategy(name, space, seed, model), chosen)

@@ -44,6 +44,12 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: tune(data=3), "data is 3, and must be a mapping of names to values or None"),
     (lambda: tune(data={3: 3}), "data has the key 3, and keys must be texts"),
     (lambda: tune(trials=True), "trials is True, and must be a whole number"),
+    (lambda: tune(trials=int), "trials is <class 'int'>, and must be a whole number"),
+    (lambda: tune(threads=np.zeros(2)), "threads is array([0., 0.]), and must be a whole number"),
+    (
+        lambda: autosched.compare(PROGRAM, cost_model=3),  # type: ignore[arg-type]
+        "the cost model is given by name, and a value of type int is no text",
+    ),
     (lambda: tune(seed="x"), "seed is 'x', and must be a whole number"),
     (lambda: tune(fresh="no"), "fresh is 'no', and must be True or False"),
     (lambda: tune(cache=3), "cache is 3, and must be a text"),
