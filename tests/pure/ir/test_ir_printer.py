@@ -34,7 +34,7 @@ GOLDENS = [
     ("matmul_u8_s8", "matmul", {"a": "u8", "b": "s8", "m": "1..4096"}),
     ("matmul_out", "matmul", {"t": "f16", "out": "f16", "tb": 1}),
     ("conv2d_grouped", "conv2d", {"groups": 4, "stride": 2, "dilation": 2, "t": "s8"}),
-    ("conv2d_pointwise", "conv2d", {"kh": 1, "kw": 1, "pad": 0}),
+    ("conv2d_1x1", "conv2d", {"kh": 1, "kw": 1, "pad": 0}),
 ]
 
 
