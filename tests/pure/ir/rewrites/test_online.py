@@ -188,4 +188,5 @@ def test_scores_that_are_an_output_are_computed_as_a_whole() -> None:
 def test_zero_times_a_written_infinity_is_no_zero(term: str) -> None:
     found = autosched.rewrites(program(term.replace("S", "(X[i, j] if j <= i else -inf)")))
     assert [(v.verdict, v.stages) for v in found if "A" in v.stages] == [("no", ("M", "A"))]
+    assert found[0].reason is not None
     assert "zero times an infinity" in found[0].reason.message
