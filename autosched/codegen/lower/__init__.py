@@ -11,6 +11,7 @@ from typing import assert_never
 
 from autosched.codegen.lower.common.checks import choose
 from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.cpu.chain import lower_chain
 from autosched.codegen.lower.cpu.tensor_nest import lower_tensor
 from autosched.codegen.lower.scalar.literal import lower_literal
 from autosched.codegen.lower.scalar.row_loops import lower_rows
@@ -30,6 +31,7 @@ from autosched.tiling.plans.plan import (
     WarpCooperativePart,
 )
 from autosched.tiling.space.schedule import Schedule
+from autosched.tiling.steps.cpu.chain import CHAIN_THREADS
 from autosched.tiling.steps.gpu.occupancy import REGISTER_LIMIT
 from autosched.tiling.steps.scalar import handles
 
@@ -45,9 +47,14 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         if name in plan.program.tensors:
             ctx.tensor(name)
     body: list[Stmt] = []
+    chain = plan.chained_parts
     for part in plan.parts:
-        body += _lower_part(part, ctx, bare=plan.otherwise is not None)
-    counts = [_threads(p, schedule.values) for p in plan.parts]
+        if part not in chain:
+            body += _lower_part(part, ctx, bare=plan.otherwise is not None)
+        elif plan.chain is not None and part == chain[-1]:  # with what is prepared between them done
+            body += lower_chain(plan.chain, chain, ctx)
+    counts = [_threads(p, schedule.values) for p in plan.parts if p not in chain]
+    counts += [CHAIN_THREADS.of(plan.chain.names, schedule.values)] if plan.chain else []
     if plan.otherwise is not None:
         instead = _standing_by(plan.otherwise, ctx)
         body = list(choose([p.nest for p in plan.tensor_parts if p.guards], tuple(body), instead, ctx))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic.cpu.caches import LEVELS, least_seconds, moved_seconds
+from autosched.costmodel.analytic.cpu.chained import moved_in_chain
 from autosched.costmodel.analytic.cpu.copies import copy_seconds
 from autosched.costmodel.analytic.cpu.guard_work import work_left
 from autosched.costmodel.analytic.cpu.scalar_cycles import element_cycles, scalar_cycles, scattered
@@ -138,7 +139,9 @@ def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]
     floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
     between = {"cpu": _cpu_least, "gpu": _gpu_least}
     return tuple(
-        partial(between[p.scheme], p, plan) if isinstance(p, TensorPart) and p.scheme in between else None
+        partial(between[p.scheme], p, plan)
+        if isinstance(p, TensorPart) and p.scheme in between and p not in plan.chained_parts
+        else None
         for p in timed_parts(plan)
     )
 
@@ -214,6 +217,7 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     n = rows_of(values)
     threads = values[names("threads")].astype(np.float64)
     share = 1.0 / threads if least else _share(nest, names, values, threads)
+    chained = part in plan.chained_parts
     cycle = 1.0 / target.clock_hz
 
     def once(name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
@@ -224,14 +228,19 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     compute, load = compute * left, load * left
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
     terms["tile"] = terms["tile"] + _behind(part, plan) * cycle * share
-    terms |= dict.fromkeys(LEVELS, np.zeros(n)) if least else moved_seconds(nest, names, values, target, share)
+    if least:
+        terms |= dict.fromkeys(LEVELS, np.zeros(n))
+    elif chained:
+        terms |= moved_in_chain(part, plan, values, share)
+    else:
+        terms |= moved_seconds(nest, names, values, target, share)
     terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, least=least),))[0]
     terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
     stack = np.stack([terms[k] for k in ("compute", "load", *LEVELS)])
     longest = stack.max(axis=0)
     hidden = longest + _unhidden(nest) * (stack.sum(axis=0) - longest)
-    if knows_prefetch(nest) and not least:
+    if knows_prefetch(nest) and not least and not chained:  # what is read again comes from a cache
         hidden = hidden + waited_seconds(nest, names, values, terms, target, UNHIDDEN)
     if not least:
         hidden = hidden + once("pages", lambda v: (paging_seconds(nest, names, v, target),))[0]

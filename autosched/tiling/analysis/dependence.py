@@ -140,6 +140,11 @@ def together(program: Program, stages: Collection[str], axes: tuple[str, ...]) -
     return tuple(_axes(members, axes, sizes_of(program)))
 
 
+def independent(parts: tuple[Statement, ...], axis: str, sizes: Sizes) -> bool:
+    """Whether no two iterations of a loop around these statements touch one element, at least one of them writing."""
+    return all(_within(parts, axis, (), sizes, updates=updates) is None for updates in (False, True))
+
+
 def _axes(parts: tuple[Statement, ...], names: tuple[str, ...], sizes: Sizes) -> Iterator[AxisDependence]:
     """The verdict on each of the loops `names`, outermost first, for these statements as one body."""
     for n, axis in enumerate(names):

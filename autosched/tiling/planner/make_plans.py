@@ -23,6 +23,7 @@ from autosched.tiling.analysis.accesses import statements
 from autosched.tiling.analysis.dependence import Dependences, analyse
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import nontemporal_store
+from autosched.tiling.planner.chains import chain_of
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.epilogue import epilogue_chain
@@ -45,6 +46,9 @@ from autosched.tiling.plans.teams import team_parts, waits_for_memory
 from autosched.tiling.space.space import Space
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.part_steps import part_steps
+
+MOST_CHAINED = 2
+"""Plans of a program with parts in a chain: those of its first choices, beside the others."""
 
 
 def make_plans(
@@ -71,12 +75,15 @@ def make_plans(
         nests = usable_nests(stage, mappings.get(stage.name, ()), dependences, target)
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, policy)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
-    plans = []
+    plans: list[Plan] = []
+    chained: list[Plan] = []
     for chosen in _best_first(choices):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         layout = _PlanLayout(program, target, mapped, literal, dependences, threads, policy)
         joined = layout.plan(rows=True)
         plans.append(joined)
+        together = layout.chained(joined) if len(chained) < MOST_CHAINED else None
+        chained += [] if together is None else [together]
         if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
         if not mapped and any(_joins_stages(p) for p in joined.parts):
@@ -87,7 +94,7 @@ def make_plans(
             if rewrite is not None:
                 others = make_plans(rewrite.after, target, {}, threads, policy)
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
-    return _unique(plans)[:MOST_PLANS]
+    return _unique(plans)[: MOST_PLANS - len(chained)] + _unique(chained)
 
 
 def _joins_stages(part: Part) -> bool:
@@ -131,6 +138,15 @@ class _PlanLayout:
         title = "; ".join(p.title for p in titled) or "scalar"
         space = Space(title, part_steps(parts, self.program, self.target, self.threads))
         return Plan(title, self.program, self.target, tuple(parts), space, formulas=self.policy.formulas)
+
+    def chained(self, plan: Plan) -> Plan | None:
+        """The plan with parts in a chain, where some can be."""
+        chain = None if is_gpu(self.target) else chain_of(self.program, plan.parts, self.target)
+        if chain is None:
+            return None
+        title = f"{plan.name} {chain.title}"
+        space = Space(title, part_steps(plan.parts, self.program, self.target, self.threads, chain))
+        return replace(plan, name=title, space=space, chain=chain)
 
     def parts(self) -> list[Part]:
         program, target = self.program, self.target

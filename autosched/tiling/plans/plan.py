@@ -21,6 +21,7 @@ from autosched.ir.value import Read
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.analysis.nontemporal import NontemporalStore
+from autosched.tiling.plans.chain import Chain
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
@@ -188,7 +189,8 @@ class Plan:
     """See the module's docstring. `name` is stable: it names the plan in a store. `otherwise` runs in its place where a
     check of any part refuses the data; without it each such part has a fallback of its own. `formulas` are the
     functions that stages behind a register tile call by name, and scalar parts where a row says so. `units` are an
-    accelerator's beside its array: they decide times, and no kernel."""
+    accelerator's beside its array: they decide times, and no kernel. `chain`: of the parts those that run together, a
+    few rows at a time."""
 
     name: str
     program: Program
@@ -198,10 +200,16 @@ class Plan:
     otherwise: Otherwise | None = None
     formulas: Formulas = field(default_factory=dict)
     units: AcceleratorUnits = NO_UNITS
+    chain: Chain | None = None
 
     @property
     def tensor_parts(self) -> tuple[TensorPart, ...]:
         return tuple(p for p in self.parts if isinstance(p, TensorPart))
+
+    @property
+    def chained_parts(self) -> tuple[TensorPart, ...]:
+        """The parts of the chain, in order."""
+        return tuple(p for p in self.tensor_parts if self.chain is not None and p.nest.stage.name in self.chain.axes)
 
     @property
     def mappings(self) -> tuple[Mapping, ...]:

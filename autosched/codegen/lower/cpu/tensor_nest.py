@@ -47,9 +47,16 @@ class AxisRange:
 def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
     """The statements of the timed call for one tensor part, filling of its panels included."""
     threads = THREADS.of(part.names, ctx.values)
+    fills, nest = begin_nest(part, ctx, threads, thread_ranges(part, ctx, threads))
+    return (*fills, *nest.threads(threads))
+
+
+def begin_nest(
+    part: TensorPart, ctx: Context, threads: int, ranges: dict[str, AxisRange]
+) -> tuple[tuple[Stmt, ...], NestLowering]:
+    """What is filled before the nest, and the nest over these ranges; `threads` run it, each for a part of them."""
     sources: dict[str, MemorySource] = {}
     fills: list[Stmt] = []
-    ranges = thread_ranges(part, ctx, threads)
     around = Around(part.nest, part.names, ctx.values, {n: (r.lower, r.upper) for n, r in ranges.items()})
     inside: dict[str, tuple[Stmt, ...]] = {}
     for operand in (o.name for o in part.nest.intrinsic.inputs):
@@ -68,17 +75,22 @@ def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
         micro = declared(part, sources, ctx, sums=sums(part, ctx, threads))
     else:
         micro = MatrixTile.of(part, sources, ctx, threads)
-    nest = NestLowering(part, ctx, micro, ranges, inside)
-    return (*fills, *nest.threads(threads))
+    return tuple(fills), NestLowering(part, ctx, micro, ranges, inside)
+
+
+def whole_ranges(part: TensorPart, ctx: Context) -> dict[str, AxisRange]:
+    """Each spatial axis from end to end."""
+    ranges: dict[str, AxisRange] = {}
+    for axis in part.nest.spatial:
+        register = ctx.values[part.names.register(axis)] if axis in tiled_axes(part.nest) else 1
+        ranges[axis.name] = AxisRange(Const(0), Const(-(-axis.units // register)))
+    return ranges
 
 
 def thread_ranges(part: TensorPart, ctx: Context, threads: int) -> dict[str, AxisRange]:
     """What a thread does of each spatial axis: all, but for the one that threads share."""
     nest, names = part.nest, part.names
-    ranges: dict[str, AxisRange] = {}
-    for axis in nest.spatial:
-        register = ctx.values[names.register(axis)] if axis in tiled_axes(nest) else 1
-        ranges[axis.name] = AxisRange(Const(0), Const(-(-axis.units // register)))
+    ranges = whole_ranges(part, ctx)
     if threads > 1:
         axis = split_axes(nest)[SPLIT.of(names, ctx.values)]
         n, t = ranges[axis.name].upper, Var("thread")

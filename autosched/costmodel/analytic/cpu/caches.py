@@ -6,7 +6,7 @@ blocks, but neither how often a body is unrolled nor what is prefetched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -31,15 +31,26 @@ Column = npt.NDArray[np.float64]
 
 def moved_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, share: Column) -> dict[str, Column]:
     """Seconds per row of the terms of LEVELS; `share` is the busiest thread's part of the work."""
-    caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
-    sizes, page = tuple(m.bytes * CACHE_SHARE for m in caches), page_bytes(target)
+    sizes, page = capacities(target), page_bytes(target)
     moved = memoize_columns(
-        v, names("clock traffic"), lambda v: traffic(nest, names, _moving(nest, names, v), sizes, page)
+        v, names("clock traffic"), lambda v: traffic(nest, names, moving(nest, names, v), sizes, page)
     )
-    terms = dict.fromkeys(LEVELS, np.zeros(rows_of(v)))
+    terms = seconds_of(moved, target, share)
+    terms["memory"] = terms["memory"] * by_streams(nest, names, v)
+    return terms
+
+
+def capacities(target: Target) -> tuple[float, ...]:
+    """Bytes of each cache that a nest can count on."""
+    caches = [m for m in target.memories if m.shared_by in ("core", "device") and m.name.startswith("L")]
+    return tuple(m.bytes * CACHE_SHARE for m in caches)
+
+
+def seconds_of(moved: Sequence[Column], target: Target, share: Column) -> dict[str, Column]:
+    """The terms of LEVELS for the bytes that come into each cache."""
+    terms = dict.fromkeys(LEVELS, np.zeros(len(share)))
     for name, bytes_in, (all_cores, one_core) in zip(LEVELS, moved, _bandwidths(target), strict=False):
         terms[name] = np.maximum(bytes_in / all_cores, bytes_in * share / one_core)
-    terms["memory"] = terms["memory"] * by_streams(nest, names, v)
     return terms
 
 
@@ -59,7 +70,7 @@ def least_seconds(
     return np.asarray(hidden + paging, np.float64)
 
 
-def _moving(nest: Nest, names: StepNames, v: Columns) -> dict[str, npt.NDArray[np.int64]]:
+def moving(nest: Nest, names: StepNames, v: Columns) -> dict[str, npt.NDArray[np.int64]]:
     """The columns that say what moves between caches."""
     tiled = tiled_axes(nest)
     found = [names("order"), names("inner"), *map(names.register, tiled), *map(names.tiles, tiled)]

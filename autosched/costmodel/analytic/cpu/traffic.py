@@ -263,7 +263,7 @@ def _group(
     prints.reverse()  # prints[d]: loops d.. run inside
     totals = [sum(p.values()) for p in prints]
     if not loops:  # a single tile: of what does not stay in a warm cache from call to call
-        return [np.asarray(totals[0] * (1.0 - _resident(totals[0], capacity)) + np.zeros(n)) for capacity in capacities]
+        return [np.asarray(totals[0] * (1.0 - resident(totals[0], capacity)) + np.zeros(n)) for capacity in capacities]
     written = nest.intrinsic.accumulator.name
     visits = np.ones(n)
     if nest.blocked_reduction is not None:
@@ -318,10 +318,10 @@ def _hit_fractions(totals: Sequence[Any], capacity: float, n: int) -> list[Colum
     next."""
     hits: list[Column] = []
     for total in totals[:-1]:
-        share = _resident(total, capacity)
+        share = resident(total, capacity)
         hits.append(np.maximum(share, hits[-1]) if hits else np.broadcast_to(share, (n,)))
     fractions = [*(more - less for less, more in pairwise(hits)), 1.0 - hits[-1]]
-    return [*fractions, fractions[-1] * (1.0 - _resident(totals[-1], capacity))]
+    return [*fractions, fractions[-1] * (1.0 - resident(totals[-1], capacity))]
 
 
 def _fetched(fractions: Sequence[Column], moved: Sequence[Column], anew: Column) -> Column:
@@ -335,7 +335,7 @@ def _fetched(fractions: Sequence[Column], moved: Sequence[Column], anew: Column)
     return total
 
 
-def _resident(footprint: Any, capacity: float) -> Column:
+def resident(footprint: Any, capacity: float) -> Column:
     """The share of a footprint that a cache keeps: it loses what outgrows it as (capacity / footprint) to the power of
     4. Caches are no strict LRU, and what is a little larger than one still finds much of itself there (f32 512³ on
     Zen 5: 2 to 8 rank its schedules alike)."""

@@ -1,0 +1,79 @@
+"""Whether stages, each with a loop of its own over one range, may run together a few iterations at a time.
+
+    for i: H[i, :] = X[i, :] W1             for i: H[i, :] = X[i, :] W1
+    for i: Y[i, :] = H[i, :] W2                    Y[i, :] = H[i, :] W2
+
+They may where the loops as one are independent: no two iterations touch one element, at least one of them writing. Then
+iterations may be taken in any order and by any thread, as long as the stages of each iteration keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autosched.ir.program import Program
+from autosched.logic import Const, Int, Var
+from autosched.logic.walk import free_vars, substitute_bool, substitute_int
+from autosched.tiling.analysis.accesses import Statement, statements
+from autosched.tiling.analysis.conflicts import sizes_of
+from autosched.tiling.analysis.dependence import independent
+
+SHARED = "shared iteration"
+"""The one loop, by a name that no program's axis has."""
+
+
+def may_share(program: Program, axes: Mapping[str, str]) -> bool:
+    """Whether iterations of the loops `axes` (stage to its axis) are independent, all of these stages taken together.
+    No where an initialisation stands outside its stage's loop, or a loop's bounds depend on anything."""
+    parts = [s for s in statements(program) if s.stage in axes]
+    ranges = set()
+    for s in parts:
+        own = [a for a in s.axes if a.name == axes[s.stage]]
+        if len(own) != 1:
+            return False
+        ranges.add((own[0].lower, own[0].upper))
+    if len(ranges) != 1 or not all(isinstance(b, Const) for b in ranges.pop()):
+        return False
+    return independent(tuple(_renamed(s, axes[s.stage]) for s in parts), SHARED, sizes_of(program))
+
+
+def _renamed(statement: Statement, axis: str) -> Statement:
+    """The statement with its loop under the shared name, and its other loops under names that no other has."""
+    to: dict[str, Int] = {n: Var(f"{n} of {statement.position}") for n in statement.names}
+    to[axis] = Var(SHARED)
+    axes = []
+    for a in statement.axes:
+        found = to[a.name]
+        assert isinstance(found, Var)
+        lower, upper = substitute_int(a.lower, to), substitute_int(a.upper, to)
+        axes.append(replace(a, name=found.name, lower=lower, upper=upper))
+    accesses = tuple(
+        replace(
+            access,
+            index=tuple(None if i is None else substitute_int(i, to) for i in access.index),
+            when=substitute_bool(access.when, to),
+        )
+        for access in statement.accesses
+    )
+    return replace(statement, axes=tuple(axes), guard=substitute_bool(statement.guard, to), accesses=accesses)
+
+
+def row_dimension(statement_axes: Mapping[str, str], program: Program, tensor: str) -> int | None:
+    """The dimension of a tensor whose subscript is, wherever a stage touches it, that stage's axis and nothing else,
+    while no other subscript depends on it. None where there is none, or a stage without such an axis touches it."""
+    found: set[int] = set()
+    for s in statements(program):
+        for access in s.accesses:
+            if access.tensor != tensor:
+                continue
+            if s.stage not in statement_axes:
+                return None
+            axis = statement_axes[s.stage]
+            if any(i is None for i in access.index):
+                return None
+            own = [d for d, i in enumerate(access.index) if i is not None and axis in free_vars(i)]
+            if len(own) != 1 or access.index[own[0]] != Var(axis):
+                return None
+            found.add(own[0])
+    return found.pop() if len(found) == 1 else None
