@@ -31,7 +31,7 @@ from autosched.ir.rewrites.online.obligations import term_lemmas
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, states_of_sum
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Arith, Read, Select, Unary, Value, walk
+from autosched.ir.value import Arith, Literal, Read, Select, Unary, Value, walk
 from autosched.logic import Int
 
 
@@ -81,12 +81,13 @@ def _whole(program: Program, stage: Stage) -> RewriteVerdict | None:
 
 def _deferred(cascade: Cascade, member: Member) -> MemberStates | None:
     """The sum with its factor apart, if there is one factor in all cases, of elements or scalars."""
+    written = _taken_out(cascade, member)
+    if written is not None:
+        return written
     cases = [(c, separate(normal(c.value), cascade.kind)) for c in cases_of(member.term)]
     carried = states_of_sum(cascade, member, cases)
     state = carried.states[0]
-    if len(carried.states) > 1:
-        return _taken_out(cascade, member)
-    one = not state.carried.terms and any(True for _ in state.deferred.atoms)
+    one = len(carried.states) == 1 and not state.carried.terms and any(True for _ in state.deferred.atoms)
     return carried if one and _changing(state.term, cascade) else None
 
 
@@ -113,6 +114,9 @@ def _without(term: Value, cascade: Cascade, still: list[Value]) -> Value | None:
         case Arith("*", left, right, dtype):
             a, b = _without(left, cascade, still), _without(right, cascade, still)
             return b if a is None else a if b is None else Arith("*", a, b, dtype)
+        case Arith("/", left, right, dtype) if not _changing(right, cascade):
+            still.append(Arith("/", Literal(1.0, dtype), right, dtype))
+            return _without(left, cascade, still)
         case Unary("-", operand, dtype):
             inner = _without(operand, cascade, still)
             return None if inner is None else Unary("-", inner, dtype)

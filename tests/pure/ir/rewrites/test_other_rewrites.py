@@ -68,7 +68,7 @@ def once(X: f32[m, n], T: f32[m, n], Y: f32[m, n], *, m=4, n=8):
     ("text", "name", "level", "deferred"),
     [
         (NORM, "online", "rescaled", {"Y": "rsqrt(S[i_2] / 64.0 + 1e-05)"}),
-        (SCALED, "defer", "rescaled", {"C": "(-1.0) / s[j]"}),
+        (SCALED, "defer", "rescaled", {"C": "1.0 / s[j]"}),
         (GROUPS, "defer", "rescaled", {"Y": "D[p_group, j_2]"}),
         (ZEROS, "defer", "rescaled", {"Y": "D[p_group, j_2]"}),
         (TRIANGLE, "mask to bounds", "bitwise", {}),
