@@ -1,15 +1,12 @@
 """A backend as a package brings it: a small machine whose kernels are OpenCL C of one work item.
 
 The printer stands on what C and CUDA share (`autosched.codegen.c_like`). The device stands in for the machine: it
-builds the text with the C compiler of this one, so its times are this machine's. A package offers both by entry points:
+builds the text with the C compiler of this one, so its times are this machine's. `pyproject.toml` offers both by entry
+points. In this folder, after `pip install --no-deps .`:
 
-    [autosched.backends]
-    mini = mini_backend:MINI
-
-    [autosched.devices]
-    mini = mini_backend:MiniDevice
-
-and used as `autosched tune matmul -D a=s8 -D b=s8 -D acc=s32 -t mini.yaml --intrinsics dot.yaml`.
+    autosched tune matmul -D m=64 -D n=64 -D k=64 -D a=s8 -D b=s8 -t mini.yaml --intrinsics dot.yaml -n 4
+    autosched show --as mini
+    autosched export -o matmul.cl
 """
 
 import ctypes

@@ -23,7 +23,7 @@ from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.gpu.gpu_model import gpu_estimate
 from autosched.device.simulator.spatial.spatial_model import spatial_estimate
 from autosched.device.simulator.verify.runner import INTERPRETER, Runner
-from autosched.device.simulator.verify.verify import MOST_ELEMENTS, KernelVerdict, Verifier, elements
+from autosched.device.simulator.verify.verify import MOST_ELEMENTS, KernelVerdict, Verifier, elements, unverified
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
 from autosched.errors import AutoschedError, SpecError, UsageError, WrongResultError
@@ -39,7 +39,6 @@ CACHES = ("warm", "cold")
 SAMPLES = {"search": 5, "final": 15}
 NOISE = 0.01
 """The default relative standard deviation of samples; accelerators with scratchpads have none."""
-NOT_YET = "not verified yet: the final round checks; the mapping is proved"
 
 
 class SimulatorDevice:
@@ -189,7 +188,7 @@ class SimulatorDevice:
         most = self._runner.most if repeats == "search" else self._runner.final
         small = sum(p.statements for p in parts) <= most and elements(kernel.program) <= MOST_ELEMENTS
         if not small and repeats == "search":
-            return KernelVerdict(NOT_YET)
+            return unverified(" yet: the final round checks", build.candidate.plan)
         key = build.kernel_sha or "", repeats if not small else ""
         if key not in self._verdicts:
             candidate = build.candidate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -81,9 +82,10 @@ def loom(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
 
 @pytest.fixture
 def mini(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """The command where the example of a backend, with a device, is installed: by the words of its own docstring."""
-    text = (EXAMPLE / "mini_backend.py").read_text(encoding="utf-8").split('"""')[1]
-    described(cli.folder / "site", "\n".join(line.strip() for line in text.splitlines() if line.startswith("    ")))
+    """The command where the example of a backend, with a device, is installed: by what its pyproject.toml says."""
+    groups = tomllib.loads((EXAMPLE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    lines = [line for g, points in groups.items() for line in (f"[{g}]", *(f"{k} = {v}" for k, v in points.items()))]
+    described(cli.folder / "site", "\n".join(lines))
     monkeypatch.syspath_prepend(cli.folder / "site")
     monkeypatch.syspath_prepend(EXAMPLE)
     return cli.near()

@@ -123,6 +123,13 @@ def test_what_is_not_run_is_said_not_to_be_verified() -> None:
     assert verdict.by == "not verified: too large for the interpreter; the mapping is proved"
 
 
+def test_of_a_plan_without_instructions_no_mapping_is_said_to_be_proved() -> None:
+    _, (plan, *_) = plans("softmax", "portable/*v4", m=8, n=64)
+    assert not plan.mappings
+    verdict = verify.Verifier(0, most_elements=10).cut_down(plan, plan.space.schedule(0), 1)
+    assert verdict.by == "not verified: too large for the interpreter"
+
+
 @pytest.mark.slow
 def test_cut_programs_keep_their_plans() -> None:
     program, (plan, *_) = plans("matmul_bias_relu", "portable/*v4", m=200, n=300, k=400)
