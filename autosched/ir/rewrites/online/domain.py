@@ -1,16 +1,18 @@
 """`keeps_domain`: whether states give no number only where the program gives none, either.
 
 The laws hold where both sides are numbers. They can drop what is none: sqrt(V) sqrt(V) becomes V, which is a number for
-V < 0, too; X / X becomes 1. So what is divided by, what roots and logarithms are taken of, and all elements have to
-occur in the states' terms or their factors as well.
+V < 0, too; X / X becomes 1; exp(X) / exp(M) becomes exp(X - M), which does not overflow. So what is divided by, what
+roots and logarithms are taken of, and all elements have to occur in the states' terms or their factors as well, and
+exponentials may only be multiplied by those that overflow with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 from autosched.ir.nodes import is_zero
-from autosched.ir.rewrites.algebra.cases import cases_of
+from autosched.ir.rewrites.algebra.cases import cases_of, is_infinite
 from autosched.ir.rewrites.algebra.normal import NoForm, normal
 from autosched.ir.rewrites.algebra.sums import Apply, Atom, Leaf, RealSum, TooManyTerms
 from autosched.ir.rewrites.algebra.text import value_of
@@ -32,14 +34,17 @@ def keeps_domain(cascade: Cascade, carried: MemberStates) -> bool:
     except (NoForm, TooManyTerms):
         return False
     roots = {f for f in before.roots - after.roots if not _positive(cascade, f)}
-    return before.leaves <= after.leaves and before.divisors <= after.divisors | after.roots and not roots
+    merged = {e for e in before.exponents if not any(_same_overflow(cascade, e, f) for f in after.exponents)}
+    kept = before.leaves <= after.leaves and before.divisors <= after.divisors | after.roots
+    return kept and not roots and not merged
 
 
 class _Partial:
     """`leaves` are elements and scalars; `divisors` what is divided by, factor by factor; `roots` what roots and
-    logarithms are taken of."""
+    logarithms are taken of; `exponents` the exponentials' arguments."""
 
     def __init__(self) -> None:
+        self.exponents: set[RealSum] = set()
         self.leaves: set[Value] = set()
         self.divisors: set[Atom | RealSum] = set()
         self.roots: set[Atom | RealSum] = set()
@@ -53,6 +58,10 @@ class _Partial:
                     found.leaves.add(node)
                 case Arith("/", _, divisor, _):
                     found.divisors |= _factors(normal(divisor))
+                case Call("exp", (argument,), _):
+                    form = normal(argument)
+                    if not any(isinstance(a, Leaf) and is_infinite(a.value) for a in form.atoms):
+                        found.exponents.add(form)
                 case Call("sqrt" | "log", (argument,), _):
                     found.roots |= _factors(normal(argument))
                 case Call("rsqrt", (argument,), _):
@@ -69,6 +78,23 @@ def _factors(total: RealSum) -> set[Atom | RealSum]:
     for atom, _ in single[0].powers:
         found |= _factors(atom.args[0]) if isinstance(atom, Apply) and atom.function == "" else {atom}
     return found
+
+
+def _same_overflow(cascade: Cascade, one: RealSum, other: RealSum) -> bool:
+    """Whether an exponent is a positive multiple of another, or differs by logarithms of sums that are not negative."""
+    if one.terms and other.terms:
+        monomial, coefficient = one.ordered[0]
+        by = dict(other.terms).get(monomial, Fraction(0)) / coefficient
+        if by > 0 and one.scaled(by) == other:
+            return True
+    apart = (one - other).atoms
+    return all(isinstance(a, Apply) and a.function == "log" and _positive(cascade, _only(a)) for a in apart)
+
+
+def _only(logarithm: Apply) -> Atom | RealSum:
+    """What a logarithm is taken of."""
+    factors = _factors(logarithm.args[0])
+    return next(iter(factors)) if len(factors) == 1 else logarithm.args[0]
 
 
 def _positive(cascade: Cascade, factor: Atom | RealSum) -> bool:

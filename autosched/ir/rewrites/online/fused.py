@@ -194,7 +194,7 @@ class Pass:
                     steps += self.each(carried, to, partial(self.put, kept, "*=", moving.factors[state.carried]))
                     at = self.term(carried, state, moving)
                     for found in (f for f in staged((at, at)) if f in once and f not in places):
-                        places[found] = self.block_of(carried, found[0].dtype)
+                        places[found] = self.block_of(state, found[0].dtype)
                         fill = partial(self.put, places[found], "=", found[0])
                         steps += self.inside(to, partial(self.points, carried.member, fill, Var(count), lower))
                     term = filled(at, places)
@@ -225,9 +225,9 @@ class Pass:
         extra = frozenset(a.name for a in carried.member.extra)
         return Term(replaced(state.term, moving.so_far), carried.member.guards, extra)
 
-    def block_of(self, carried: MemberStates, dtype: DType) -> Read:
+    def block_of(self, state: CarriedState, dtype: DType) -> Read:
         """A new intermediate with an element for each row and each point of a block."""
-        reference = min(carried.states[0].references, key=str)
+        reference = min(state.references, key=str)
         made = self.like(reference, "term", dtype)
         tensor = self.tensors[made.tensor]
         inner = [Const(a.extent) for a in self.skipped.axes[1:]]

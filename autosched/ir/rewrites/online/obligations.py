@@ -30,7 +30,20 @@ from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, factor_of, replaced
 from autosched.ir.rewrites.proof import Lemma, prove
 from autosched.ir.rewrites.refusal import NotRewritten
-from autosched.ir.value import Arith, Comparison, Literal, Read, Scalar, Select, Unary, Value, reads, walk
+from autosched.ir.value import (
+    Arith,
+    Comparison,
+    FromIndex,
+    Literal,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+    map_value,
+    reads,
+    walk,
+)
 from autosched.logic import Const
 
 
@@ -245,13 +258,26 @@ def _refuse_infinite_start(cascade: Cascade, carried: MemberStates, state: Carri
             factor = factor_of(state, here, later, dtype)
             zero: Value = Literal(0.0, dtype)
             zeros = dict.fromkeys(state.references, zero)
-            value = value_at(Arith("*", zero, factor_of(state, zeros | {reference: start}, zeros, dtype), dtype))
+            moved = Arith("*", zero, factor_of(state, zeros | {reference: start}, zeros, dtype), dtype)
+            values = [value_at(_with(moved, sign)) for sign in (1, -1)]
+            value = next((v for v in values if v != 0), 0.0)
             text = (
                 f"the factor {print_value(factor)} is not proved to be at most 1; from the start of {member.name}, "
                 f"{print_value(start)}, it is infinite, and infinite times the start 0 is no number"
             )
             shown = {"references": [{member.name: value_at(start)}, {member.name: 0.0}], "values": [0.0, value]}
             raise NotRewritten("NOT_DISTRIBUTIVE", text, carried.member.stage.name, None if value == 0 else shown)
+
+
+def _with(value: Value, number: int) -> Value:
+    """The value with a number for each scalar and element: of either sign if it is a float."""
+
+    def visit(node: Value) -> Value:
+        if isinstance(node, Read | Scalar | FromIndex):
+            return Literal(float(number), node.dtype) if node.dtype.is_float else Literal(1, node.dtype)
+        return node
+
+    return map_value(value, visit)
 
 
 def value_at(value: Value) -> float:

@@ -159,6 +159,7 @@ def test_softmax_in_place(body: str) -> None:
         ("exp(X[i, j] - M[i]) / B[i] * sqrt(Y[i, j]) * sqrt(Y[i, j])", "real"),
         ("exp(X[i, j] - M[i]) / B[i] * (Y[i, j] / Y[i, j])", "real"),
         ("exp(X[i, j] - M[i]) / B[i] * (Y[i, j] - Y[i, j] + 1)", "real"),
+        ("exp(X[i, j]) / exp(M[i]) / B[i]", "real"),
         ("exp(X[i, j] - (M[i] + log(B[i])))", "rescaled"),
     ],
 )
