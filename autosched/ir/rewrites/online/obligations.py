@@ -28,6 +28,7 @@ from autosched.ir.rewrites.algebra.sums import Leaf
 from autosched.ir.rewrites.algebra.text import NoText, linear_in, times, value_of
 from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, factor_of, replaced
+from autosched.ir.rewrites.online.vanishing import refuse_lost_terms
 from autosched.ir.rewrites.proof import Lemma, prove
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import (
@@ -78,6 +79,7 @@ def prove_all(program: Program, cascade: Cascade, members: tuple[MemberStates, .
             if not state.carried.terms:
                 continue
             done += [_required(o, carried) for o in _factor(carried, state, real)]
+            refuse_lost_terms(cascade, carried, state, real)
             found, condition = _bounded(program, cascade, carried, state, real)
             conditions += [] if condition is None or condition in conditions else [condition]
             if found.proved:

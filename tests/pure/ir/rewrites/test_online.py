@@ -190,3 +190,21 @@ def test_zero_times_a_written_infinity_is_no_zero(term: str) -> None:
     assert [(v.verdict, v.stages) for v in found if "A" in v.stages] == [("no", ("M", "A"))]
     assert found[0].reason is not None
     assert "zero times an infinity" in found[0].reason.message
+
+
+@pytest.mark.parametrize(
+    "term", ["exp(V[j] - M[i])", "exp(X[i, j] * 2 - M[i])", "exp(X[i, j] - M[i])", "exp(X[i, j] - M[i] + V[j])"]
+)
+@pytest.mark.parametrize("of", ["X[i, j]", "(X[i, j] if j > 7 else -inf)", "X[i, j] + V[j]"])
+def test_no_term_is_lost_while_the_maximum_is_infinite(term: str, of: str) -> None:
+    before = ir.parse(ROWS.replace("TERM", term).replace("max(M[i], X[i, j])", f"max(M[i], {of})"))
+    found = autosched.rewrites(before, block=4)[0]
+    if found.after is None:
+        assert found.reason is not None
+        assert found.reason.code == "UNSUPPORTED"
+        return
+    data = rows()
+    data["X"][:, :9] = -np.inf
+    with np.errstate(all="ignore"):
+        expected, got = (ir.run(p, data)["A"] for p in (before, found.after))
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
