@@ -42,6 +42,7 @@ from autosched.ir.value import (
     Read,
     Select,
     Value,
+    reads,
     substitute,
     substitute_condition,
     substitute_index,
@@ -351,7 +352,8 @@ class Pass:
         target = carried.member.target
         size: Value = Call("abs", (target,), target.dtype)
         parts: list[Condition] = [Comparison("<", size, Literal(float("inf"), target.dtype))]
-        for reference in sorted({r for s in carried.states for r in s.references}, key=str):
+        read = {r for r in reads(self.cascade.member(carried.member.name).term) if r.tensor in self.cascade.names}
+        for reference in sorted(read, key=str):
             if self.may_be_infinite(reference):
                 start = self.cascade.member(reference.tensor).init
                 parts.append(Comparison("!=", reference, start))

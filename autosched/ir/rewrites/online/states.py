@@ -67,11 +67,13 @@ class CarriedState:
 
 @dataclass(frozen=True)
 class MemberStates:
-    """A member with its states. `scale` is the factor of a maximum's only state, one elsewhere."""
+    """A member with its states. `scale` is the factor of a maximum's only state, one elsewhere; `refers` says that the
+    member's term reads results of others."""
 
     member: Member
     states: tuple[CarriedState, ...]
     scale: RealSum
+    refers: bool = False
 
     @property
     def exact(self) -> bool:
@@ -82,7 +84,7 @@ class MemberStates:
     def plain(self) -> bool:
         """Whether its only state is its result, of its own term."""
         only = self.states[0] if len(self.states) == 1 else None
-        return only is not None and only.extreme is None and not only.carried.terms and self.direct
+        return only is not None and not self.refers and only.extreme is None and not only.carried.terms and self.direct
 
     @property
     def direct(self) -> bool:
@@ -189,7 +191,7 @@ def states_of_sum(
         for part in parts:
             grouped.setdefault((part.carried, part.deferred), []).append((case, part.data))
     anchors = anchors_of(cascade, True)
-    only = len(grouped) == 1 and next(iter(grouped))[1].constant == 1
+    only = len(grouped) == 1 and next(iter(grouped))[1].constant == 1 and bool(next(iter(grouped))[0].terms)
     states = []
     for (carried, deferred), data in grouped.items():
         made = [(c, c.value if only else _relative(d, carried, dtype, anchors)) for c, d in data]
@@ -197,7 +199,7 @@ def states_of_sum(
         states.append(CarriedState(carried, deferred, term, tuple(made)))
     if not states:  # every case is zero
         states = [CarriedState(ZERO, number(1), Literal(0.0, dtype))]
-    return MemberStates(member, tuple(states), number(1))
+    return MemberStates(member, tuple(states), number(1), refers=True)
 
 
 def _relative(data: RealSum, carried: RealSum, dtype: DType, anchors: Sequence[Anchor]) -> Value:
@@ -249,7 +251,8 @@ def _extreme(cascade: Cascade, member: Member, cases: list[tuple[Case, RealSum]]
         raise NotRewritten("NOT_DISTRIBUTIVE", text, name)
     scale, added = found.pop() if found else (number(1), ZERO)
     finite = tuple((c, v) for c, v in data if not is_infinite(c.value))
-    return MemberStates(member, (CarriedState(ZERO, added, _chosen(data, len(cases), dtype), finite),), scale)
+    only = CarriedState(ZERO, added, _chosen(data, len(cases), dtype), finite)
+    return MemberStates(member, (only,), scale, refers=True)
 
 
 def _on(cascade: Cascade, monomial: Monomial, kind: str) -> bool:
