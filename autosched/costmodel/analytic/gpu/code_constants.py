@@ -1,15 +1,14 @@
 """Constants of a code generator for GPUs: what its code costs beyond the units of a device that it keeps busy.
 
 A device's own figures stand in its target, in `rates` and in `block_cycles`, from documents and from what others
-measured. These belong to the code that runs on it. `GENERATED` were learnt from our kernels, or are round figures.
-`HANDWRITTEN` stands for kernels that people wrote by hand: it leaves out what nothing but our kernels taught about
-waiting and clusters, and is what published tables are asked with.
+measured. These belong to the code that runs on it. `GENERATED` were learnt from our kernels, or are round figures; the
+clock takes others for kernels that other people wrote (`benchmarks.published`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, SYNC
 
@@ -54,8 +53,3 @@ GENERATED = GpuCode(
     exposed_store={0: 0.6, 1: 0.6, 2: 0.3, 3: 0.35},  # of threads, and of TMA beside the next tile
     most_fetched=2.0,
 )
-HANDWRITTEN = replace(
-    GENERATED, slice_cycles=0.0, arrival_spread=0.0, meeting_cycles=0.0, cluster_share=1.0, multicast=1.0
-)
-"""Of hand-written kernels: without what ours lose by waiting for products and in clusters. `multicast` is that of
-DeepGEMM's performance model, which divides what a core takes from L2 by the blocks of its cluster that share it."""
