@@ -1,7 +1,7 @@
 """`prove`: whether a claim about values holds over the reals, by z3.
 
 A claim is a comparison of values; so are the facts it is proved from. An element or a scalar is a real number, `+ - * /
-min max abs` mean themselves, and functions nobody knows the laws of are functions. The laws of exp, log and sqrt enter
+min max abs` mean themselves, and any other function is an unknown function. The laws of exp, log and sqrt enter
 as instances that z3 checks the premises of:
 
     exp(c1 m1 + c2 m2 + …) = E1^k1 E2^k2 …    E > 0 a number for each m, where z3 proved that the argument is that sum

@@ -229,6 +229,9 @@ def _fused(
         if stage.name in nests:
             behind = list(takewhile(lambda s: s.name not in nests and s.name not in literal, stages[k + 1 :]))
             chain = epilogue_chain(stage, behind)
+            if nests[stage.name].intrinsic.matrices is not None:  # each stage takes the sums from matrix registers anew
+                others = (by_name[e.consumer].assign.tensor != stage.assign.tensor for e in chain)
+                chain = tuple(e for e, _ in zip(chain, takewhile(bool, others), strict=False))
             fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: p for p, c in e.axes}) for e in chain)
     return fused
 

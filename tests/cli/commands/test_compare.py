@@ -79,7 +79,7 @@ def test_a_picture_without_matplotlib(cli: Cli, monkeypatch: pytest.MonkeyPatch)
         (("--threads", "0"), "threads is 0"),
         (("--cost-model", "xgbb"), "did you mean 'xgb'"),
         (("-d", "simulato"), "did you mean 'simulator'"),
-        (("-o", "x.gif"), "no format"),
+        (("-o", "x.gif"), "unknown format"),
         (("-o", "nowhere/x.csv"), "no such folder"),
         (("-i", "x86/nothing"), "x86/nothing"),
     ],

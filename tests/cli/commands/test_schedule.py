@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from cli.conftest import NAME, SMALL, Cli
 
+from autosched.machine.host import host_features
+
 
 def changed(file: Path, plan: str | None = None, **decisions: int | str) -> Path:
     """The exported schedule with other decisions, beside it."""
@@ -39,6 +41,7 @@ def test_it_is_measured_first_and_once(cli: Cli, exported: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("amx_int8" in host_features(), reason="AMX has few matrix registers, and no rule for vector ones")
 def test_what_a_rule_excludes_is_refused_with_the_rule(cli: Cli, exported: Path) -> None:
     wider = [a.replace("n=32", "n=256") for a in SMALL]  # plans have the same names
     said = cli.near()("tune", *wider, "-n", 1, "--schedule", changed(exported, reg_i=14, reg_j=4), status=2).err

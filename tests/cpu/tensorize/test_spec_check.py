@@ -48,7 +48,8 @@ def test_every_builtin_intrinsic_is_what_it_says():
     assert not [str(r) for r in reports if not r.ok]
     ran = {r.intrinsic for r in reports if r.ran}
     here = {n for n, i in Catalogue.builtin().items() if _runs_here(i)}
-    assert ran == here
+    inexact = {r.intrinsic for r in reports if "leaves the bits open" in str(r)}  # there is nothing to compare with
+    assert ran == here - inexact
     assert len([n for n in ran if n.startswith("portable/")]) == 52
     fragments = {(r.intrinsic, p.what) for r in reports for p in r.parts if p.status == "proved"}
     assert ("cuda/mma.m16n8k32.e4m3.e5m2.f32", "fragment of a") in fragments

@@ -23,7 +23,7 @@ from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import Read, Scalar, Value, reads
 
 BLOCK = 32
-"""Iterations of the axis between two looks at the reference, where nobody asks for others."""
+"""Iterations of the axis between two looks at the reference, by default."""
 
 
 def online(
