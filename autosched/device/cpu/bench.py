@@ -11,7 +11,7 @@ from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load
 from autosched.device.correctness.compare import Difference, Wrong, right
 from autosched.device.cpu.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Guarded, plain
-from autosched.device.cpu.data import CpuData, address_of, copy_of
+from autosched.device.cpu.data import CpuData, address_of, copies_of, copy_of
 from autosched.device.cpu.drift_correction import DriftCorrection
 from autosched.device.cpu.timing import Sampler, batch, sample
 from autosched.device.job import Effort, EntryPoint, Job, Outcome
@@ -239,7 +239,8 @@ class CpuBench:
         size = sum(v.size for v in used.values())
         if cold and size:
             copies = min(-(-self.cold_bytes // size) + 1, max(2, COLD_LIMIT_BYTES // size))
-            sets += [{n: copy_of(v, i) for i, (n, v) in enumerate(used.items())} for _ in range(copies - 1)]
+            others = {n: copies_of(v, copies - 1, i) for i, (n, v) in enumerate(used.items())}
+            sets += [dict(zip(others, one, strict=True)) for one in zip(*others.values(), strict=True)]
         return sets
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from autosched.device.correctness.compare import Difference, Wrong, compare, furthest, scale
 from autosched.device.correctness.wants import SAMPLES
-from autosched.device.cpu.arena import Bytes, Guarded, plain
+from autosched.device.cpu.arena import ALIGN, Bytes, Guarded, plain
 from autosched.device.job import Box, TensorFile
 
 
@@ -174,6 +174,15 @@ def copy_of(values: Bytes, stagger: int) -> Bytes:
     copied = plain(values.size, 5 * stagger)
     copied[:] = values
     return copied
+
+
+def copies_of(values: Bytes, count: int, stagger: int) -> list[Bytes]:
+    """Copies in one piece of memory, one behind the other. Where the last cache is large and the data small there are
+    tens of thousands, and pages of their own would take seconds to touch."""
+    stride = -(-values.size // ALIGN) * ALIGN + ALIGN
+    rows = plain(count * stride, 5 * stagger).reshape(count, stride)[:, : values.size]
+    rows[:] = values
+    return list(rows)
 
 
 def address_of(view: Bytes) -> int:

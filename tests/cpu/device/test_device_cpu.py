@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from autosched.device.job import EntryPoint, ScratchBuffer
 from autosched.device.processes.process import WorkerProcess
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
+from autosched.machine.detect import detect
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")
 ON_LINUX = pytest.mark.skipif(platform.system() != "Linux", reason="signals are told apart on Linux")
@@ -243,6 +245,18 @@ def test_cold_caches(good):
     with CpuDevice(kernels.program(), oracle=kernels.oracle(), cache="cold") as device:
         assert device.measure(good).status == "ok"
         assert device.describe()["cache"] == "cold"
+
+
+@pytest.mark.slow
+def test_cold_caches_of_a_server(good):
+    """A last cache of 480 MiB holds a hundred thousand copies of 8 kB of data, which are made before the deadline."""
+    here = detect()
+    outer = max((m for m in here.memories if m.name not in ("DRAM", "registers")), key=lambda m: m.bytes)
+    grown = tuple(replace(m, bytes=480 << 20) if m is outer else m for m in here.memories)
+    target = replace(here, memories=grown)
+    with CpuDevice(kernels.program(), target, oracle=kernels.oracle(), cache="cold") as device:
+        measured = device.measure(good)
+        assert measured.status == "ok", measured.message
 
 
 def test_inouts_start_from_their_values():
