@@ -129,6 +129,11 @@ class Stage:
         return tuple(found)
 
     @property
+    def seldom(self) -> bool:
+        """Whether data decide that it runs at all: how often is not known, and costs nothing here."""
+        return any(is_value(g) for g in self.guards)
+
+    @property
     def calls(self) -> bool:
         """Whether it calls a function (`exp`, …) anywhere."""
         start = () if self.init is None else (self.init,)

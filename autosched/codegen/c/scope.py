@@ -14,6 +14,7 @@ from autosched.codegen.c_like.values import CLikeValuePrinter
 from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     Assign,
+    Branch,
     For,
     Function,
     GuardedDispatch,
@@ -26,7 +27,7 @@ from autosched.codegen.tree.kernel import (
 )
 from autosched.codegen.tree.uses import used_scalars
 from autosched.codegen.workarounds import Workaround
-from autosched.ir.value import Index, Read, walk
+from autosched.ir.value import Index, Read, reads, walk
 from autosched.logic import Int
 
 
@@ -141,7 +142,7 @@ def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ..
         written: set[str] = set()
         for stmt in body:
             match stmt:
-                case For() | If():
+                case For() | If() | Branch():
                     inner, wrote = visit(stmt.body)
                     if isinstance(stmt, For) and stmt.kind == "parallel":
                         homes[id(stmt)] = tuple(n for n in inner if n in wrote)
@@ -149,6 +150,8 @@ def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ..
                         wrote = set()
                     used |= inner
                     written |= wrote
+                    if isinstance(stmt, Branch):
+                        used |= {r.tensor: None for r in reads(stmt.condition)}
                 case GuardedDispatch():
                     for branch in bodies(stmt):
                         inner, wrote = visit(branch)

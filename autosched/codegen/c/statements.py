@@ -28,6 +28,7 @@ from autosched.codegen.tree.kernel import (
     CONCURRENT,
     WORKERS,
     Assign,
+    Branch,
     Comment,
     Concurrent,
     Configure,
@@ -82,6 +83,10 @@ class CStatementPrinter:
                     yield f"if ({scope.index.condition(condition)}) {{"
                     yield from self.body(body, 1)
                     yield "}"
+            case Branch(data, body):
+                yield f"if ({scope.values.condition(data)}) {{"
+                yield from self.body(body, 1)
+                yield "}"
             case GuardedDispatch(checks, body, fallback, note):
                 comment = f"  /* {in_comment(note)} */" if note else ""
                 yield f"if ({' && '.join(f'{scope.names(name)}[0] == 0' for name in checks)}) {{{comment}"

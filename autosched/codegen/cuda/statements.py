@@ -25,6 +25,7 @@ from autosched.codegen.tree.kernel import (
     AsyncProxyFence,
     BarrierArrive,
     BarrierWait,
+    Branch,
     Comment,
     Configure,
     For,
@@ -99,6 +100,10 @@ class CudaStatementPrinter:
                         yield f"if ({scope.index.condition(known)}) {{" if free else "{"
                         yield from inner
                         yield "}"
+            case Branch(data, body):
+                yield f"if ({scope.values.condition(data)}) {{"
+                yield from self.inside(body, path)
+                yield "}"
             case Assign():
                 meets = stmt.buffer in scope.passed and not scope.workers
                 yield from ["__syncwarp();"] * meets

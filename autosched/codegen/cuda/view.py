@@ -13,6 +13,7 @@ from autosched.codegen.tree.kernel import (
     Assign,
     AsyncCalls,
     AsyncCopies,
+    Branch,
     Buffer,
     For,
     Function,
@@ -75,6 +76,8 @@ class _View:
                 return replace(stmt, body=self.body(stmt.body))
             case AsyncCopies():
                 return replace(stmt, body=self.body(stmt.boxes or stmt.body), boxes=())
+            case Branch():
+                return replace(stmt, condition=self.value(stmt.condition), body=self.body(stmt.body))
             case GuardedDispatch():
                 return replace(stmt, body=self.body(stmt.body), fallback=self.body(stmt.fallback))
             case WarpSpecialize():

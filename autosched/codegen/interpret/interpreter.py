@@ -31,6 +31,7 @@ from autosched.codegen.tree.kernel import (
     AsyncProxyFence,
     BarrierArrive,
     BarrierWait,
+    Branch,
     Comment,
     Configure,
     For,
@@ -130,6 +131,10 @@ class _Machine:
             case If(condition, body):
                 inner, met = self._body(body), compile_bool(condition)
                 return lambda env: inner(env) if met(env) else None
+            case Branch(data, body):
+                inside = self._body(body)
+                chosen = compile_value(data, self.storages, self.scalars, self.kernel.formulas, None)
+                return lambda env: inside(env) if np.all(chosen(env, None)) else None
             case GuardedDispatch(checks, body, fallback):
                 return self._choose(checks, self._body(body), self._body(fallback))
             case Assign():

@@ -28,6 +28,7 @@ from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.tree.kernel import (
     CONCURRENT,
     Assign,
+    Branch,
     Buffer,
     Comment,
     Concurrent,
@@ -95,6 +96,9 @@ class Printer:
                 self._for(stmt)
             case If(condition, body):
                 self._if(self.indexing.condition(condition), body)
+            case Branch(data, body):
+                found = self.values.condition(data, None)
+                self._if(found if isinstance(found, bool) else found.name, body)
             case GuardedDispatch():
                 self._choose(stmt)
             case Prefetch(buffer, index, write):
@@ -378,7 +382,9 @@ def registers_around(body: tuple[Stmt, ...], buffers: dict[str, Buffer]) -> froz
         match stmt:
             case For(kind="parallel"):
                 pass
-            case For() | If() | GuardedDispatch():
+            case For() | If() | Branch() | GuardedDispatch():
+                if isinstance(stmt, Branch):
+                    found |= {r.tensor for r in reads(stmt.condition)}
                 for inner in bodies(stmt):
                     found |= registers_around(inner, buffers)
             case Assign():

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from autosched.codegen.lower.common.checks import choose
 from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.tile_loops import lower_tile_loops
 from autosched.codegen.lower.cpu.chain import lower_chain
 from autosched.codegen.lower.cpu.tensor_nest import lower_tensor
 from autosched.codegen.lower.scalar.literal import lower_literal
@@ -28,6 +29,7 @@ from autosched.tiling.plans.plan import (
     Plan,
     ScalarPart,
     TensorPart,
+    TileLoopsPart,
     WarpCooperativePart,
 )
 from autosched.tiling.space.schedule import Schedule
@@ -57,7 +59,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     counts += [CHAIN_THREADS.of(plan.chain.names, schedule.values)] if plan.chain else []
     if plan.otherwise is not None:
         instead = _standing_by(plan.otherwise, ctx)
-        body = list(choose([p.nest for p in plan.tensor_parts if p.guards], tuple(body), instead, ctx))
+        body = list(choose([p.nest for p in plan.own_tensor_parts if p.guards], tuple(body), instead, ctx))
         counts += [_threads(p, plan.otherwise.values) for p in plan.otherwise.plan.parts]
     used = used_buffers(tuple(body))
     scopes = ("global", "packed", "workspace")
@@ -148,6 +150,8 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             return lower_team(part, ctx, team_of(part, ctx.values, ctx.lanes))
         case LiteralPart():
             return lower_literal(part, ctx)
+        case TileLoopsPart():
+            return lower_tile_loops(part, ctx, _lower_part)
         case _:
             assert_never(part)
 

@@ -12,6 +12,7 @@ from autosched.codegen.tree.kernel import (
     AsyncProxyFence,
     BarrierArrive,
     BarrierWait,
+    Branch,
     Comment,
     Configure,
     For,
@@ -49,6 +50,8 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                     result += inner
                 elif condition != FALSE:
                     result.append(If(condition, inner))
+            case Branch():
+                result.append(Branch(place(stmt.condition, values), bind(stmt.body, values)))
             case GuardedDispatch():
                 result.append(replace(stmt, body=bind(stmt.body, values), fallback=bind(stmt.fallback, values)))
             case Assign():

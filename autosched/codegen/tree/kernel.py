@@ -97,6 +97,14 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """`body` where the data say so: `condition` is a truth value, asked once, before."""
+
+    condition: Value
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Assign:
     """`buffer[index] = value`, for every lane whose `valid` holds; other lanes of memory stay untouched, other lanes of
     a register become zero. Reads in `value` name buffers of the kernel; a `Select` reads only the side it chooses.
@@ -336,14 +344,16 @@ Concurrent: TypeAlias = Asynchronous | Synchronized
 """What only kernels of a GPU have."""
 CONCURRENT = "copies under way, barriers and roles are for GPU kernels"
 """Why other printers refuse those."""
-Plain: TypeAlias = For | If | GuardedDispatch | Assign | IntrinsicCall | Prefetch | StoreFence | Configure | Comment
+Plain: TypeAlias = (
+    For | If | Branch | GuardedDispatch | Assign | IntrinsicCall | Prefetch | StoreFence | Configure | Comment
+)
 Stmt: TypeAlias = Plain | Concurrent
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statements inside a statement: one body of a loop or a branch, two of a choice, else none."""
     match stmt:
-        case For() | If() | AsyncCopies() | AsyncCalls():
+        case For() | If() | Branch() | AsyncCopies() | AsyncCalls():
             return (stmt.body,)
         case GuardedDispatch():
             return stmt.body, stmt.fallback
@@ -420,7 +430,7 @@ class Kernel:
 
         def each(stmt: Stmt) -> Iterable[Stmt]:
             match stmt:
-                case For() | If():
+                case For() | If() | Branch():
                     return (replace(stmt, body=body(stmt.body)),)
                 case GuardedDispatch():
                     return (replace(stmt, body=body(stmt.body), fallback=body(stmt.fallback)),)

@@ -16,6 +16,7 @@ from autosched.codegen.tree.kernel import (
     AsyncProxyFence,
     BarrierArrive,
     BarrierWait,
+    Branch,
     Buffer,
     Comment,
     Configure,
@@ -87,6 +88,9 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield from _block(body, depth + 1)
         case If(condition, body):
             yield f"{pad}if {condition}:"
+            yield from _block(body, depth + 1)
+        case Branch(data, body):
+            yield f"{pad}if {value_text(data)}:"
             yield from _block(body, depth + 1)
         case GuardedDispatch(checks, body, fallback, note):
             comment = f"  # {note}" if note else ""

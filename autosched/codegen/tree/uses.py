@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autosched.codegen.tree.kernel import Assign, GuardedDispatch, IntrinsicCall, Prefetch, Stmt, TileCopy, bodies
+from autosched.codegen.tree.kernel import (
+    Assign,
+    Branch,
+    GuardedDispatch,
+    IntrinsicCall,
+    Prefetch,
+    Stmt,
+    TileCopy,
+    bodies,
+)
 from autosched.ir.value import Call, Index, Scalar, Value, reads, walk
 
 
@@ -27,6 +36,8 @@ def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
         match stmt:
             case Prefetch():
                 found.add(stmt.buffer)
+            case Branch():
+                found.update(r.tensor for r in reads(stmt.condition))
             case GuardedDispatch():
                 found.update(stmt.checks)
             case TileCopy():
@@ -48,6 +59,8 @@ def _values(body: tuple[Stmt, ...]) -> Iterator[Value]:
     for stmt in _all(body):
         if isinstance(stmt, Assign):
             yield from walk(stmt.value)
+        elif isinstance(stmt, Branch):
+            yield from walk(stmt.condition)
 
 
 def _all(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

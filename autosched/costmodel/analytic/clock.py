@@ -45,6 +45,7 @@ from autosched.tiling.plans.plan import (
     Plan,
     ScalarPart,
     TensorPart,
+    TileLoopsPart,
     WarpCooperativePart,
 )
 from autosched.tiling.space.memoize_columns import memoize_columns
@@ -198,6 +199,8 @@ def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = GENERATE
             return dict.fromkeys(TERMS, none) | team_terms(part, values, plan.program, plan.target)
         case LiteralPart():
             return _literal(part, values, plan)
+        case TileLoopsPart():
+            return _tile_loops(part, values, code)
 
 
 def stages_of(part: ScalarPart | FusedLoopsPart | LiteralPart, program: Program) -> list[Stage]:
@@ -280,7 +283,11 @@ def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[n
     """The part of the work that the busiest thread does."""
     if int(threads.max(initial=1)) == 1:
         return np.ones_like(threads)
-    shares = values[names("shares")].astype(np.float64)
+    return _share_of(values[names("shares")].astype(np.float64), threads)
+
+
+def _share_of(shares: Column, threads: Column) -> Column:
+    """The part of so many pieces that the busiest thread has."""
     return np.where(threads > 1, np.ceil(shares / threads) / shares, 1.0)
 
 
@@ -480,9 +487,18 @@ def _rows(part: FusedLoopsPart | ScalarPart, members: Sequence[ScalarPart], valu
 
 def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:
     found = stages_of(part, plan.program)
-    work = sum(_work(ScalarPart(s, StepNames(), (), None, False), plan) for s in found)
+    work = sum(_work(ScalarPart(s, StepNames(), (), None, False), plan) for s in found if not s.seldom)
     n = len(values[plan.space.decisions[0].name])
     return _only_compute(np.full(n, work / plan.target.clock_hz), np.zeros(n))
+
+
+def _tile_loops(part: TileLoopsPart, values: Columns, code: GpuCode) -> Terms:
+    """The body's seconds, for as many iterations as the busiest thread has."""
+    threads = values[part.names("threads")].astype(np.float64)
+    each = part.trips * _share_of(values[part.names("shares")].astype(np.float64), threads)
+    terms = {name: column * each for name, column in clock(part.member, values, code).items()}
+    fork = np.where(threads > 1, FORK_SECONDS, 0.0)
+    return terms | {"overhead": terms["overhead"] + fork, "total": terms["total"] + fork}
 
 
 def _only_compute(seconds: npt.NDArray[np.float64], overhead: npt.NDArray[np.float64]) -> Terms:

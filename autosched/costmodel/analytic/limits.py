@@ -30,6 +30,7 @@ from autosched.tiling.plans.plan import (
     Plan,
     ScalarPart,
     TensorPart,
+    TileLoopsPart,
     WarpCooperativePart,
 )
 from autosched.tiling.space.values import rows_of
@@ -51,6 +52,9 @@ def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
     other unit that it asks for; of stages without an instruction, on a CPU, their arithmetic in vectors; on a GPU
     nothing."""
     target, n = plan.target, rows_of(values)
+    if isinstance(part, TileLoopsPart):
+        inside = (_busy(p, part.member, values, formulas) for p in timed_parts(part.member))
+        return sum(inside, start=np.zeros(n)) * part.trips / values[part.names("threads")]
     if not isinstance(part, TensorPart):
         if isinstance(part, WarpCooperativePart) or scheme_of(target) == "gpu":
             return np.zeros(n)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product, takewhile
+from itertools import groupby, islice, product, takewhile
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
@@ -26,6 +26,7 @@ from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.chains import chain_of
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.planner.tile_loops import Held, MemberPlanner, tile_loops
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
@@ -39,6 +40,7 @@ from autosched.tiling.plans.plan import (
     Plan,
     ScalarPart,
     TensorPart,
+    TileLoopsPart,
     WarpCooperativePart,
 )
 from autosched.tiling.plans.scalar_parts import scalar_part
@@ -57,18 +59,22 @@ def make_plans(
     mappings: Mapping[str, Sequence[match_types.Mapping]],
     threads: int = 1,
     policy: FloatPolicy = FloatPolicy(),
+    members: MemberPlanner | None = None,
+    prefix: str = "",
 ) -> list[Plan]:
     """The plans, at least one, those with the least cycles first.
 
     `mappings` holds the candidates of each stage, `policy` what scalar stages may change of a float's bits. A stage
     without a usable mapping runs as scalar code. A mapping with conditions gets a plan, with a check and a fallback,
-    if it takes fewer cycles than every mapping without. Raises UsageError for a tensor that is written at indices from
-    data: no kernel can do that.
+    if it takes fewer cycles than every mapping without. `members` plans the bodies of tile loops; without it stages
+    that dependences hold together stay as written. Decisions' names begin with `prefix`. Raises UsageError for a tensor
+    that is written at indices from data: no kernel can do that.
     """
     _check_writes(program)
     dependences = analyse(program)
     prepared = program.prepared
     literal = _held_together(program, dependences, prepared)
+    held = tile_loops(program, literal, members, prefix) if members else [literal]
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
@@ -77,9 +83,9 @@ def make_plans(
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
     chained: list[Plan] = []
-    for chosen in _best_first(choices):
+    for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), held):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
-        layout = _PlanLayout(program, target, mapped, literal, dependences, threads, policy)
+        layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
         joined = layout.plan(rows=True)
         plans.append(joined)
         together = layout.chained(joined) if len(chained) < MOST_CHAINED else None
@@ -124,17 +130,18 @@ class _PlanLayout:
     program: Program
     target: Target
     nests: dict[str, Nest]
-    literal: dict[str, LiteralPart]
+    literal: Held
     dependences: Dependences
     threads: int
     policy: FloatPolicy
+    prefix: str = ""
 
     def plan(self, rows: bool) -> Plan:
         """Its parts in order; with `rows`, scalar stages that can share loops do."""
         parts = self.joined(self.parts()) if rows else self.parts()
         if is_gpu(self.target):
             parts = self.teams(parts, rows)
-        titled = [p for p in parts if isinstance(p, TensorPart | FusedLoopsPart | WarpCooperativePart)]
+        titled = [p for p in parts if isinstance(p, TensorPart | FusedLoopsPart | WarpCooperativePart | TileLoopsPart)]
         title = "; ".join(p.title for p in titled) or "scalar"
         space = Space(title, part_steps(parts, self.program, self.target, self.threads))
         return Plan(title, self.program, self.target, tuple(parts), space, formulas=self.policy.formulas)
@@ -159,13 +166,14 @@ class _PlanLayout:
         for stage in program.stages:
             if stage.name in behind:
                 continue
-            names = StepNames(f"{stage.name}." if many else "")
+            names = StepNames(f"{self.prefix}{stage.name}." if many or self.prefix else "")
             if stage.name in self.literal:
-                if self.literal[stage.name] not in parts:
+                if not any(p is self.literal[stage.name] for p in parts):
                     parts.append(self.literal[stage.name])
             elif stage.assign.tensor in prepared:
                 serial = not is_gpu(target)
-                once = scalar_part(program, stage, StepNames(f"{stage.name}."), self.dependences, serial=serial)
+                own = StepNames(f"{self.prefix}{stage.name}.")
+                once = scalar_part(program, stage, own, self.dependences, serial=serial)
                 once = replace(once, prepared=True, across=None, rows=None, blocked=None)
                 parts.append(replace(once, scheme="gpu") if is_gpu(target) else replace(once, parallel=False))
             elif stage.name in self.nests:
@@ -215,7 +223,7 @@ class _PlanLayout:
 
 
 def _fused(
-    program: Program, nests: dict[str, Nest], literal: dict[str, LiteralPart], policy: FloatPolicy
+    program: Program, nests: dict[str, Nest], literal: Held, policy: FloatPolicy
 ) -> dict[str, tuple[Fused, ...]]:
     """For each tensorized stage, the run of stages right behind it that may use its result in registers. Functions with
     a formula are computed by it there: vectors are at hand."""

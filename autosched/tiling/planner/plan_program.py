@@ -48,14 +48,22 @@ def plan_program(
     numerics: str = "reassociated",
     conditions: str = "guard",
     threads: int = 1,
+    prefix: str = "",
 ) -> Planned:
     """Match the program and its variants with `intrinsics`, and make their plans. `catalogue` supplies functions and
-    copies; `conditions` is one of `variants.conditional.MODES`. Raises UsageError for a tensor that is written at
-    indices from data."""
+    copies; `conditions` is one of `variants.conditional.MODES`; decisions' names begin with `prefix`. Raises UsageError
+    for a tensor that is written at indices from data."""
     simple, _ = simplify(program)
     matches = match(simple, intrinsics, numerics=numerics)
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
+
+    def members(body: Program, own: str) -> tuple[Plan, ...]:
+        """Plans of the body of tile loops: it takes no data that break a condition, and one thread runs it."""
+        planned = plan_program(body, target, catalogue, intrinsics, numerics=numerics, conditions="refuse", prefix=own)
+        return planned.plans
+
+    inside = None if is_gpu(target) or scheme_of(target) == "spatial" else members
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions),
         split_programs(simple, intrinsics, numerics, policy, threads),
@@ -63,7 +71,7 @@ def plan_program(
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
-        plans = make_plans(variant.program, target, usable, threads, policy)
+        plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix)
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))

@@ -17,7 +17,15 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.fallback import check_elements
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.plan import FusedLoopsPart, LiteralPart, Plan, ScalarPart, TensorPart, WarpCooperativePart
+from autosched.tiling.plans.plan import (
+    FusedLoopsPart,
+    LiteralPart,
+    Plan,
+    ScalarPart,
+    TensorPart,
+    TileLoopsPart,
+    WarpCooperativePart,
+)
 from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.steps import gpu_pair, interleave, is_gpu, vectorises
 from autosched.tiling.steps.common.layout import panel_elements, runs, tensor_elements
@@ -146,7 +154,10 @@ def plan_cycles(plan: Plan) -> float:
             case WarpCooperativePart():
                 cycles += sum(_points(m.axes) * TEAM_CYCLES for m in part.members)
             case LiteralPart(_, names):
-                cycles += sum(_points(plan.program.stage(n).axes) for n in names)
+                stages = map(plan.program.stage, names)
+                cycles += sum(_points(s.axes) for s in stages if not s.seldom)
+            case TileLoopsPart():
+                cycles += part.trips * plan_cycles(part.member)
     return cycles
 
 

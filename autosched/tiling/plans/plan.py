@@ -9,18 +9,20 @@ together exactly as written.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from autosched.ir.formula import Formulas
-from autosched.ir.nodes import Assume, Stage, Statement
+from autosched.ir.nodes import Assume, Axis, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.value import Read
+from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.analysis.nontemporal import NontemporalStore
+from autosched.tiling.analysis.windows import Window
 from autosched.tiling.plans.chain import Chain
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import Nest
@@ -168,7 +170,43 @@ class LiteralPart:
         return f"{'+'.join(self.stages)}: as written"
 
 
-Part: TypeAlias = TensorPart | ScalarPart | FusedLoopsPart | WarpCooperativePart | LiteralPart
+@dataclass(frozen=True)
+class TileLoop:
+    """A loop of the program around a member. `parallel`: proved independent, so threads may share its iterations.
+    `last`: the greatest value of its variable."""
+
+    axis: Axis
+    parallel: bool
+    last: int
+
+
+@dataclass(frozen=True)
+class TileLoopsPart:
+    """Stages inside tile loops that they share: perfectly nested `loops`, outermost first, around a `member`, which is
+    a plan of the body as a program of its own over `windows` of the tensors that it touches. What an iteration hands on
+    from stage to stage is a tensor of the member, of a tile's size. `trips`: iterations of all loops together, on
+    average where bounds depend on loops around this part."""
+
+    loops: tuple[TileLoop, ...]
+    member: Plan
+    windows: dict[str, Window]
+    stages: tuple[str, ...]
+    names: StepNames
+    trips: float
+
+    @property
+    def title(self) -> str:
+        return f"loops over {', '.join(t.axis.name for t in self.loops)} ({self.member.name})"
+
+    @property
+    def shared(self) -> TileLoop | None:
+        """The loop that threads share: the parallel one with the most iterations of those with none that is not around
+        it; None where there is none."""
+        constant = [t for t in self.loops if t.parallel and isinstance(t.axis.upper, Const)]
+        return max(constant, key=lambda t: t.axis.extent, default=None)
+
+
+Part: TypeAlias = TensorPart | ScalarPart | FusedLoopsPart | WarpCooperativePart | LiteralPart | TileLoopsPart
 
 
 @dataclass(frozen=True)
@@ -203,13 +241,21 @@ class Plan:
     chain: Chain | None = None
 
     @property
-    def tensor_parts(self) -> tuple[TensorPart, ...]:
+    def own_tensor_parts(self) -> tuple[TensorPart, ...]:
+        """Those of the plan's stages alone, without those of members of tile loops."""
         return tuple(p for p in self.parts if isinstance(p, TensorPart))
+
+    @property
+    def tensor_parts(self) -> tuple[TensorPart, ...]:
+        """All parts on an intrinsic, those of members among them."""
+        return tuple(t for p in self.parts for t in _on_intrinsics(p))
 
     @property
     def chained_parts(self) -> tuple[TensorPart, ...]:
         """The parts of the chain, in order."""
-        return tuple(p for p in self.tensor_parts if self.chain is not None and p.nest.stage.name in self.chain.axes)
+        return tuple(
+            p for p in self.own_tensor_parts if self.chain is not None and p.nest.stage.name in self.chain.axes
+        )
 
     @property
     def mappings(self) -> tuple[Mapping, ...]:
@@ -238,3 +284,11 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self.name})"
+
+
+def _on_intrinsics(part: Part) -> Iterator[TensorPart]:
+    match part:
+        case TensorPart():
+            yield part
+        case TileLoopsPart():
+            yield from part.member.tensor_parts

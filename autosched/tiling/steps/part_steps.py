@@ -11,9 +11,17 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.plans.chain import Chain
 from autosched.tiling.plans.outputs import output_accesses
-from autosched.tiling.plans.plan import FusedLoopsPart, Part, ScalarPart, TensorPart, WarpCooperativePart
+from autosched.tiling.plans.plan import (
+    FusedLoopsPart,
+    Part,
+    ScalarPart,
+    TensorPart,
+    TileLoopsPart,
+    WarpCooperativePart,
+)
 from autosched.tiling.space.base import MOST_ROWS
 from autosched.tiling.step import Decision, Step
+from autosched.tiling.steps.common.tile_loops import tile_loops_step
 from autosched.tiling.steps.cpu.chain import chain_step, held_in_chain
 from autosched.tiling.steps.nest_steps import nest_steps
 from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, scalar_step
@@ -44,6 +52,8 @@ def part_steps(
                 steps.append([rows_step(part, threads, choices)])
             case WarpCooperativePart():
                 steps.append([team_step(part, program, target, team_choices(parts))])
+            case TileLoopsPart():
+                steps.append([tile_loops_step(part, threads), *part.member.space.steps])
             case _:
                 pass
     return numbered(steps) if steps else [Step("as written", (Decision("threads", (1,)),))]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.tree.kernel import Assign, For, If, Stmt
+from autosched.codegen.tree.kernel import Assign, Branch, For, If, Stmt
 from autosched.codegen.tree.rename import place, place_condition, place_index
 from autosched.codegen.tree.update import combine, guarded
 from autosched.ir.nodes import Assign as Assignment
 from autosched.ir.nodes import Guard, Loop, Statement
-from autosched.ir.value import Condition, Read, reads
+from autosched.ir.value import Condition, Read, Value, reads
 from autosched.logic import Bool, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.plan import LiteralPart
@@ -29,16 +29,23 @@ def _statement(stmt: Statement, at: dict[str, Int], guards: tuple[Condition, ...
             placed = place_condition(condition, at)
             if isinstance(placed, Bool):
                 return (If(placed, tuple(s for b in body for s in _statement(b, at, guards, ctx))),)
+            if any(isinstance(b, Loop) for b in body):  # asked once; else a choice in each assignment costs less
+                _known_tensors(placed, ctx)
+                inside = tuple(s for b in body for s in _statement(b, at, guards, ctx))
+                return (Branch(placed, inside),)
             return tuple(s for b in body for s in _statement(b, at, (*guards, placed), ctx))
         case Assignment():
             ctx.tensor(stmt.tensor)
             value = place(stmt.value, at)
-            for read in reads(value):
-                ctx.tensor(read.tensor)
+            _known_tensors(value, ctx)
             for guard in guards:
                 if not isinstance(guard, Bool):
-                    for read in reads(guard):
-                        ctx.tensor(read.tensor)
+                    _known_tensors(guard, ctx)
             index = place_index(stmt.index, at)
             old = Read(stmt.tensor, index, stmt.value.dtype)
             return (Assign(stmt.tensor, index, guarded(guards, combine(stmt.op, old, value), old)),)
+
+
+def _known_tensors(value: Value, ctx: Context) -> None:
+    for read in reads(value):
+        ctx.tensor(read.tensor)

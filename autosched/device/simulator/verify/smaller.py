@@ -22,6 +22,7 @@ from autosched.tiling.plans.plan import (
     Plan,
     ScalarPart,
     TensorPart,
+    TileLoopsPart,
     WarpCooperativePart,
 )
 from autosched.tiling.space.schedule import Schedule
@@ -127,6 +128,8 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
             case LiteralPart():
                 whole = [s for s, old in zip(program.body, plan.program.body, strict=True) if old in part.body]
                 part = replace(part, body=tuple(whole))
+            case TileLoopsPart():
+                raise ValueError("tile loops are not cut")
         parts.append(part)
     chain = None if plan.chain is None else chain_of(program, parts, plan.target)
     if plan.chain is not None and chain is None:
@@ -159,5 +162,3 @@ def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | Non
             return None
         values = min(tries, key=lambda t: t[:3])[3]
     return None
-
-

@@ -21,6 +21,7 @@ from autosched.codegen.tree.kernel import (
     AsyncProxyFence,
     BarrierArrive,
     BarrierWait,
+    Branch,
     Comment,
     Configure,
     For,
@@ -100,6 +101,8 @@ class _Walker:
                 case If(condition, inner):
                     if (kept := at.where(condition)) is not None:
                         self.visit(inner, path, kept, here)
+                case Branch():
+                    pass  # what the data ask for seldom
                 case GuardedDispatch(checks, inner):  # the time of a kernel is that of data for which its checks hold
                     for name in checks:
                         self._touch(name, (Const(0),), None, False, path, often)

@@ -1,0 +1,208 @@
+"""Lowering of tile loops: the loops of the program, and in them the statements of a plan of their body.
+
+The body is lowered as the program of its own that it is. Then each window becomes the part of the tensor that it stands
+for, and what the body keeps for itself becomes memory of each thread's own. What the body prepares of windows that come
+again is prepared outside the loops that do not move these, for each iteration of those that do:
+
+    for b:
+        for j_block: K_panel[j_block] = …       asked for inside j_block, of data that i_tile does not change
+        for i_tile:
+            for j_block: …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.tree.kernel import (
+    Assign,
+    Branch,
+    Buffer,
+    For,
+    Function,
+    If,
+    IntrinsicCall,
+    Prefetch,
+    RegisterRef,
+    Stmt,
+)
+from autosched.ir.value import Read, Value, map_value
+from autosched.logic import Const, Int, Var
+from autosched.logic.walk import free_vars, substitute_bool, substitute_int
+from autosched.tiling.analysis.windows import Window
+from autosched.tiling.plans.plan import Part, TileLoop, TileLoopsPart
+from autosched.tiling.steps.common.tile_loops import THREADS
+
+LowerPart = Callable[[Part, Context], tuple[Stmt, ...]]
+
+
+def lower_tile_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -> tuple[Stmt, ...]:
+    """The loops, outermost first, around the body's statements; the loop that is shared takes a thread's part."""
+    threads = THREADS.of(part.names, ctx.values)
+    inner = replace(ctx, program=part.member.program, buffers={}, prepare=[], barriers={})
+    for name in part.windows:
+        inner.tensor(name)
+    body = tuple(s for p in part.member.parts for s in lower_part(p, inner))
+    lowering = _TileLoops(part, ctx, inner, threads)
+    before = lowering.prepared()
+    body = lowering.moved.of(body)
+    for depth in reversed(range(len(part.loops))):
+        body = (lowering.loop(part.loops[depth], (*before[depth + 1], *body)),)
+    body = (*before[0], *body)
+    if threads == 1 or part.shared is None:
+        return body
+    note = f"threads share {part.shared.axis.name}"
+    return (For("thread", Const(0), Const(threads), body, "parallel", note=note),)
+
+
+class _TileLoops:
+    """What the loops of one part make of the statements inside."""
+
+    def __init__(self, part: TileLoopsPart, ctx: Context, inner: Context, threads: int) -> None:
+        self.part, self.ctx, self.inner, self.threads = part, ctx, inner, threads
+        self.at: dict[str, Int] = {t.axis.name: Var(identifier(t.axis.name)) for t in part.loops}
+        self.moving: dict[str, tuple[TileLoop, ...]] = {}
+        for function in inner.prepare:
+            *sources, made = function.buffers
+            self.moving[made] = tuple(t for t in part.loops if any(self.moves(t, s) for s in sources))
+        self.fixed = {f.buffers[-1] for f in inner.prepare if all(map(self.known, f.buffers[:-1]))}
+        """Buffers that are filled once, before the run: from data that are known then."""
+        self.moved = _Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
+
+    def moves(self, loop: TileLoop, buffer: str) -> bool:
+        """Whether the loop moves a window, or what was prepared of one."""
+        if buffer in self.moving:
+            return loop in self.moving[buffer]
+        window = self.part.windows.get(buffer)
+        return window is not None and any(loop.axis.name in free_vars(i) for i in window.start)
+
+    def known(self, buffer: str) -> bool:
+        """Whether its elements are known before the run."""
+        window = self.part.windows.get(buffer)
+        if window is not None:
+            return self.ctx.program.known(window.tensor)
+        return all(self.known(s) for f in self.inner.prepare if f.buffers[-1] == buffer for s in f.buffers[:-1])
+
+    def loop(self, loop: TileLoop, body: tuple[Stmt, ...], whole: bool = False) -> For:
+        """A loop of the part, `whole` or a thread's share of it."""
+        lower, upper = (substitute_int(bound, self.at) for bound in (loop.axis.lower, loop.axis.upper))
+        if self.threads > 1 and loop is self.part.shared and not whole:
+            thread, n = Var("thread"), loop.axis.extent
+            lower, upper = lower + thread * n // self.threads, lower + (thread + 1) * n // self.threads
+        return For(self.variable(loop), lower, upper, body)
+
+    def variable(self, loop: TileLoop) -> str:
+        return identifier(loop.axis.name)
+
+    def stays_inside(self, moving: Sequence[TileLoop]) -> int:
+        """How many of the outer loops stay around what these move."""
+        return next((k for k, t in enumerate(self.part.loops) if t not in moving), len(self.part.loops))
+
+    def place(self, buffer: Buffer) -> _Place:
+        """Where a buffer of the body lies in the kernel."""
+        ctx, name = self.ctx, buffer.name
+        if name in self.part.windows:
+            window = self.part.windows[name]
+            ctx.tensor(window.tensor)
+            return _Place(window.tensor, window=replace(window, start=tuple(self.outside(i) for i in window.start)))
+        scope, owners, shape = buffer.scope, list[Int](), list[int]()
+        if name in self.moving:
+            fixed = name in self.fixed
+            scope = "packed" if fixed else "workspace"
+            moving = self.moving[name]
+            again = moving if fixed else [t for t in moving if t not in self.part.loops[: self.stays_inside(moving)]]
+            for loop in again:
+                owners.append(self.at[loop.axis.name])
+                shape.append(loop.last + 1)
+        if self.threads > 1 and scope == "workspace":
+            owners, shape = [Var("thread"), *owners], [self.threads, *shape]
+        origin = self.part.windows[buffer.origin].tensor if buffer.origin in self.part.windows else buffer.origin
+        new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, origin, buffer.elements_per_thread)
+        ctx.buffers[new.name] = replace(new, matrices=buffer.matrices, first=buffer.first)
+        return _Place(new.name, tuple(owners))
+
+    def outside(self, index: Int) -> Int:
+        return substitute_int(index, self.at)
+
+    def prepared(self) -> list[tuple[Stmt, ...]]:
+        """What is prepared inside so many of the loops, outside the others."""
+        before: list[tuple[Stmt, ...]] = [() for _ in range(len(self.part.loops) + 1)]
+        for function in self.inner.prepare:
+            made = function.buffers[-1]
+            moving, body = self.moving[made], self.moved.of(function.body)
+            fixed = made in self.fixed
+            depth = 0 if fixed else self.stays_inside(moving)
+            for loop in reversed([t for t in moving if fixed or t not in self.part.loops[:depth]]):
+                body = (self.loop(loop, body, whole=True),)
+            if not fixed:
+                before[depth] = (*before[depth], *body)
+                continue
+            name = self.moved.places[made].buffer
+            sources = tuple(self.moved.places[n].buffer for n in function.buffers[:-1])
+            self.ctx.prepare.append(Function(f"prepare_{name}", (*sources, name), body))
+        return before
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a buffer of the body lies: in `buffer`, behind subscripts of its owners, or as a window of it."""
+
+    buffer: str
+    owners: tuple[Int, ...] = ()
+    window: Window | None = None
+
+    def index(self, index: Sequence[Int]) -> tuple[Int, ...]:
+        return (*self.owners, *index) if self.window is None else self.window.place(index)
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """Statements of the body with its buffers where they lie, and its unknown sizes by the loops' variables."""
+
+    places: Mapping[str, _Place]
+    at: Mapping[str, Int]
+
+    def of(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map(self._statement, body))
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For():
+                lower, upper = substitute_int(stmt.lower, self.at), substitute_int(stmt.upper, self.at)
+                return replace(stmt, lower=lower, upper=upper, body=self.of(stmt.body))
+            case If():
+                return replace(stmt, condition=substitute_bool(stmt.condition, self.at), body=self.of(stmt.body))
+            case Branch():
+                return replace(stmt, condition=self._value(stmt.condition), body=self.of(stmt.body))
+            case Assign():
+                place = self.places[stmt.buffer]
+                index = place.index([substitute_int(i, self.at) for i in stmt.index])
+                valid = substitute_bool(stmt.valid, self.at)
+                return replace(stmt, buffer=place.buffer, index=index, value=self._value(stmt.value), valid=valid)
+            case IntrinsicCall():
+                return replace(stmt, operands={n: self._register(ref) for n, ref in stmt.operands.items()})
+            case Prefetch():
+                place = self.places[stmt.buffer]
+                return replace(stmt, buffer=place.buffer, index=place.index(stmt.index))
+            case _:
+                return stmt
+
+    def _register(self, ref: RegisterRef) -> RegisterRef:
+        place = self.places[ref.buffer]
+        return replace(ref, buffer=place.buffer, index=place.index(ref.index))
+
+    def _value(self, value: Value) -> Value:
+        to = self.at
+        return map_value(value, self._read, lambda i: substitute_int(i, to), lambda b: substitute_bool(b, to))
+
+    def _read(self, value: Value) -> Value:
+        if not isinstance(value, Read):
+            return value
+        place = self.places[value.tensor]
+        # A subscript by data is of a dimension along which the window begins at 0: it stays as it is.
+        by_data = {f" {d}": i for d, i in enumerate(value.index) if not isinstance(i, Int)}
+        known = place.index([i if isinstance(i, Int) else Var(f" {d}") for d, i in enumerate(value.index)])
+        index = tuple(by_data.get(i.name, i) if isinstance(i, Var) else i for i in known)
+        return replace(value, tensor=place.buffer, index=index)

@@ -1,0 +1,326 @@
+"""The body of loops as a program of its own, over windows of the tensors that it touches.
+
+    for b, i_tile in grid(4, 8):                        S[i, j], Q[i, p], K[j, p] of one iteration:
+        for i, j, p in grid(32, 256, 64):                   for i, j, p in grid(32, 256, 64):
+            S[b, i_tile * 32 + i, j] += …                       S[i, j] += Q[i, p] * K[j, p]
+
+Within one iteration an address is a part of the loops around it, where the window starts, plus a part of the body's own
+axes. What holds of the body for each iteration (matches, dependences, schedules) is asked of that program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, Statement, Tensor
+from autosched.ir.program import Program
+from autosched.ir.value import Condition, Index, Read, Scalar, Value, is_value, map_value, reads, walk
+from autosched.ir.variables import condition_vars, value_vars
+from autosched.logic import Const, Int, Var, affine, interval
+from autosched.logic.affine import Affine
+from autosched.logic.walk import free_vars
+
+Ranges = dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Elements of `tensor` from `start` on, a subscript a dimension in the axes of the loops around; of these the
+    window has the dimensions `kept` (each of the others has one element)."""
+
+    tensor: str
+    start: tuple[Int, ...]
+    kept: tuple[int, ...]
+
+    def place(self, index: Sequence[Int]) -> tuple[Int, ...]:
+        """The subscripts in the tensor of an element of the window."""
+        inner = dict(zip(self.kept, index, strict=True))
+        return tuple(at + inner.get(d, 0) for d, at in enumerate(self.start))
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """`program` computes one iteration's body. `windows`: of which tensor each of its parameters is a part; `const`
+    ones are the same in several iterations (or were so in the program), and only read. What is no window is an
+    intermediate of the body's own, which no iteration takes from another."""
+
+    program: Program
+    windows: dict[str, Window]
+
+
+def windowed(program: Program, loops: Sequence[Axis], body: tuple[Statement, ...]) -> Windowed | None:
+    """The body of perfectly nested `loops` as a program. None where it touches one tensor in two places of which one is
+    written, or where a window is not of one size, or would leave its tensor."""
+    return _Windows(program, tuple(loops)).of(body)
+
+
+@dataclass
+class _Seen:
+    """One way to touch a tensor: its starts, and least and greatest distance from there along each dimension."""
+
+    start: tuple[Int, ...]
+    low: list[int]
+    high: list[int]
+    moves: list[bool]
+    name: str = ""
+    written: bool = False
+
+
+class _Unfit(Exception):
+    """The body has no windows."""
+
+
+@dataclass
+class _Windows:
+    program: Program
+    loops: tuple[Axis, ...]
+    seen: dict[str, list[_Seen]] = field(default_factory=dict)
+    free: set[str] = field(default_factory=set)
+    """Axes of the loops that bounds, guards and values name: sizes that are not known."""
+
+    def __post_init__(self) -> None:
+        self.outer = {a.name for a in self.loops}
+        self.around: Ranges = {n: (low, high - 1) for n, (low, high) in self.program.symbolic.items()}
+        for axis in self.loops:
+            self.around[axis.name] = self.range_of(axis, self.around)
+
+    def of(self, body: tuple[Statement, ...]) -> Windowed | None:
+        try:
+            for stmt in body:
+                self.look(stmt, dict(self.around))
+            self.name_all()
+            inner = tuple(self.statement(s) for s in body)
+        except _Unfit:
+            return None
+        return self.made(body, inner)
+
+    def range_of(self, axis: Axis, ranges: Ranges) -> tuple[int, int]:
+        low, high = interval(axis.lower, ranges)[0], interval(axis.upper, ranges)[1] - 1
+        return low, max(low, high)
+
+    # What the body touches
+
+    def look(self, stmt: Statement, ranges: Ranges) -> None:
+        match stmt:
+            case Loop(axis, body):
+                self.free |= (free_vars(axis.lower) | free_vars(axis.upper)) & self.outer
+                inner = ranges | {axis.name: self.range_of(axis, ranges)}
+                for s in body:
+                    self.look(s, inner)
+            case Guard(condition, body):
+                self.condition(condition, ranges)
+                for s in body:
+                    self.look(s, ranges)
+            case Assign():
+                self.value(stmt.value, ranges)
+                self.touch(stmt.tensor, stmt.index, ranges, written=True)
+
+    def condition(self, condition: Condition, ranges: Ranges) -> None:
+        if is_value(condition):
+            self.value(condition, ranges)
+        else:
+            self.free |= condition_vars(condition) & self.outer
+
+    def value(self, value: Value, ranges: Ranges) -> None:
+        for read in reads(value):
+            self.touch(read.tensor, read.index, ranges)
+        without = map_value(value, lambda v: replace(v, index=()) if isinstance(v, Read) else v)
+        self.free |= value_vars(without) & self.outer
+
+    def touch(self, tensor: str, index: tuple[Index, ...], ranges: Ranges, written: bool = False) -> None:
+        start: list[Int] = []
+        low, high, moves = [], [], []
+        begin: Int
+        for d, part in enumerate(index):
+            if not isinstance(part, Int):  # by data: anywhere along the dimension
+                self.value(part, ranges)
+                begin, least, greatest, own = Const(0), 0, self.extent(tensor, d) - 1, True
+            else:
+                begin, rest = self.taken_apart(part)
+                least, greatest = interval(rest, ranges)
+                own = bool(free_vars(rest))
+            start.append(begin)
+            low.append(least)
+            high.append(greatest)
+            moves.append(own)
+        ways = self.seen.setdefault(tensor, [])
+        known = next((w for w in ways if w.start == tuple(start)), None)
+        if known is None:
+            ways.append(_Seen(tuple(start), low, high, moves, written=written))
+            return
+        known.low = [min(a, b) for a, b in zip(known.low, low, strict=True)]
+        known.high = [max(a, b) for a, b in zip(known.high, high, strict=True)]
+        known.moves = [a or b for a, b in zip(known.moves, moves, strict=True)]
+        known.written |= written
+
+    def extent(self, tensor: str, dimension: int) -> int:
+        size = self.program.tensors[tensor].shape[dimension]
+        if not isinstance(size, Const):
+            raise _Unfit
+        return size.value
+
+    def taken_apart(self, part: Int) -> tuple[Int, Int]:
+        """The part of a subscript of the loops around, and the rest."""
+        names = free_vars(part)
+        if not names & self.outer:
+            return Const(0), part
+        if names <= self.outer:
+            return part, Const(0)
+        form = affine(part)
+        if form is None:
+            raise _Unfit
+        here = {n: c for n, c in form.coefficients.items() if n in self.outer}
+        rest = {n: c for n, c in form.coefficients.items() if n not in self.outer}
+        return _sum(Affine(here)), _sum(Affine(rest, form.constant))
+
+    # What becomes of it
+
+    def name_all(self) -> None:
+        taken = set(self.program.tensors) | set(self.program.scalars)
+        for tensor, ways in self.seen.items():
+            if len(ways) > 1 and any(w.written for w in ways):
+                raise _Unfit
+            for number, way in enumerate(ways, 1):
+                way.name, n = tensor, number
+                while number > 1 and way.name in taken:
+                    way.name, n = f"{tensor}_{n}", n + 1
+                taken.add(way.name)
+                for d, begin in enumerate(way.start):
+                    first, last = interval(begin, self.around)
+                    if first + way.low[d] < 0 or last + way.high[d] >= self.extent(tensor, d):
+                        raise _Unfit
+                if not any(way.moves):
+                    way.moves[-1] = True
+
+    def way(self, tensor: str, index: tuple[Index, ...]) -> _Seen:
+        start = tuple(self.taken_apart(i)[0] if isinstance(i, Int) else Const(0) for i in index)
+        return next(w for w in self.seen[tensor] if w.start == start)
+
+    def place(self, tensor: str, index: tuple[Index, ...]) -> tuple[str, tuple[Index, ...]]:
+        way = self.way(tensor, index)
+        kept: list[Index] = []
+        for d, part in enumerate(index):
+            if not way.moves[d]:
+                continue
+            kept.append(self.taken_apart(part)[1] - way.low[d] if isinstance(part, Int) else part)
+        return way.name, tuple(kept)
+
+    def read(self, value: Value) -> Value:
+        def visit(v: Value) -> Value:
+            if not isinstance(v, Read):
+                return v
+            name, index = self.place(v.tensor, v.index)
+            return replace(v, tensor=name, index=index)
+
+        return map_value(value, visit)  # subscripts by data before the read that they are of
+
+    def statement(self, stmt: Statement) -> Statement:
+        match stmt:
+            case Loop(axis, body):
+                return Loop(axis, tuple(map(self.statement, body)))
+            case Guard(condition, body):
+                held = self.read(condition) if is_value(condition) else condition
+                return Guard(held, tuple(map(self.statement, body)))
+            case Assign():
+                value = self.read(stmt.value)
+                at = tuple(i if isinstance(i, Int) else self.read(i) for i in stmt.index)
+                name, index = self.place(stmt.tensor, at)
+                return replace(stmt, tensor=name, index=index, value=value)
+
+    def made(self, body: tuple[Statement, ...], inner: tuple[Statement, ...]) -> Windowed:
+        tensors: dict[str, Tensor] = {}
+        windows: dict[str, Window] = {}
+        for name, ways in self.seen.items():
+            for way in ways:
+                kept = tuple(d for d, moves in enumerate(way.moves) if moves)
+                shape = tuple(Const(way.high[d] - way.low[d] + 1) for d in kept)
+                start = tuple(begin + low for begin, low in zip(way.start, way.low, strict=True))
+                windows[way.name] = Window(name, start, kept)
+                whole = self.program.tensors[name]
+                const = whole.const or (not way.written and self.comes_again(start))
+                tensors[way.name] = Tensor(way.name, whole.dtype, shape, const)
+        scalars = {n: s for n, s in self.program.scalars.items() if n in _scalars(inner)}
+        made = Program(
+            self.program.name,
+            "",
+            tensors,
+            scalars,
+            (*tensors, *scalars),
+            {},
+            {},
+            inner,
+            tuple(self.assumptions(tensors, scalars)),
+            {n: self.around[n] for n in sorted(self.free)} | self.program.symbolic,
+        )
+        own = self.own(body, windows, made)
+        made = replace(
+            made,
+            tensors={n: replace(t, intermediate=n in own) for n, t in tensors.items()},
+            parameters=tuple(p for p in made.parameters if p not in own),
+        )
+        return Windowed(made, {n: w for n, w in windows.items() if n not in own})
+
+    def comes_again(self, start: Sequence[Int]) -> bool:
+        """Whether iterations of some loop find the same window: what is made of it is made once for all of them."""
+        used = {n for i in start for n in free_vars(i)}
+        return any(a.name not in used and self.around[a.name][0] < self.around[a.name][1] for a in self.loops)
+
+    def assumptions(self, tensors: Mapping[str, Tensor], scalars: Mapping[str, object]) -> Iterator[Assume]:
+        for assume in self.program.assumptions:
+            for way in self.seen.get(assume.subject, ()):
+                yield replace(assume, subject=way.name)
+            if assume.subject in scalars:
+                yield assume
+
+    def own(self, body: tuple[Statement, ...], windows: Mapping[str, Window], made: Program) -> set[str]:
+        """Intermediates that nothing else touches, of which an iteration reads what it has written itself."""
+        count: dict[str, int] = {}
+        for name in _mentioned(self.program.body):
+            count[name] = count.get(name, 0) + 1
+        for name in _mentioned(body):
+            count[name] -= 1
+        inputs = set(made.inputs)
+        return {
+            n
+            for n, w in windows.items()
+            if self.program.tensors[w.tensor].intermediate and not count[w.tensor] and n not in inputs
+        }
+
+
+def _mentioned(body: Sequence[Statement]) -> Iterator[str]:
+    """The tensors that statements name, one for each time."""
+    for stmt in body:
+        match stmt:
+            case Loop(_, inner):
+                yield from _mentioned(inner)
+            case Guard(condition, inner):
+                yield from (r.tensor for r in (reads(condition) if is_value(condition) else ()))
+                yield from _mentioned(inner)
+            case Assign():
+                yield stmt.tensor
+                values = (stmt.value, *(i for i in stmt.index if is_value(i)))
+                yield from (r.tensor for v in values for r in reads(v))
+
+
+def _scalars(body: Sequence[Statement]) -> set[str]:
+    """Run-time scalars that statements name."""
+    found: set[str] = set()
+    for stmt in body:
+        match stmt:
+            case Loop(_, inner):
+                found |= _scalars(inner)
+            case Guard(condition, inner):
+                found |= {v.name for v in (walk(condition) if is_value(condition) else ()) if isinstance(v, Scalar)}
+                found |= _scalars(inner)
+            case Assign():
+                values = (stmt.value, *(i for i in stmt.index if is_value(i)))
+                found |= {v.name for value in values for v in walk(value) if isinstance(v, Scalar)}
+    return found
+
+
+def _sum(form: Affine) -> Int:
+    total: Int = Const(form.constant)
+    for name, step in form.coefficients.items():
+        total = total + Var(name) * step
+    return total

@@ -1,0 +1,98 @@
+"""Tile loops of a plan: loops that dependences hold together, around a plan of their body.
+
+for b, i_tile in grid(4, 8):        one part: loops over b, i_tile
+    for i, j, p in grid(…): S …         a nest on an instruction
+    for j_block in range(4): …          tile loops again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, product, zip_longest
+
+from autosched.ir.nodes import Axis, Loop, Statement
+from autosched.ir.program import Program
+from autosched.logic import evaluate, free_vars, interval
+from autosched.tiling.analysis.dependence import together
+from autosched.tiling.analysis.windows import Windowed, windowed
+from autosched.tiling.plans.plan import LiteralPart, Plan, TileLoop, TileLoopsPart
+from autosched.tiling.plans.step_names import StepNames
+
+MemberPlanner = Callable[[Program, str], Sequence[Plan]]
+"""The plans of a body, the fastest first; the names of their decisions begin with the text."""
+Held = Mapping[str, LiteralPart | TileLoopsPart]
+"""For each stage that dependences hold together with others, the part that they are."""
+MOST_MEMBERS = 2
+"""Plans of a body that are laid out."""
+MOST_POINTS = 4096
+"""Combinations of the loops around that trips are averaged over."""
+
+
+def tile_loops(program: Program, literal: Mapping[str, LiteralPart], members: MemberPlanner, prefix: str) -> list[Held]:
+    """What holds the stages of literal parts together, the best choice first: tile loops where the body is a program of
+    its own, else the statements as written."""
+    parts = list({id(p): p for p in literal.values()}.values())
+    found: list[list[LiteralPart | TileLoopsPart]]
+    found = [list(islice(_tile_loops(program, part, members, prefix), MOST_MEMBERS)) or [part] for part in parts]
+    choices: list[Held] = []
+    for turn in zip_longest(*found):
+        chosen = [own if own is not None else first[0] for own, first in zip(turn, found, strict=True)]
+        choices.append({name: part for part in chosen for name in part.stages})
+    return choices or [{}]
+
+
+def _tile_loops(program: Program, part: LiteralPart, members: MemberPlanner, prefix: str) -> Iterator[TileLoopsPart]:
+    """The part as tile loops, once for each plan of their body. Nothing where that leaves single elements."""
+    loops, body = nested(part.body)
+    made = windowed(program, loops, body) if loops else None
+    if made is None or not _worthwhile(made):
+        return
+    independent = {
+        a.axis for a in together(program, part.stages, tuple(a.name for a in loops)) if a.kind == "independent"
+    }
+    ranges = {name: (low, high) for name, (low, high) in program.symbolic.items()}
+    own = []
+    for axis in loops:
+        last = interval(axis.upper, ranges)[1] - 1
+        ranges[axis.name] = interval(axis.lower, ranges)[0], last
+        own.append(TileLoop(axis, axis.name in independent, last))
+    names = StepNames(f"{prefix}{loops[-1].name}.")
+    trips = _trips(loops, program.symbolic)
+    for plan in members(made.program, names.prefix):
+        yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips)
+
+
+def nested(body: tuple[Statement, ...]) -> tuple[tuple[Axis, ...], tuple[Statement, ...]]:
+    """Loops around several statements, perfectly nested, and these; no loops where there are none."""
+    loops: list[Axis] = []
+    while len(body) == 1 and isinstance(body[0], Loop):
+        loops.append(body[0].axis)
+        body = body[0].body
+    return (tuple(loops), body) if len(body) > 1 else ((), body)
+
+
+def _worthwhile(made: Windowed) -> bool:
+    """Whether some stage of the body has loops of its own, whatever the data are."""
+    return any(s.axes and not s.seldom for s in made.program.stages)
+
+
+def _trips(loops: Sequence[Axis], around: Mapping[str, tuple[int, int]]) -> float:
+    """Iterations of all loops together, on average over the loops around."""
+    ranges = [range(low, high + 1) for low, high in around.values()]
+    counts = [_count(loops, dict(zip(around, at, strict=True))) for at in islice(product(*ranges), MOST_POINTS)]
+    return sum(counts) / max(1, len(counts))
+
+
+def _count(loops: Sequence[Axis], at: dict[str, int]) -> float:
+    if not loops:
+        return 1.0
+    first, *rest = loops
+    low, high = (int(evaluate(bound, at)) for bound in (first.lower, first.upper))
+    steps = range(low, max(low, high))
+    if not any(first.name in names for names in map(_names, rest)):
+        return len(steps) * _count(rest, at | {first.name: low})
+    return sum(_count(rest, at | {first.name: k}) for k in steps)
+
+
+def _names(axis: Axis) -> frozenset[str]:
+    return free_vars(axis.lower) | free_vars(axis.upper)
