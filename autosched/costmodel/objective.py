@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic import clock as clocks
-from autosched.costmodel.analytic.clock import Terms, clock
+from autosched.costmodel.analytic.clock import Terms, TimedPart, clock
 from autosched.ir.work import operations
 from autosched.machine.target import Memory, Target
-from autosched.tiling.plans.plan import Part, Plan
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.table import tabulate
 
 OBJECTIVES = ("latency", "energy", "edp")
@@ -32,7 +32,7 @@ LEVELS = {"l2": "L2", "l3": "L3", "shared": "shared", "dram": "DRAM"}
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[np.float64]
 Sums = tuple[Callable[[Columns], Column], ...]
-TermsOf = Callable[[Part, Plan, Columns], Terms]
+TermsOf = Callable[[TimedPart, Columns], Terms]
 
 
 def objective_clock(objective: str) -> Callable[[Plan, Columns], Terms]:
@@ -99,13 +99,13 @@ def _sums(objective: str, terms_of: TermsOf, plan: Plan) -> Sums:
     )
 
 
-def _joules(terms_of: TermsOf, part: Part, plan: Plan, fixed: float, values: Columns) -> Column:
-    return joules_of_terms(plan.target, terms_of(part, plan, values)) + fixed
+def _joules(terms_of: TermsOf, part: TimedPart, plan: Plan, fixed: float, values: Columns) -> Column:
+    return joules_of_terms(plan.target, terms_of(part, values)) + fixed
 
 
 def _products(
     terms_of: TermsOf,
-    part: Part,
+    part: TimedPart,
     plan: Plan,
     fixed: float,
     joules: float,
@@ -114,7 +114,7 @@ def _products(
     values: Columns,
 ) -> Column:
     """What a part adds to joules times seconds, the other parts being of at least `joules` and `seconds`."""
-    terms = terms_of(part, plan, values)
+    terms = terms_of(part, values)
     own = joules_of_terms(plan.target, terms) + fixed
     return own * (terms["total"] + seconds) + (terms["total"] - least_s) * joules
 

@@ -53,7 +53,7 @@ class TuneRequest(TuneOptions):
             ("cost model", self.cost_model, cost_models()),
             ("objective", self.objective, OBJECTIVES),
             ("device", named(self.device)[0], ["auto", *device_names()]),
-            ("level of numerics", self.numerics, NUMERICS_LEVELS),
+            ("level of numerics", self.numerics, (*NUMERICS_LEVELS, "rescaled")),
         ):
             check_name(kind, name)
             if name not in known:

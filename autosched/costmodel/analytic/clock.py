@@ -8,6 +8,7 @@ is not hidden. Filling panels inside the call, starting and finishing register t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import gcd, prod
@@ -119,7 +120,7 @@ def clock(plan: Plan, values: Columns, code: GpuCode = GENERATED) -> Terms:
     `values` are columns of `plan.space`, `code` says what a GPU's code costs beyond its units."""
     total: Terms = {}
     for part in timed_parts(plan):
-        for name, column in part_terms(part, plan, values, code).items():
+        for name, column in part_terms(part, values, code).items():
             total[name] = total[name] + column if name in total else column
     return total
 
@@ -127,12 +128,12 @@ def clock(plan: Plan, values: Columns, code: GpuCode = GENERATED) -> Terms:
 def floors(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
     """For each part of the plan seconds that it takes at least. They add up to no more than `total`, and read fewer
     decisions: what a nest moves between caches is left out, and with it the order of its blocks."""
-    return tuple(partial(_floor, part, plan) for part in timed_parts(plan))
+    return tuple(partial(_floor, part) for part in timed_parts(plan))
 
 
 def parts(plan: Plan) -> tuple[Callable[[Columns], npt.NDArray[np.float64]], ...]:
     """For each of the same parts its seconds. They add up to `total`."""
-    return tuple(partial(_exact, part, plan) for part in timed_parts(plan))
+    return tuple(partial(_exact, part) for part in timed_parts(plan))
 
 
 def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]:
@@ -140,8 +141,11 @@ def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]
     floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
     between = {"cpu": _cpu_least, "gpu": _gpu_least}
     return tuple(
-        partial(between[p.scheme], p, plan)
-        if isinstance(p, TensorPart) and p.scheme in between and p not in plan.chained_parts
+        partial(between[p.part.scheme], p.part, p.plan)
+        if isinstance(p.part, TensorPart)
+        and p.part.scheme in between
+        and p.part not in plan.chained_parts
+        and not p.around
         else None
         for p in timed_parts(plan)
     )
@@ -157,30 +161,60 @@ def _cpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> 
     return least_seconds(nest, names, values, plan.target, share, _unhidden(nest), floor)
 
 
-def _exact(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
-    return part_terms(part, plan, values)["total"]
+def _exact(part: TimedPart, values: Columns) -> npt.NDArray[np.float64]:
+    return part_terms(part, values)["total"]
 
 
-def _floor(part: Part, plan: Plan, values: Columns) -> npt.NDArray[np.float64]:
-    return least_terms(part, plan, values)["total"]
+def _floor(part: TimedPart, values: Columns) -> npt.NDArray[np.float64]:
+    return least_terms(part, values)["total"]
 
 
-def least_terms(part: Part, plan: Plan, values: Columns) -> Terms:
+def part_terms(timed: TimedPart, values: Columns, code: GpuCode = GENERATED) -> Terms:
+    """Seconds per row of one part, by term, in all iterations of the tile loops around it."""
+    return timed.repeated(_part_terms(timed.part, timed.plan, values, code), values)
+
+
+def least_terms(timed: TimedPart, values: Columns) -> Terms:
     """Seconds per row that each term of a part takes at least, by what `floors` reads."""
+    part = timed.part
     if isinstance(part, TensorPart) and part.scheme == "cpu":
-        return _tensor(part, values, plan, least=True)
-    if isinstance(part, TensorPart) and part.scheme == "gpu":
-        return gpu_least(part.nest, part.names, values, plan.target)
-    return part_terms(part, plan, values)
+        terms = _tensor(part, values, timed.plan, least=True)
+    elif isinstance(part, TensorPart) and part.scheme == "gpu":
+        terms = gpu_least(part.nest, part.names, values, timed.plan.target)
+    else:
+        terms = _part_terms(part, timed.plan, values, GENERATED)
+    return timed.repeated(terms, values)
 
 
-def timed_parts(plan: Plan) -> list[Part]:
-    """Its parts but for those that run before the timed call."""
-    return [p for p in plan.parts if not (isinstance(p, ScalarPart) and p.prepared)]
+@dataclass(frozen=True, eq=False)
+class TimedPart:
+    """A part that the clock adds up, of the `plan` that has it, inside tile loops `around`, the outermost first."""
+
+    part: Part
+    plan: Plan
+    around: tuple[TileLoopsPart, ...] = ()
+
+    def repeated(self, terms: Terms, values: Columns) -> Terms:
+        """What one iteration takes, in all that the busiest thread has."""
+        for loops in self.around:
+            threads = values[loops.names("threads")].astype(np.float64)
+            times = loops.trips * _share_of(values[loops.names("shares")].astype(np.float64), threads)
+            terms = {name: column * times for name, column in terms.items()}
+        return terms
 
 
-def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = GENERATED) -> Terms:
-    """Seconds per row of one part, by term."""
+def timed_parts(plan: Plan, around: tuple[TileLoopsPart, ...] = ()) -> list[TimedPart]:
+    """Its parts but for those that run before the timed call; of tile loops those of their bodies, too."""
+    found: list[TimedPart] = []
+    for part in plan.parts:
+        if not (isinstance(part, ScalarPart) and part.prepared):
+            found.append(TimedPart(part, plan, around))
+        if isinstance(part, TileLoopsPart):
+            found += timed_parts(part.member, (*around, part))
+    return found
+
+
+def _part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode) -> Terms:
     match part:
         case TensorPart(scheme="gpu"):
             return gpu_tensor(part.nest, part.names, values, plan.target, code)
@@ -200,7 +234,8 @@ def part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode = GENERATE
         case LiteralPart():
             return _literal(part, values, plan)
         case TileLoopsPart():
-            return _tile_loops(part, values, code)
+            threads = values[part.names("threads")].astype(np.float64)
+            return _only_compute(np.zeros_like(threads), np.where(threads > 1, FORK_SECONDS, 0.0))
 
 
 def stages_of(part: ScalarPart | FusedLoopsPart | LiteralPart, program: Program) -> list[Stage]:
@@ -465,7 +500,7 @@ def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
 
 def _rows(part: FusedLoopsPart | ScalarPart, members: Sequence[ScalarPart], values: Columns, plan: Plan) -> Terms:
     """Scalar stages in one pass over the rows that they share."""
-    n = len(values[plan.space.decisions[0].name])
+    n = rows_of(values)
     names, none = part.names, np.zeros(n)
     threads = values[names("threads")].astype(np.float64)
     past, ahead = (np.asarray(values.get(names(d), none), np.float64) for d in ("stores", "ahead"))
@@ -488,17 +523,8 @@ def _rows(part: FusedLoopsPart | ScalarPart, members: Sequence[ScalarPart], valu
 def _literal(part: LiteralPart, values: Columns, plan: Plan) -> Terms:
     found = stages_of(part, plan.program)
     work = sum(_work(ScalarPart(s, StepNames(), (), None, False), plan) for s in found if not s.seldom)
-    n = len(values[plan.space.decisions[0].name])
+    n = rows_of(values)
     return _only_compute(np.full(n, work / plan.target.clock_hz), np.zeros(n))
-
-
-def _tile_loops(part: TileLoopsPart, values: Columns, code: GpuCode) -> Terms:
-    """The body's seconds, for as many iterations as the busiest thread has."""
-    threads = values[part.names("threads")].astype(np.float64)
-    each = part.trips * _share_of(values[part.names("shares")].astype(np.float64), threads)
-    terms = {name: column * each for name, column in clock(part.member, values, code).items()}
-    fork = np.where(threads > 1, FORK_SECONDS, 0.0)
-    return terms | {"overhead": terms["overhead"] + fork, "total": terms["total"] + fork}
 
 
 def _only_compute(seconds: npt.NDArray[np.float64], overhead: npt.NDArray[np.float64]) -> Terms:

@@ -42,8 +42,12 @@ Column = npt.NDArray[np.float64]
 def limit(plan: Plan, values: Columns, *, formulas: bool = True) -> Column:
     """Seconds that rows with these columns take at least; without `formulas` a function of a CPU's stage counts as one
     operation, as the simulator has it."""
-    parts = timed_parts(plan)
-    busy = sum((_busy(part, plan, values, formulas) for part in parts), start=np.zeros(rows_of(values)))
+    busy = np.zeros(rows_of(values))
+    for timed in timed_parts(plan):
+        each = _busy(timed.part, timed.plan, values, formulas)
+        for loops in timed.around:
+            each = each * loops.trips / values[loops.names("threads")]
+        busy = busy + each
     return np.maximum(busy, _moving(plan))
 
 
@@ -53,8 +57,7 @@ def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
     nothing."""
     target, n = plan.target, rows_of(values)
     if isinstance(part, TileLoopsPart):
-        inside = (_busy(p, part.member, values, formulas) for p in timed_parts(part.member))
-        return sum(inside, start=np.zeros(n)) * part.trips / values[part.names("threads")]
+        return np.zeros(n)  # what is inside counts by itself
     if not isinstance(part, TensorPart):
         if isinstance(part, WarpCooperativePart) or scheme_of(target) == "gpu":
             return np.zeros(n)

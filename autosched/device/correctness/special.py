@@ -20,7 +20,7 @@ from autosched.ir.oracle.inputs import assumed_range, random_inputs
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin
-from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
 VALUES = (nan, inf, nan, -inf)
 APART = 64
@@ -51,8 +51,14 @@ class Special:
 
 def assumed_finite(plan: Plan) -> frozenset[str]:
     """The program's inputs from which something is computed that a plan's mappings assume to be finite."""
-    wanted: set[str] = set()
-    for mapping in (part.nest.mapping for part in plan.tensor_parts):
+    wanted = {n for r in plan.rewrites for n in r.finite}
+    wanted |= _sources(plan.program, wanted)
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            inside = assumed_finite(part.member)
+            wanted |= {part.windows[n].tensor for n in inside if n in part.windows}
+            wanted |= _sources(plan.program, wanted)
+    for mapping in (part.nest.mapping for part in plan.own_tensor_parts):
         program = mapping.program
         names = set(mapping.finite)
         if any("NaN" in a for a in mapping.certificate.assumptions):

@@ -16,7 +16,8 @@ SCHEMA = "autosched/rewrite/1"
 class RewriteVerdict:
     """`numerics` is the weakest level that has to be accepted; `rescale` are the factors of carried states, by stage;
     `because` are arguments about the program's structure; `error` bounds the distance to the program
-    in exact arithmetic; `after` is the program that results."""
+    in exact arithmetic; `finite` are tensors whose elements that a mask leaves out are taken to be finite; `after` is
+    the program that results."""
 
     name: str
     axis: str
@@ -30,6 +31,7 @@ class RewriteVerdict:
     obligations: tuple[Lemma, ...] = ()
     because: tuple[str, ...] = ()
     error: str | None = None
+    finite: tuple[str, ...] = ()
     reason: NotRewritten | None = None
     after: Program | None = None
 

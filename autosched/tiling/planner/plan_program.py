@@ -25,6 +25,7 @@ from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
+from autosched.tiling.variants.one_pass import one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
 from autosched.tiling.variants.transposed_operands import transposed_programs
 
@@ -54,6 +55,8 @@ def plan_program(
     copies; `conditions` is one of `variants.conditional.MODES`; decisions' names begin with `prefix`. Raises UsageError
     for a tensor that is written at indices from data."""
     simple, _ = simplify(program)
+    accepted = numerics
+    numerics = "reassociated" if numerics == "rescaled" else numerics  # rescaling comes from rewrites alone
     matches = match(simple, intrinsics, numerics=numerics)
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
@@ -69,6 +72,7 @@ def plan_program(
         split_programs(simple, intrinsics, numerics, policy, threads),
         transposed_programs(simple, matches, numerics) if is_gpu(target) else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
+        one_pass_programs(simple, intrinsics, accepted) if inside else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
         plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix)

@@ -22,7 +22,7 @@ MemberPlanner = Callable[[Program, str], Sequence[Plan]]
 """The plans of a body, the fastest first; the names of their decisions begin with the text."""
 Held = Mapping[str, LiteralPart | TileLoopsPart]
 """For each stage that dependences hold together with others, the part that they are."""
-MOST_MEMBERS = 2
+MOST_MEMBERS = 1
 """Plans of a body that are laid out."""
 MOST_POINTS = 4096
 """Combinations of the loops around that trips are averaged over."""

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from autosched.ir.formula import Formulas
 from autosched.ir.nodes import Assume, Axis, Stage, Statement
 from autosched.ir.program import Program
+from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import Read
 from autosched.logic import Const
 from autosched.machine.target import Target
@@ -228,7 +229,8 @@ class Plan:
     check of any part refuses the data; without it each such part has a fallback of its own. `formulas` are the
     functions that stages behind a register tile call by name, and scalar parts where a row says so. `units` are an
     accelerator's beside its array: they decide times, and no kernel. `chain`: of the parts those that run together, a
-    few rows at a time."""
+    few rows at a time. `rewrites`: the steps
+    from the program as given to `program`, with their proofs."""
 
     name: str
     program: Program
@@ -239,6 +241,7 @@ class Plan:
     formulas: Formulas = field(default_factory=dict)
     units: AcceleratorUnits = NO_UNITS
     chain: Chain | None = None
+    rewrites: tuple[RewriteVerdict, ...] = ()
 
     @property
     def own_tensor_parts(self) -> tuple[TensorPart, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autosched.ir.program import Program
+from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import is_value
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.gathered import gathered
@@ -24,7 +25,7 @@ MOST_VARIANTS = 8
 class Variant:
     """A program that computes what the one given does, with its matches. `adapters` led there; `stages` are those that
     they made fit an instruction, each with a mapping that says how that was proved. `assumptions` are theirs, some of
-    them that elements of the tensors `finite` are."""
+    them that elements of the tensors `finite` are. `rewrites` are steps other than adapters that led there."""
 
     program: Program
     matches: tuple[Match, ...]
@@ -32,6 +33,7 @@ class Variant:
     stages: Mapping[str, match_types.Mapping] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     finite: tuple[str, ...] = ()
+    rewrites: tuple[RewriteVerdict, ...] = ()
 
     def certified(self, found: Mapping[str, Sequence[match_types.Mapping]]) -> dict[str, list[match_types.Mapping]]:
         """Mappings of the program's stages, those of adapted stages with the adapters and what was proved of them."""
@@ -45,8 +47,11 @@ class Variant:
         return adapted.assuming(self.assumptions, self.finite) if self.assumptions else adapted
 
     def named(self, plan: Plan) -> Plan:
-        """The plan under a name that says which adapters it needs."""
-        return replace(plan, name=f"{plan.name} [{', '.join(self.adapters)}]") if self.adapters else plan
+        """The plan under a name that says which adapters and rewrites it needs."""
+        if not self.adapters and not self.rewrites:
+            return plan
+        steps = ", ".join((*self.adapters, *(r.name for r in self.rewrites)))
+        return replace(plan, name=f"{plan.name} [{steps}]", rewrites=self.rewrites)
 
 
 def adapted_programs(

@@ -34,6 +34,7 @@ from autosched.ir.rewrites.online.states import CarriedState, MemberStates, fact
 from autosched.ir.value import (
     Arith,
     Call,
+    Cast,
     Comparison,
     Condition,
     Index,
@@ -47,7 +48,7 @@ from autosched.ir.value import (
     substitute_condition,
     substitute_index,
 )
-from autosched.logic import Const, Int, Var, ceil_div
+from autosched.logic import Bool, Const, Int, Var, ceil_div
 from autosched.logic.walk import substitute_int
 
 Places = dict[str, Int]
@@ -74,6 +75,7 @@ def fused(
     before, after = distributed(program, frozenset(used), cascade.inlined, used)
     left = replace(program, body=(*before, *after))
     builder = make(program, cascade, skipped, conditions, block, FreeNames(left), {})
+    after = builder.taking(after)
     body = (*before, *builder.statements(), *after)
     kept = {s.assign.tensor for s in replace(program, body=body).stages}
     tensors = {n: t for n, t in program.tensors.items() if not t.intermediate or n in kept}
@@ -92,6 +94,28 @@ class Moving:
     factors: dict[RealSum, Read]
 
 
+@dataclass(frozen=True)
+class Update:
+    """`target op value`; `vanishes` says that the value is zero where the axis has no point, since a factor is."""
+
+    target: Read
+    op: str
+    value: Value
+    vanishes: bool = False
+
+
+def vanishes(value: Value, zeros: Collection[Value]) -> bool:
+    """Whether a value is zero where all of `zeros` are, if its other factors are finite."""
+    match value:
+        case Read():
+            return value in zeros
+        case Arith("*", left, right):
+            return vanishes(left, zeros) or vanishes(right, zeros)
+        case Cast(operand):
+            return vanishes(operand, zeros)
+    return False
+
+
 @dataclass
 class Pass:
     """Builds the statements of the pass; `tensors` are those it adds. `skipped` are the axes and members of the pass;
@@ -104,6 +128,10 @@ class Pass:
     block: int
     names: FreeNames
     tensors: dict[str, Tensor]
+
+    def taking(self, after: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """What is left of the statements behind the pass once it has taken those that it computes: here all."""
+        return after
 
     def statements(self) -> tuple[Statement, ...]:
         return self.nest(self.cascade.rows, {}, self.row)
@@ -177,7 +205,14 @@ class Pass:
         outer = self.skipped.axes[0]
         lower, upper = self.whole_span(to)
         count = self.names(f"{stem(outer.name)}_block" if self.in_blocks(moving) else outer.name)
-        steps = list(self.first_steps(Var(count) * self.block + lower, to))
+        if not self.in_blocks(moving):
+            return (Loop(Axis(count, lower, upper), tuple(self.block_steps(Var(count), lower, to, moving))),)
+        steps = tuple(self.block_steps(Var(count), lower, to, moving))
+        return (Loop(Axis(count, Const(0), ceil_div(upper - lower, self.block)), steps),)
+
+    def block_steps(self, count: Int, lower: Int, to: Places, moving: Moving) -> list[Statement]:
+        """The statements of block number `count`, of those that begin at `lower`."""
+        steps = list(self.first_steps(count * self.block + lower, to))
         for r, now in moving.running.items():
             steps += self.one(moving.before[r], "=", now, to)
         once = staged(self.term(c, s, moving) for c, s in self.moved_states()) if moving.before else ()
@@ -196,26 +231,24 @@ class Pass:
                     at = self.term(carried, state, moving)
                     for found in (f for f in staged((at, at)) if f in once and f not in places):
                         places[found] = self.block_of(state, found[0].dtype)
-                        fill = partial(self.put, places[found], "=", found[0])
-                        steps += self.inside(to, partial(self.points, carried.member, fill, Var(count), lower))
+                        fill = Update(places[found], "=", found[0])
+                        steps += self.inside(to, partial(self.points, carried.member, fill, count, lower))
                     term = filled(at, places)
                 if state.extreme is not None:
                     before, now = moving.before[state.extreme], moving.running[state.extreme]
                     anew = Select(Comparison("==", before, now), kept, carried.member.init, kept.dtype)
                     steps += self.each(carried, to, partial(self.put, kept, "=", anew))
                     term = replaced(term, {state.extreme: now})
-                update = partial(self.put, kept, UPDATE[carried.member.op], term)
+                update = Update(kept, UPDATE[carried.member.op], term, vanishes(term, set(places.values())))
                 if self.in_blocks(moving):
-                    make = partial(self.points, carried.member, update, Var(count), lower)
+                    make = partial(self.points, carried.member, update, count, lower)
                 else:
-                    make = partial(self.point, carried.member, update, Var(count))
+                    make = partial(self.point, carried.member, update, count)
                 steps += self.elements(carried, make, to)
             if target in moving.running and moving.so_far[target] != moving.running[target]:
                 finite = self.finite(target, moving.running[target])
                 steps += self.one(moving.so_far[target], "=", finite, to)
-        if not self.in_blocks(moving):
-            return (Loop(Axis(count, lower, upper), tuple(steps)),)
-        return (Loop(Axis(count, Const(0), ceil_div(upper - lower, self.block)), tuple(steps)),)
+        return steps
 
     def moved_states(self) -> list[tuple[MemberStates, CarriedState]]:
         """States that are relative to references, with their members."""
@@ -236,33 +269,28 @@ class Pass:
         at = [Var(a.name) - a.lower for a in self.skipped.axes[1:]]
         return replace(made, index=(*made.index, Var(WITHIN), *at))
 
-    def point(
-        self, member: Member, update: Callable[[Places], Statement], at: Int, to: Places
-    ) -> tuple[Statement, ...]:
+    def point(self, member: Member, update: Update, at: Int, to: Places) -> tuple[Statement, ...]:
         """A member's update at one point of the outermost axis: nothing moves, so no block is needed."""
         outer, *inner = self.skipped.axes
 
         def guarded(p: Places) -> tuple[Statement, ...]:
-            return (under([substitute_condition(g, p) for g in member.guards], update(p)),)
+            return (under([substitute_condition(g, p) for g in member.guards], self.updated(update, p)),)
 
         return self.nest(tuple(inner), to | {outer.name: at}, guarded)
 
-    def points(
-        self, member: Member, update: Callable[[Places], Statement], block: Int, start: Int, to: Places
-    ) -> tuple[Statement, ...]:
+    def points(self, member: Member, update: Update, block: Int, start: Int, to: Places) -> tuple[Statement, ...]:
         """A member's update at each point of a block; the first block begins at `start`."""
         outer, *inner = self.skipped.axes
         within = self.names(outer.name)
         at = block * self.block + Var(within) + start
         lower, upper = self.span(to)
-        length = upper - start
-        whole = isinstance(length, Const) and length.value % self.block == 0
-        own = [] if lower == start else [at >= lower]
+        whole = self.whole_blocks(start, upper)
+        later = isinstance(lower, Const) and isinstance(start, Const) and start.value >= lower.value
+        own = [] if lower == start or later else [at >= lower]
 
         def guarded(p: Places) -> tuple[Statement, ...]:
-            guards: list[Condition] = [*own, *([] if whole else [at < upper])]
-            guards += [substitute_condition(g, p) for g in member.guards]
-            return (under(guards, update(p)),)
+            bounds: list[Bool] = [*own, *([] if whole else [at < upper])]
+            return (self.within(bounds, [substitute_condition(g, p) for g in member.guards], update, p),)
 
         inside = self.nest(tuple(inner), to | {outer.name: at, WITHIN: Var(within)}, guarded)
         return (Loop(Axis(within, Const(0), Const(self.block)), inside),)
@@ -276,6 +304,18 @@ class Pass:
     ) -> tuple[Statement, ...]:
         """What `make` puts, for each of a member's elements of these rows."""
         return self.inside(to, lambda p: self.nest(carried.member.extra, p, make))
+
+    def whole_blocks(self, start: Int, upper: Int) -> bool:
+        """Whether blocks from `start` on end at `upper`."""
+        length = upper - start
+        return isinstance(length, Const) and length.value % self.block == 0
+
+    def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: Update, to: Places) -> Statement:
+        """An update at a point that the axis has only inside `bounds`."""
+        return under([*bounds, *guards], self.updated(update, to))
+
+    def updated(self, update: Update, to: Places) -> Assign:
+        return self.put(update.target, update.op, update.value, to)
 
     def put(self, target: Read, op: str, value: Value, to: Places) -> Assign:
         index: tuple[Index, ...] = tuple(substitute_index(i, to) for i in target.index)
@@ -314,34 +354,46 @@ class Pass:
 
     def finish(self, carried: MemberStates, states: Mapping[int, Read], to: Places) -> tuple[Statement, ...]:
         """The result from the states, and as the program writes it where that is not finite."""
+        total = self.total(carried, states)
+        done = (self.put(carried.member.target, "=", total, to),) if total is not None else ()
+        return (*done, *self.checked(carried, to))
+
+    def total(self, carried: MemberStates, states: Mapping[int, Read]) -> Value | None:
+        """The result from the states; None where it is kept as it is."""
         member, dtype = carried.member, carried.member.term.dtype
-        done: list[Statement] = []
-        if states[id(carried.states[0])] != member.target:
-            total: Value | None = None
-            for state in carried.states:
-                kept: Value = states[id(state)]
-                if member.op == "+":
-                    kept = times(kept, state.deferred, dtype)
-                    total = kept if total is None else Arith("+", total, kept, dtype)
-                else:
-                    kept = times(kept, carried.scale, dtype)
-                    total = Arith("+", kept, value_of(state.deferred, dtype), dtype) if state.deferred.terms else kept
-            assert total is not None
-            if not _is_identity(carried):
-                total = Arith(member.op, total, member.init, dtype)
-            done.append(self.put(member.target, "=", total, to))
-        flag = self.like(member.target, "as_written", DTYPES["u8"])
+        if states[id(carried.states[0])] == member.target:
+            return None
+        total: Value | None = None
+        for state in carried.states:
+            kept: Value = states[id(state)]
+            if member.op == "+":
+                kept = times(kept, state.deferred, dtype)
+                total = kept if total is None else Arith("+", total, kept, dtype)
+            else:
+                kept = times(kept, carried.scale, dtype)
+                total = Arith("+", kept, value_of(state.deferred, dtype), dtype) if state.deferred.terms else kept
+        assert total is not None
+        return total if _is_identity(carried) else Arith(member.op, total, member.init, dtype)
+
+    def checked(self, carried: MemberStates, to: Places) -> tuple[Statement, ...]:
+        """A result as the program writes it, where it is not finite."""
+        flag = self.like(carried.member.target, "as_written", DTYPES["u8"])
+        return (self.flagged(carried, flag, to), self.again(carried, flag, to))
+
+    def flagged(self, carried: MemberStates, flag: Read, to: Places) -> Statement:
+        """`flag` is 1 where the result is not finite."""
         one, none = Literal(1, flag.dtype), Literal(0, flag.dtype)
-        done.append(self.put(flag, "=", Select(self.holds(carried), none, one, flag.dtype), to))
+        return self.put(flag, "=", Select(self.holds(carried), none, one, flag.dtype), to)
 
-        def again(p: Places) -> tuple[Statement, ...]:
-            own = self.cascade.member(member.name)
-            guards = [substitute_condition(g, p) for g in own.guards]
-            return self.as_written(own, guards, p)
+    def again(self, carried: MemberStates, flag: Read, to: Places) -> Statement:
+        """The result as the program writes it, where the flag is set."""
+        member = self.cascade.member(carried.member.name)
 
-        exact = (self.put(member.target, "=", member.init, to), *self.nest(self.cascade.axes, to, again))
-        done.append(Guard(substitute_condition(Comparison("!=", flag, none), to), exact))
-        return tuple(done)
+        def term(p: Places) -> tuple[Statement, ...]:
+            return self.as_written(member, [substitute_condition(g, p) for g in member.guards], p)
+
+        exact = (self.put(member.target, "=", member.init, to), *self.nest(self.cascade.axes, to, term))
+        return Guard(substitute_condition(Comparison("!=", flag, Literal(0, flag.dtype)), to), exact)
 
     def as_written(self, member: Member, guards: list[Condition], to: Places) -> tuple[Statement, ...]:
         """A member's update as the program has it."""
@@ -377,4 +429,3 @@ def _is_identity(carried: MemberStates) -> bool:
     if carried.member.op == "+":
         return is_zero(init)
     return is_infinite(init) and (init.value < 0) == (carried.member.op == "max")  # type: ignore[union-attr]
-

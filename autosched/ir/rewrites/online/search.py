@@ -94,6 +94,7 @@ def _certified(
         obligations=(*proofs.obligations, *skipped.lemmas),
         because=tuple(f"elements of {n} that the mask leaves out are taken to be finite" for n in skipped.finite),
         error=_error(members, proofs) if exact else None,
+        finite=skipped.finite,
         after=after,
     )
 

@@ -11,20 +11,36 @@ Every statement stands in loops over the tile's rows of its own, so products are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from autosched.ir.nodes import Assign, Axis, Loop, Stage, Statement
+from autosched.ir.dtypes import DTYPES
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
-from autosched.ir.rewrites.online.fused import WITHIN, Moving, Pass, Places, stem, under
+from autosched.ir.rewrites.online.consumers import Consumer, consumer
+from autosched.ir.rewrites.online.fused import WITHIN, Moving, Pass, Places, Update, stem, under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
-from autosched.ir.rewrites.online.states import replaced
-from autosched.ir.value import Condition, Index, Read, reads, substitute, substitute_index
-from autosched.logic import Const, Int, Var, affine, maximum, minimum
+from autosched.ir.rewrites.online.states import MemberStates, replaced
+from autosched.ir.value import (
+    Comparison,
+    Condition,
+    Index,
+    Literal,
+    Read,
+    Select,
+    reads,
+    substitute,
+    substitute_condition,
+    substitute_index,
+)
+from autosched.ir.variables import index_vars
+from autosched.logic import Bool, Const, Int, Var, affine, all_of, ceil_div, maximum, minimum
 from autosched.logic.walk import substitute_int
 
+NOTHING = {"=": 0.0, "+=": 0.0, "max=": -float("inf"), "min=": float("inf")}
+"""What an update adds nothing with, by operator; a block that is filled holds zeros."""
 FIRST = "first row of a tile"
 """Stands for that row; no axis of a program has this name."""
 
@@ -95,6 +111,18 @@ class Tiled(Pass):
     tile: int = 1
     stages: tuple[Sunk, ...] = ()
     kept: dict[Read, Read] = field(default_factory=dict)
+    consumers: tuple[Consumer, ...] = ()
+    peeled: bool = False
+    """Whether what is left of the axis behind whole blocks is a block of its own."""
+
+    def taking(self, after: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        rows = {m.name: m.target.index for m in self.cascade.members}
+        left = list(after)
+        while left and (found := consumer(left[0], rows, self.cascade, self.program)) is not None:
+            rows[found.assign.tensor] = found.assign.index
+            self.consumers = (*self.consumers, found)
+            left.pop(0)
+        return tuple(left)
 
     def statements(self) -> tuple[Statement, ...]:
         for each in self.stages:
@@ -105,16 +133,20 @@ class Tiled(Pass):
         )
         self.skipped = Masked(self.skipped.axes, members, self.skipped.lemmas)
         *outer, last = self.cascade.rows
-        rows = _divisor(last, self.tile)
+        self.tile = min(self.tile, last.extent)
+        count, rest = divmod(last.extent, self.tile)
 
         def tiles(to: Places) -> tuple[Statement, ...]:
             name = self.names(f"{stem(last.name)}_tile")
-            lower = substitute_int(last.lower, to)
-            inner = self.row(to | {FIRST: Var(name) * rows + lower})
-            return (Loop(Axis(name, Const(0), Const(last.extent // rows)), inner),)
+            inner = self.row(to | {FIRST: Var(name) * self.tile + last.lower})
+            return (Loop(Axis(name, Const(0), Const(count)), inner),)
 
-        self.tile = rows
-        return self.nest(tuple(outer), {}, tiles)
+        body = self.nest(tuple(outer), {}, tiles)
+        if rest:
+            first = last.lower + count * self.tile
+            self.tile = rest
+            body += self.nest(tuple(outer), {}, lambda to: self.row(to | {FIRST: first}))
+        return body
 
     def inside(self, to: Places, make: Callable[[Places], tuple[Statement, ...]]) -> tuple[Statement, ...]:
         last = self.cascade.rows[-1]
@@ -133,6 +165,88 @@ class Tiled(Pass):
         ends = [self.span(to | {name: at}) for at in (first, first + (self.tile - 1))]
         return _outer(minimum, ends[0][0], ends[1][0]), _outer(maximum, ends[0][1], ends[1][1])
 
+    def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
+        """The loop over whole blocks, then what is left of the axis: no block reaches beyond it. Bounds that depend on
+        rows say which blocks there are, and masks which of their points."""
+        (lower, upper), whole = self.whole_span(to), self.cascade.axes[0]
+        if not isinstance(whole.lower, Const) or not isinstance(whole.upper, Const):
+            self.peeled = False
+            return super().blocks(to, moving)
+        self.peeled = True
+        base = whole.lower
+        full, rest = divmod(whole.upper.value - base.value, self.block)
+        first = Const(0) if lower == base else (lower - base) // self.block
+        end: Int = Const(full) if upper == whole.upper else minimum(ceil_div(upper - base, self.block), full)
+        body: list[Statement] = []
+        if full and not (isinstance(first, Const) and isinstance(end, Const) and first.value >= end.value):
+            count = self.names(f"{stem(whole.name)}_block")
+            steps = tuple(self.block_steps(Var(count), base, to, moving))
+            body.append(Loop(Axis(count, first, end), steps))
+        if rest:
+            size, self.block = self.block, rest
+            moving.factors.clear()
+            left = tuple(self.block_steps(Const(0), base + full * size, to, moving))
+            self.block = size
+            reached = upper == whole.upper
+            name = self.names(f"{stem(whole.name)}_rest")
+            body += left if reached else [Loop(Axis(name, Const(full), ceil_div(upper - base, size)), left)]
+        return tuple(body)
+
+    def whole_blocks(self, start: Int, upper: Int) -> bool:
+        return (self.peeled and isinstance(upper, Const)) or super().whole_blocks(start, upper)
+
+    def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: Update, to: Places) -> Statement:
+        """What the axis has no point for adds nothing: then no statement of a block has a guard. Where blocks may begin
+        or end outside the axis, guards keep them from reading there."""
+        nothing = NOTHING.get(update.op)
+        if not self.peeled or guards or nothing is None or not update.value.dtype.is_float:
+            return super().within(bounds, guards, update, to)
+        if not bounds or (update.vanishes and update.op == "+="):
+            return self.updated(update, to)
+        value = substitute(update.value, to)
+        chosen = Select(all_of(*bounds), value, Literal(nothing, value.dtype), value.dtype)
+        return self.put(update.target, update.op, chosen, to)
+
+    def results(self, states: Mapping[int, Read], to: Places) -> Iterator[Statement]:
+        """As of one row, each step in loops of its own; rows are asked whether any of their elements is not finite."""
+        for carried in self.skipped.members:
+            if carried.exact:
+                continue
+            if total := self.total(carried, states):
+                yield from self.each(carried, to, partial(self.put, carried.member.target, "=", total))
+            flag = self.like(carried.member.target, "as_written", DTYPES["s32"])
+            yield from self.each(carried, to, partial(self.flagged, carried, flag))
+            if not carried.member.extra:
+                yield from self.inside(to, partial(self.alone, carried, flag))
+                continue
+            row = self.of_row(carried.member, flag)
+            yield from self.one(row, "=", Literal(0, flag.dtype), to)
+            yield from self.each(carried, to, partial(self.put, row, "max=", flag))
+            yield from self.inside(to, partial(self.some, carried, flag, row))
+        for each in self.consumers:
+            yield from self.inside(to, partial(self.consumed, each))
+
+    def consumed(self, each: Consumer, to: Places) -> tuple[Statement, ...]:
+        """One row of a stage that reads results."""
+        return self.nest(each.extra, to, lambda p: (self.put(each.target, "=", each.assign.value, p),))
+
+    def alone(self, carried: MemberStates, flag: Read, to: Places) -> tuple[Statement, ...]:
+        return (self.again(carried, flag, to),)
+
+    def some(self, carried: MemberStates, flag: Read, row: Read, to: Places) -> tuple[Statement, ...]:
+        """A row's elements as the program writes them, where any flag of the row is set."""
+        asked = substitute_condition(Comparison("!=", row, Literal(0, row.dtype)), to)
+        return (Guard(asked, self.nest(carried.member.extra, to, partial(self.alone, carried, flag))),)
+
+    def of_row(self, member: Member, read: Read) -> Read:
+        """A new intermediate with one element where another has those of a row."""
+        extra = {a.name for a in member.extra}
+        tensor = self.tensors[read.tensor]
+        kept = [d for d, i in enumerate(read.index) if not index_vars((i,)) & extra]
+        name = self.names(f"{read.tensor}_row")
+        self.tensors[name] = replace(tensor, name=name, shape=tuple(tensor.shape[d] for d in kept))
+        return replace(read, tensor=name, index=tuple(read.index[d] for d in kept))
+
     def first_steps(self, block: Int, to: Places) -> Iterator[Statement]:
         start = self.whole_span(to)[0]
         for each in self.stages:
@@ -144,8 +258,7 @@ class Tiled(Pass):
         within = self.names(axis.name)
         at = block + Var(within)
         upper = substitute_int(axis.upper, to)
-        length = upper - start
-        even = isinstance(length, Const) and length.value % self.block == 0
+        even = self.whole_blocks(start, upper)
         own = [] if isinstance(axis.lower, Const) else [at >= substitute_int(axis.lower, to)]
         guards: list[Condition] = [*own, *([] if even else [at < upper])]
         inner = self.computed(each, to | {axis.name: at, WITHIN: Var(within)})
@@ -179,11 +292,6 @@ class Tiled(Pass):
         needed = [s for e in self.stages if e.read in reads(member.term) for s in self.computed(e, here)]
         own = replace(member, term=replaced(member.term, self.kept))
         return (*needed, *super().as_written(own, guards, here))
-
-
-def _divisor(axis: Axis, most: int) -> int:
-    """The greatest number of rows up to `most` that divides all of them."""
-    return max(n for n in range(1, min(most, axis.extent) + 1) if axis.extent % n == 0)
 
 
 def _outer(choose: Callable[..., Int], a: Int, b: Int) -> Int:
