@@ -26,7 +26,7 @@ from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.chains import chain_of
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.planner.tile_loops import Held, MemberPlanner, tile_loops
+from autosched.tiling.planner.tile_loops import Held, MemberPlanner, of_unknown_length, tile_loops
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
@@ -73,7 +73,7 @@ def make_plans(
     _check_writes(program)
     dependences = analyse(program)
     prepared = program.prepared
-    literal = _held_together(program, dependences, prepared)
+    literal = _held_together(program, dependences, prepared, of_unknown_length(program) if members else ())
     held = tile_loops(program, literal, members, prefix) if members else [literal]
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
@@ -262,12 +262,13 @@ def _used(stage: Stage) -> set[str]:
 
 
 def _held_together(
-    program: Program, dependences: Dependences, prepared: tuple[str, ...] = ()
+    program: Program, dependences: Dependences, prepared: tuple[str, ...] = (), whole: Sequence[int] = ()
 ) -> dict[str, LiteralPart]:
     """Stages of loops that cannot be taken apart, with the literal part that holds them: whole top-level statements,
-    and those between them, but for what is prepared before all of them."""
+    and those between them, but for what is prepared before all of them. The statements numbered in `whole` stay as they
+    are, too."""
     stages_in = _stages_by_statement(program)
-    runs: list[set[int]] = []
+    runs: list[set[int]] = [{k} for k in whole]
     for group in dependences.groups:
         if len(group) > 1:
             tops = [k for k, names in enumerate(stages_in) if set(names) & set(group)]

@@ -87,7 +87,7 @@ def _nest_of(mapping: match_types.Mapping) -> Nest | None:
     """Its nest, wherever guards are held; None where it has none."""
     try:
         return make_nest(mapping)
-    except ValueError:
+    except (ValueError, LookupError):
         return None
 
 

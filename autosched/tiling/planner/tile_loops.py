@@ -53,9 +53,10 @@ def _tile_loops(program: Program, part: LiteralPart, members: MemberPlanner, pre
     ranges = {name: (low, high) for name, (low, high) in program.symbolic.items()}
     own = []
     for axis in loops:
-        last = interval(axis.upper, ranges)[1] - 1
-        ranges[axis.name] = interval(axis.lower, ranges)[0], last
-        own.append(TileLoop(axis, axis.name in independent, last))
+        first = interval(axis.lower, ranges)[0]
+        last = max(first, interval(axis.upper, ranges)[1] - 1)
+        ranges[axis.name] = first, last
+        own.append(TileLoop(axis, axis.name in independent, first, last))
     names = StepNames(f"{prefix}{loops[-1].name}.")
     trips = _trips(loops, program.symbolic)
     for plan in members(made.program, names.prefix):
@@ -69,6 +70,16 @@ def nested(body: tuple[Statement, ...]) -> tuple[tuple[Axis, ...], tuple[Stateme
         loops.append(body[0].axis)
         body = body[0].body
     return (tuple(loops), body) if len(body) > 1 else ((), body)
+
+
+def of_unknown_length(program: Program) -> list[int]:
+    """The top-level statements that are loops around several, of a length that depends on loops around the program."""
+    found = []
+    for number, stmt in enumerate(program.body):
+        loops, _ = nested((stmt,))
+        if any((free_vars(a.lower) | free_vars(a.upper)) & set(program.symbolic) for a in loops):
+            found.append(number)
+    return found
 
 
 def _worthwhile(made: Windowed) -> bool:

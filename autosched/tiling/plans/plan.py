@@ -174,10 +174,11 @@ class LiteralPart:
 @dataclass(frozen=True)
 class TileLoop:
     """A loop of the program around a member. `parallel`: proved independent, so threads may share its iterations.
-    `last`: the greatest value of its variable."""
+    `first`, `last`: the least and the greatest value of its variable."""
 
     axis: Axis
     parallel: bool
+    first: int
     last: int
 
 

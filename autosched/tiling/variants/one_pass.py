@@ -39,5 +39,6 @@ def _matches(
     program: Program, after: Program, intrinsics: Sequence[Intrinsic], numerics: str
 ) -> tuple[Match, ...]:
     """Matches of the stages that are left as they were: those of a pass are matched in its loops."""
+    level = "reassociated" if numerics == "rescaled" else numerics
     names = [s.name for s in after.stages if s.reduction and s in program.stages]
-    return tuple(match(after, intrinsics, numerics, names)) if names else ()
+    return tuple(match(after, intrinsics, level, names)) if names else ()

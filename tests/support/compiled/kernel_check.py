@@ -22,6 +22,7 @@ from autosched.codegen.tree.kernel import (
     AsyncProxyFence,
     BarrierArrive,
     BarrierWait,
+    Branch,
     Buffer,
     Comment,
     Configure,
@@ -124,6 +125,9 @@ class _Checker:
                 self._for(stmt)
             case If(condition, body):
                 self._known(condition, "a condition")
+                self._body(body)
+            case Branch(data, body):
+                self._value(data)
                 self._body(body)
             case GuardedDispatch(checks, body, fallback):
                 for name in checks:

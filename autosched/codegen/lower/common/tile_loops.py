@@ -85,10 +85,14 @@ class _TileLoops:
             return self.ctx.program.known(window.tensor)
         return all(self.known(s) for f in self.inner.prepare if f.buffers[-1] == buffer for s in f.buffers[:-1])
 
-    def loop(self, loop: TileLoop, body: tuple[Stmt, ...], whole: bool = False) -> For:
-        """A loop of the part, `whole` or a thread's share of it."""
+    def whole(self, loop: TileLoop, body: tuple[Stmt, ...]) -> For:
+        """A loop of the part over all iterations that it has anywhere."""
+        return For(self.variable(loop), Const(loop.first), Const(loop.last + 1), body)
+
+    def loop(self, loop: TileLoop, body: tuple[Stmt, ...]) -> For:
+        """A loop of the part, or a thread's share of it."""
         lower, upper = (substitute_int(bound, self.at) for bound in (loop.axis.lower, loop.axis.upper))
-        if self.threads > 1 and loop is self.part.shared and not whole:
+        if self.threads > 1 and loop is self.part.shared:
             thread, n = Var("thread"), loop.axis.extent
             lower, upper = lower + thread * n // self.threads, lower + (thread + 1) * n // self.threads
         return For(self.variable(loop), lower, upper, body)
@@ -135,7 +139,7 @@ class _TileLoops:
             fixed = made in self.fixed
             depth = 0 if fixed else self.stays_inside(moving)
             for loop in reversed([t for t in moving if fixed or t not in self.part.loops[:depth]]):
-                body = (self.loop(loop, body, whole=True),)
+                body = (self.whole(loop, body),)
             if not fixed:
                 before[depth] = (*before[depth], *body)
                 continue
