@@ -17,7 +17,7 @@ from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, Statement, Ten
 from autosched.ir.program import Program
 from autosched.ir.value import Condition, Index, Read, Scalar, Value, is_value, map_value, reads, walk
 from autosched.ir.variables import condition_vars, value_vars
-from autosched.logic import Const, Int, Var, affine, interval
+from autosched.logic import Binary, Const, Int, Var, affine, interval
 from autosched.logic.affine import Affine
 from autosched.logic.walk import free_vars
 
@@ -25,7 +25,7 @@ Ranges = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Window:
+class TensorWindow:
     """Elements of `tensor` from `start` on, a subscript a dimension in the axes of the loops around; of these the
     window has the dimensions `kept` (each of the others has one element)."""
 
@@ -46,7 +46,7 @@ class Windowed:
     intermediate of the body's own, which no iteration takes from another."""
 
     program: Program
-    windows: dict[str, Window]
+    windows: dict[str, TensorWindow]
 
 
 def windowed(program: Program, loops: Sequence[Axis], body: tuple[Statement, ...]) -> Windowed | None:
@@ -165,14 +165,23 @@ class _Windows:
         names = free_vars(part)
         if not names & self.outer:
             return Const(0), part
-        if names <= self.outer:
-            return part, Const(0)
         form = affine(part)
+        if form is None and names <= self.outer:
+            return part, Const(0)
+        if form is None and isinstance(part, Binary) and part.op in ("//", "%") and isinstance(part.right, Const):
+            size = part.right
+            begin, rest = self.taken_apart(part.left)
+            whole = affine(begin)  # (4 a + r) // 4 is a + r // 4, and (4 a + r) % 4 is r % 4
+            if whole is not None and not any(c % size.value for c in (*whole.coefficients.values(), whole.constant)):
+                if part.op == "%":
+                    return Const(0), rest % size
+                each = {n: c // size.value for n, c in whole.coefficients.items()}
+                return _sum(Affine(each, whole.constant // size.value)), rest // size
         if form is None:
             raise _Unfit
         here = {n: c for n, c in form.coefficients.items() if n in self.outer}
-        rest = {n: c for n, c in form.coefficients.items() if n not in self.outer}
-        return _sum(Affine(here)), _sum(Affine(rest, form.constant))
+        left = {n: c for n, c in form.coefficients.items() if n not in self.outer}
+        return _sum(Affine(here)), _sum(Affine(left, form.constant))
 
     # What becomes of it
 
@@ -230,13 +239,13 @@ class _Windows:
 
     def made(self, body: tuple[Statement, ...], inner: tuple[Statement, ...]) -> Windowed:
         tensors: dict[str, Tensor] = {}
-        windows: dict[str, Window] = {}
+        windows: dict[str, TensorWindow] = {}
         for name, ways in self.seen.items():
             for way in ways:
                 kept = tuple(d for d, moves in enumerate(way.moves) if moves)
                 shape = tuple(Const(way.high[d] - way.low[d] + 1) for d in kept)
                 start = tuple(begin + low for begin, low in zip(way.start, way.low, strict=True))
-                windows[way.name] = Window(name, start, kept)
+                windows[way.name] = TensorWindow(name, start, kept)
                 whole = self.program.tensors[name]
                 const = whole.const or (not way.written and self.comes_again(start))
                 tensors[way.name] = Tensor(way.name, whole.dtype, shape, const)
@@ -273,7 +282,7 @@ class _Windows:
             if assume.subject in scalars:
                 yield assume
 
-    def own(self, body: tuple[Statement, ...], windows: Mapping[str, Window], made: Program) -> set[str]:
+    def own(self, body: tuple[Statement, ...], windows: Mapping[str, TensorWindow], made: Program) -> set[str]:
         """Intermediates that nothing else touches, of which an iteration reads what it has written itself."""
         count: dict[str, int] = {}
         for name in _mentioned(self.program.body):
@@ -320,7 +329,7 @@ def _scalars(body: Sequence[Statement]) -> set[str]:
 
 
 def _sum(form: Affine) -> Int:
-    total: Int = Const(form.constant)
-    for name, step in form.coefficients.items():
+    total: Int = Const(0)
+    for name, step in sorted(form.coefficients.items()):
         total = total + Var(name) * step
-    return total
+    return total + form.constant

@@ -72,7 +72,7 @@ def plan_program(
         split_programs(simple, intrinsics, numerics, policy, threads),
         transposed_programs(simple, matches, numerics) if is_gpu(target) else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
-        one_pass_programs(simple, intrinsics, accepted) if inside else (),
+        one_pass_programs(program, intrinsics, accepted) if inside else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
         plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix)

@@ -23,7 +23,7 @@ from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.analysis.nontemporal import NontemporalStore
-from autosched.tiling.analysis.windows import Window
+from autosched.tiling.analysis.windows import TensorWindow
 from autosched.tiling.plans.chain import Chain
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import Nest
@@ -191,7 +191,7 @@ class TileLoopsPart:
 
     loops: tuple[TileLoop, ...]
     member: Plan
-    windows: dict[str, Window]
+    windows: dict[str, TensorWindow]
     stages: tuple[str, ...]
     names: StepNames
     trips: float

@@ -7,13 +7,17 @@ from dataclasses import replace
 
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.search import online
+from autosched.ir.rewrites.rewrite import simplify
+from autosched.logic import Binary, Const, Int, Var
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.variants.adapted import Variant
 
 SIZES = ((64, 128), (128, 256), (32, 64))
 """Rows of a tile and elements of a block: what is handed on is to stay in the first or second cache."""
+GROUP_BLOCK = 256
+"""Elements of a block where a tile has the rows that share a group of a tensor (heads of queries that share one of
+keys)."""
 LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
 
 
@@ -22,23 +26,38 @@ def one_pass_programs(program: Program, intrinsics: Sequence[Intrinsic], numeric
     with sizes that are not known."""
     if program.symbolic or LEVELS.index(numerics) < LEVELS.index("rescaled"):
         return
+    left = set(simplify(program)[0].stages)
     seen = set()
-    for tile, block in SIZES:
+    for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *SIZES):
         for found in online(program, numerics == "real", block=block, tile=tile):
             level = found.numerics
             if level is None or found.after is None or LEVELS.index(level) > LEVELS.index(numerics):
                 continue
-            if str(found.after) not in seen:
-                seen.add(str(found.after))
+            after, _ = simplify(found.after)
+            if str(after) not in seen:
+                seen.add(str(after))
                 named = replace(found, name=f"{found.name} {tile}x{block}", after=None)
-                yield Variant(found.after, _matches(program, found.after, intrinsics, numerics), rewrites=(named,))
+                # Stages that are left as they were are matched here, those of a pass in its loops.
+                names = [s.name for s in after.stages if s.reduction and s in left]
+                allowed = "reassociated" if numerics == "rescaled" else numerics
+                matches = tuple(match(after, intrinsics, allowed, names)) if names else ()
+                yield Variant(after, matches, rewrites=(named,))
             break
 
 
-def _matches(
-    program: Program, after: Program, intrinsics: Sequence[Intrinsic], numerics: str
-) -> tuple[Match, ...]:
-    """Matches of the stages that are left as they were: those of a pass are matched in its loops."""
-    level = "reassociated" if numerics == "rescaled" else numerics
-    names = [s.name for s in after.stages if s.reduction and s in program.stages]
-    return tuple(match(after, intrinsics, level, names)) if names else ()
+def groups(program: Program) -> list[int]:
+    """How many iterations of an axis share one of a dimension: `K[i // 4, j]`."""
+    found: dict[int, None] = {}
+    for stage in program.stages:
+        for read in stage.reads:
+            for index in read.index:
+                if isinstance(index, Int) and (size := _group(index)) is not None:
+                    found[size] = None
+    return list(found)
+
+
+def _group(index: Int) -> int | None:
+    match index:
+        case Binary("//", Var(), Const(size)) if size > 1:
+            return size
+    return None

@@ -31,7 +31,7 @@ from autosched.codegen.tree.kernel import (
 from autosched.ir.value import Read, Value, map_value
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import free_vars, substitute_bool, substitute_int
-from autosched.tiling.analysis.windows import Window
+from autosched.tiling.analysis.windows import TensorWindow
 from autosched.tiling.plans.plan import Part, TileLoop, TileLoopsPart
 from autosched.tiling.steps.common.tile_loops import THREADS
 
@@ -155,7 +155,7 @@ class _Place:
 
     buffer: str
     owners: tuple[Int, ...] = ()
-    window: Window | None = None
+    window: TensorWindow | None = None
 
     def index(self, index: Sequence[Int]) -> tuple[Int, ...]:
         return (*self.owners, *index) if self.window is None else self.window.place(index)
