@@ -59,6 +59,7 @@ class Row:
     def cells(self) -> list[str]:
         how = ", ".join(dict.fromkeys(n.split("/")[-1] for n in self.tuned.intrinsics)) or "scalar"
         search = f"{self.tuned.trials} in {self.tuned.wall_s:.0f} s"
+        search += "".join(f", {count} failed: {kind}" for kind, count in self.tuned.failed.items())
         if self.outcome is None:
             return [self.case.name, f"**{self.error}**", "", "", "", "", search, how]
         o = self.outcome
