@@ -90,23 +90,30 @@ class Outcome:
 
 def compare(bout: Bout) -> Outcome | str:
     """The outcome, or why there is none."""
-    threads = str(bout.threads)
-    limits = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+    found = ask("benchmarks.contest", asdict(bout), bout.threads)
+    return found if isinstance(found, str) else from_json(found)
+
+
+def ask(module: str, question: dict[str, Any], threads: int, limit_s: float = LIMIT_S) -> dict[str, Any] | str:
+    """What `python -m module` answers to a JSON object, in a process with so many threads; or why it does not."""
+    count = str(threads)
+    limits = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), count)
     # Idle threads of a peer must sleep, or they hold a core while the next one is timed; but not between two calls of
     # its own, or each would wait for them to wake. So they spin for about a millisecond, which SETTLE_S outlasts.
     limits |= {"GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "22"}
-    limits |= cpus.places(cpus.chosen(bout.threads))
-    command = [sys.executable, "-m", "benchmarks.contest"]
+    limits |= cpus.places(cpus.chosen(threads))
+    command = [sys.executable, "-m", module]
     try:
         done = subprocess.run(
-            command, input=json.dumps(asdict(bout)), capture_output=True, text=True, env=os.environ | limits,
-            check=False, timeout=LIMIT_S,
+            command, input=json.dumps(question), capture_output=True, text=True, env=os.environ | limits,
+            check=False, timeout=limit_s,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return f"the comparison did not end within {LIMIT_S:.0f} s"
+        return f"the comparison did not end within {limit_s:.0f} s"
     if done.returncode != 0:
         return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    return from_json(json.loads(done.stdout.splitlines()[-1]))
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 TUPLES = ("seconds", "loop_s", "of_loop", "huge", "outside_s")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -39,9 +39,15 @@ class LoadedKernel:
     outside: Callable[[], None] | None = None
 
 
-def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Array]], None]) -> LoadedKernel:
+def load_kernel(
+    store: str,
+    study: str,
+    prepare: Callable[[Program, dict[str, Array]], None],
+    given: Mapping[str, Array] | None = None,
+) -> LoadedKernel:
     """The best of a study. `prepare` is called before the kernel is loaded: libraries that bring an OpenMP runtime of
-    their own must come first."""
+    their own must come first. `given` are parameters that lie elsewhere already, with values, in any shape; others are
+    drawn."""
     import numpy as np
 
     from autosched.cli.stored import picked, plan_of
@@ -69,6 +75,7 @@ def load_kernel(store: str, study: str, prepare: Callable[[Program, dict[str, Ar
         return made
 
     held = drawn_from(measured_on(program, [plan]))
+    held |= {n: array.reshape(program.tensors[n].extents) for n, array in (given or {}).items()}
     prepare(program, held)
     kernel = CompiledKernel(lowered, load(compile_object(print_llvm(lowered))))
 

@@ -27,7 +27,8 @@ GRACE_S = 120.0
 @dataclass(frozen=True)
 class Request:
     """`packed`: what the program calls `const` may be prepared before the run; else nothing is constant. `sizes` are
-    sizes, dtypes and options. `store` is a path; a study that it holds is continued."""
+    sizes, dtypes and options. `store` is a path; a study that it holds is continued. `file`: where the function is that
+    `workload` names, if it is no built-in one."""
 
     workload: str
     sizes: dict[str, Any]
@@ -37,11 +38,15 @@ class Request:
     trials: int = 64
     seed: int = 0
     timeout_s: float = 600.0
+    file: str = ""
 
     def program(self) -> Program:
-        from autosched import workload
+        from autosched import parse, workload
 
-        found = workload(self.workload, **self.sizes)
+        if self.file:
+            found = parse(Path(self.file).read_text(encoding="utf-8"), self.file, self.workload, sizes=self.sizes)
+        else:
+            found = workload(self.workload, **self.sizes)
         if self.packed:
             return found
         return replace(found, tensors={n: replace(t, const=False) for n, t in found.tensors.items()})

@@ -39,7 +39,7 @@ def contenders(task: Task) -> Iterator[Contender]:
         yield from _rows(torch, task)
 
 
-class _Kept:
+class Kept:
     """A call that keeps its last result."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
@@ -55,11 +55,11 @@ class _Kept:
 
 
 def _contender(name: str, call: Callable[[], Any], dtype: str, **more: Any) -> Contender:
-    kept = _Kept(call)
+    kept = Kept(call)
     return Contender(f"torch {name}", FAMILY, kept, kept.result, tolerance=tolerance(dtype), **more)
 
 
-def _tensor(torch: Any, array: Array) -> Any:
+def tensor(torch: Any, array: Array) -> Any:
     """Shares memory; torch knows ml_dtypes' bfloat16 by its bits only."""
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -67,8 +67,8 @@ def _tensor(torch: Any, array: Array) -> Any:
 
 
 def _products(torch: Any, task: Task, p: Product) -> Iterator[Contender]:
-    a, b, types = _tensor(torch, p.a), _tensor(torch, p.b), (task.dtype("A"), task.dtype("B"))
-    bias = None if p.bias is None else _tensor(torch, p.bias)
+    a, b, types = tensor(torch, p.a), tensor(torch, p.b), (task.dtype("A"), task.dtype("B"))
+    bias = None if p.bias is None else tensor(torch, p.bias)
     ops = torch.ops.mkldnn
     match types, p.after:
         case (("s8", "s8"), ""):

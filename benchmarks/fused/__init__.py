@@ -1,0 +1,1 @@
+"""Chains of stages beside PyTorch, beside their own products as kernels apart, and beside a roofline."""
