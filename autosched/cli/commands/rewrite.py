@@ -142,7 +142,7 @@ def _shown(counterexample: dict[str, Any]) -> list[str]:
         values = values if at else [values]
         said = "; ".join(f"{value:.6g}{where}" for value, where in zip(values, at or [""], strict=True))
         lines.append(f"    {_numbers(reference)}: {said}")
-    return lines
+    return [*lines, f"    with {_numbers(counterexample['given'])}"] if "given" in counterexample else lines
 
 
 def _numbers(named: dict[str, float]) -> str:

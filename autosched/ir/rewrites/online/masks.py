@@ -30,7 +30,7 @@ class Masked:
 def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
     """Bounds of the outermost axis from conditions that all members are masked by."""
     axis, *inner = cascade.axes
-    unmasked = Masked(cascade.axes, members, ())
+    unmasked = Masked(cascade.axes, members, (), taken_finite(cascade, members))
     common: set[Bool] | None = None
     for carried in members:
         found = _needed(carried)
@@ -44,8 +44,20 @@ def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
         return unmasked
     true = frozenset(found_bounds.taken)
     left = tuple(_without(c, true) for c in members)
-    finite = sorted({n for c in members for n in _left_out(cascade, c)})
-    return Masked((found_bounds.axis, *inner), left, (found_bounds.lemma,), tuple(finite))
+    finite = taken_finite(cascade, members, True)
+    return Masked((found_bounds.axis, *inner), left, (found_bounds.lemma,), finite)
+
+
+def taken_finite(cascade: Cascade, members: Iterable[MemberStates], bounded: bool = False) -> tuple[str, ...]:
+    """Tensors whose masked elements are taken to be finite: those of all members where the mask bounds the pass, else
+    of members whose terms are no longer as written, which are zero there."""
+    changed = [c for c in members if bounded or any(s.term != c.member.term for s in c.states)]
+    return tuple(sorted({n for c in changed for n in _left_out(cascade, c)}))
+
+
+def words(finite: Iterable[str]) -> tuple[str, ...]:
+    """What certificates say of them."""
+    return tuple(f"elements of {n} that the mask leaves out are taken to be finite" for n in finite)
 
 
 def _left_out(cascade: Cascade, carried: MemberStates) -> set[str]:
