@@ -29,6 +29,7 @@ from support.rewritten.rows_of_kinds import HARD, inputs  # noqa: E402
 
 import autosched  # noqa: E402
 from autosched import ir  # noqa: E402
+from autosched.errors import AutoschedError  # noqa: E402
 from autosched.ir.program import Program  # noqa: E402
 from autosched.ir.rewrites.verdict import RewriteVerdict  # noqa: E402
 
@@ -83,7 +84,10 @@ def wrong_refusal(before: Program, v: RewriteVerdict) -> list[str]:
 def wrong_in(before: Program, v: RewriteVerdict, how: Options, seed: int) -> list[str]:
     """How a rewritten program differs by more than it may."""
     assert v.after is not None
-    v = replace(v, after=ir.parse(str(v.after)))
+    try:
+        v = replace(v, after=ir.parse(str(v.after)))
+    except AutoschedError as why:
+        return [f"its text does not parse: {why}"]
     assert v.after is not None
     if v.after.inputs != before.inputs or v.after.outputs != before.outputs:
         return [f"inputs and outputs are {v.after.inputs}, {v.after.outputs}"]

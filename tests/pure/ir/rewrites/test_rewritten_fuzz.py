@@ -182,3 +182,11 @@ def test_a_result_of_another_row_beside_one_of_the_same_row() -> None:
     assert (first.reason.code, first.reason.stage) == ("DEPENDS", "A")
     assert "M[i_2 % 2], a result of another row" in first.reason.message
     assert [v.stages for v in others] == [("M", "S")]
+
+
+@pytest.mark.parametrize("term", ["floor(X[i, j] * 0) + M[i]", "exp(X[i, j] - M[i]) * tanh(X[i, j] * 0 + M[i])"])
+def test_a_factor_whose_text_has_data_in_it_stays_in_the_sum(term: str) -> None:
+    """X * 0 depends on nothing, and is written with an axis that is known inside the loop only."""
+    for found in autosched.rewrites(ir.parse(text_of(term)), numerics="real"):
+        assert not any("X" in factor for factor in found.deferred.values())
+        assert found.after is None or ir.parse(str(found.after)).outputs == ("A",)
