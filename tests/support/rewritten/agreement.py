@@ -85,7 +85,7 @@ def wrong_numbers(before: Program, v: RewriteVerdict, how: Options, data: Arrays
     if hidden & {n for n, a in data.items() if a.dtype.kind == "f" and not np.isfinite(a).all()}:
         return ""
     members = {s.assign.tensor for s in before.stages if s.name in v.stages}
-    same = all(np.array_equal(got[n], expected[n], equal_nan=True) for n in members & set(got))
+    same = all(_same(got[n], expected[n]) for n in members & set(got))
     for name in sorted(set(before.written) & set(got) & (set(before.written) if same else members)):
         a, b = (np.asarray(x[name], np.float64) for x in (got, expected))
         if v.numerics != "bitwise":
@@ -104,6 +104,10 @@ def wrong_numbers(before: Program, v: RewriteVerdict, how: Options, data: Arrays
             if wrong:
                 return f"{wrong}, c = {c}"
     return ""
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a), np.signbit(b))
 
 
 def _exact_where_the_program_overflows(before: Program, name: str, data: Arrays, given: Any, a: Any, b: Any) -> Any:

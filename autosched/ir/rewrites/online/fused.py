@@ -127,8 +127,12 @@ class Pass:
     def results(self, states: Mapping[int, Read], to: Places) -> Iterator[Statement]:
         """What is left to do once the states are known."""
         for carried in self.skipped.members:
-            if not carried.exact:
+            if not self.is_done(carried):
                 yield from self.elements(carried, partial(self.finish, carried, states), to)
+
+    def is_done(self, carried: MemberStates) -> bool:
+        """Whether a member's state is its result, whatever it is."""
+        return carried.exact
 
     def inside(self, to: Places, make: Callable[[Places], tuple[Statement, ...]]) -> tuple[Statement, ...]:
         """What `make` puts, for each row that shares blocks with this one: here it has none."""

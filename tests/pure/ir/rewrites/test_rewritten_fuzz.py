@@ -190,3 +190,18 @@ def test_a_factor_whose_text_has_data_in_it_stays_in_the_sum(term: str) -> None:
     for found in autosched.rewrites(ir.parse(text_of(term)), numerics="real"):
         assert not any("X" in factor for factor in found.deferred.values())
         assert found.after is None or ir.parse(str(found.after)).outputs == ("A",)
+
+
+def test_sums_of_parts_that_overflow_are_computed_as_written() -> None:
+    text = text_of("exp(X[i, j] - M[i]) / S[i]").replace("    M: f32[3]\n", "    M: f32[3]\n    S: f32[3]\n")
+    summed = "        S[i] = 0\n        for j in range(5):\n            S[i] += Y[i, j]\n        A[i] = 0"
+    before = ir.parse(text.replace("        A[i] = 0", summed))
+    found = next(v for v in autosched.rewrites(before, block=1, parts=2) if v.name == "online")
+    assert found.stages == ("M", "S", "A")
+    assert found.after is not None
+    data = inputs(before, "random", 0)
+    data["Y"][:] = np.array([-3e38, 3e38, 3e38, -3e38, 3e38], np.float32)
+    expected, got = (run(p, data, {"c": np.float32(1)}) for p in (before, found.after))
+    assert np.isfinite(expected["S"]).all()
+    np.testing.assert_array_equal(got["S"], expected["S"])
+    np.testing.assert_allclose(got["A"], expected["A"], rtol=1e-5)
