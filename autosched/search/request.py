@@ -9,13 +9,13 @@ from autosched.costmodel.objective import OBJECTIVES
 from autosched.costmodel.registry import cost_models
 from autosched.device.registry import device_names, named
 from autosched.errors import UnknownNameError, UsageError, check_name
+from autosched.ir.numerics_levels import NUMERICS_LEVELS
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.registry import strategies
 from autosched.search.stopping import Goals
 from autosched.store.protocol import Store
 from autosched.store.records import Trial
-from autosched.tensorize.match_types import NUMERICS_LEVELS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.variants import conditional
 from autosched.tune_options import TuneOptions

@@ -12,6 +12,7 @@ from autosched.cli import inputs, options
 from autosched.cli.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.unused import tell_unused
+from autosched.ir.numerics_levels import NUMERICS_LEVELS
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.search.tuning.forms import Gain
@@ -79,7 +80,7 @@ def match(
 
     Exit status 0 when at least one fits (conditions included), 1 when none does or none could be decided.
     """
-    inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
     inputs.choice("rule", rule, RULES)
     loaded = inputs.with_data(inputs.programs([program], define)[0], data)
     known = inputs.catalogue(intrinsics)

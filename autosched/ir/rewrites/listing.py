@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autosched.ir.numerics_levels import DEFAULT_NUMERICS, accepts
 from autosched.ir.program import Program
 from autosched.ir.rewrites.defer import defer
 from autosched.ir.rewrites.inline import inline_intermediates
@@ -15,12 +16,10 @@ from autosched.ir.rewrites.verdict import RewriteVerdict
 
 NAMES = ("online", "defer", "mask to bounds", "inline", "stage")
 """Names of rewrites, in the order in which they are listed."""
-LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
-"""Numerics levels, from the strictest on. `rescaled` is equal over the reals, with a proved bound on the error."""
 
 
 def rewrites_of(
-    program: Program, numerics: str = "rescaled", block: int = BLOCK, parts: int = 1, tile: int | None = None
+    program: Program, numerics: str = DEFAULT_NUMERICS, block: int = BLOCK, parts: int = 1, tile: int | None = None
 ) -> Iterator[RewriteVerdict]:
     """The verdicts on a program. One that needs a weaker level than `numerics` says so and is listed all the same:
     its `numerics` is the level to accept. `block`, `parts` and `tile` are `online`'s."""
@@ -43,4 +42,4 @@ def _plain(name: str, found: Rewrite) -> RewriteVerdict:
 def accepted(verdict: RewriteVerdict, numerics: str) -> bool:
     """Whether a rewrite is proved, and its level is one that `numerics` accepts."""
     level = verdict.numerics
-    return level is not None and verdict.reason is None and LEVELS.index(level) <= LEVELS.index(numerics)
+    return level is not None and verdict.reason is None and accepts(numerics, level)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from autosched.ir.numerics_levels import DEFAULT_NUMERICS
 from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.machine.target import Target
@@ -45,7 +46,7 @@ def plan_program(
     catalogue: Catalogue,
     intrinsics: Sequence[Intrinsic],
     *,
-    numerics: str = "reassociated",
+    numerics: str = DEFAULT_NUMERICS,
     conditions: str = "guard",
     threads: int = 1,
 ) -> Planned:
