@@ -17,8 +17,8 @@ from autosched.given import checked
 from autosched.ir import Program, einsum, load, resolve, workload
 from autosched.ir import parse as parse_text
 from autosched.ir.data import with_data
-from autosched.ir.numerics_levels import NUMERICS_LEVELS
 from autosched.machine.target import Target
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue

@@ -7,7 +7,7 @@ from typing import Any
 
 from autosched.errors import UsageError
 from autosched.given import check_fields
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS
+from autosched.numerics_levels import DEFAULT_NUMERICS
 
 EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 """Trials of each effort."""

@@ -10,9 +10,9 @@ from typing import Any
 from autosched.cli.output import answer
 from autosched.cli.written import write_program
 from autosched.errors import NoScheduleError
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS
 from autosched.ir.program import Program
 from autosched.machine.target import Target
+from autosched.numerics_levels import DEFAULT_NUMERICS
 from autosched.report.text import compared, seconds
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.forms import Gain, fastest_s, gain_of

@@ -9,9 +9,9 @@ from autosched.costmodel.objective import OBJECTIVES
 from autosched.costmodel.registry import cost_models
 from autosched.device.registry import device_names, named
 from autosched.errors import UnknownNameError, UsageError, check_name
-from autosched.ir.numerics_levels import NUMERICS_LEVELS
 from autosched.ir.program import Program
 from autosched.machine.target import Target
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.registry import strategies
 from autosched.search.stopping import Goals
 from autosched.store.protocol import Store

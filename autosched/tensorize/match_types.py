@@ -8,11 +8,11 @@ from math import prod
 from typing import Any
 
 from autosched.ir.nodes import Assume, Stage
-from autosched.ir.numerics_levels import NUMERICS_LEVELS
 from autosched.ir.program import Program
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read
 from autosched.logic import Bool
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.tensorize.conditions.rule import GroupRule
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound

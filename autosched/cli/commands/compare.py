@@ -13,7 +13,7 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
-from autosched.ir.numerics_levels import NUMERICS_LEVELS
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.report.comparison import StrategyComparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
 from autosched.report.html import comparison_html

@@ -12,9 +12,9 @@ from autosched.cli import inputs, options
 from autosched.cli.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.unused import tell_unused
-from autosched.ir.numerics_levels import NUMERICS_LEVELS
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.tuning.forms import Gain
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json

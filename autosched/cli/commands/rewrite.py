@@ -13,10 +13,10 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.written import write_program
 from autosched.errors import UsageError
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.ir.rewrites.listing import NAMES, accepted
 from autosched.ir.rewrites.online.search import BLOCK
 from autosched.ir.rewrites.verdict import SCHEMA, RewriteVerdict
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 
 
 def rewrite(

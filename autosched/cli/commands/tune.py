@@ -24,8 +24,8 @@ from autosched.cli.tune_report import as_json, as_text
 from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
 from autosched.errors import UsageError
-from autosched.ir.numerics_levels import NUMERICS_LEVELS
 from autosched.ir.program import Program
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.request import TuneRequest
 from autosched.search.stopping import Goals
 from autosched.search.tuning.deadline import Deadline

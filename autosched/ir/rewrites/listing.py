@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS, accepts
 from autosched.ir.program import Program
 from autosched.ir.rewrites.defer import defer
 from autosched.ir.rewrites.inline import inline_intermediates
@@ -13,6 +12,7 @@ from autosched.ir.rewrites.online.search import BLOCK, online
 from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.rewrites.verdict import RewriteVerdict
+from autosched.numerics_levels import DEFAULT_NUMERICS, accepts
 
 NAMES = ("online", "defer", "mask to bounds", "inline", "stage")
 """Names of rewrites, in the order in which they are listed."""

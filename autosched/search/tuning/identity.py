@@ -11,11 +11,11 @@ from autosched.costmodel.analytic import clock as clocks
 from autosched.costmodel.features import FEATURE_VERSION
 from autosched.ir import parse
 from autosched.ir.data import prepared_data
-from autosched.ir.numerics_levels import of_mappings
 from autosched.ir.program import KnownData, Program
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
+from autosched.numerics_levels import of_mappings
 from autosched.search.request import TuneRequest
 from autosched.store.records import StudyRecord
 from autosched.tensorize.explanation.certificate import certificate_json

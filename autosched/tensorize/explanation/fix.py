@@ -9,12 +9,12 @@ from itertools import product
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign, Axis, Loop, Statement
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.ir.oracle import numerics as kinds
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk
 from autosched.logic import Const
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves

@@ -12,11 +12,11 @@ import numpy as np
 
 from autosched.errors import AutoschedError
 from autosched.ir import parse
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS
 from autosched.ir.oracle import numerics as kinds
 from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
+from autosched.numerics_levels import DEFAULT_NUMERICS
 from autosched.tensorize.adapters.factored import factored, factorings
 from autosched.tensorize.adapters.gathered import gathered
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from autosched.errors import UsageError
 from autosched.ir.nodes import Stage
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.logic.questions import written_to
 from autosched.logic.solver import proving
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.tensorize.adapters import Adapters
 from autosched.tensorize.addresses.axes import (
     Assignment,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS
 from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.machine.target import Target
+from autosched.numerics_levels import DEFAULT_NUMERICS
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match

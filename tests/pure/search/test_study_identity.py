@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from autosched import api
-from autosched.ir.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS, of_mappings
 from autosched.ir.program import Program
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS, of_mappings
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.tune import plans_of

@@ -100,7 +100,7 @@ def wrong_numbers(before: Program, v: RewriteVerdict, how: Options, data: Arrays
         return ""
     for stage in before.stages:
         if stage.name in v.stages and stage.assign.op in ("+=", "-=") and stage.init is not None:
-            wrong = _beyond(before, v, how, stage, got, data, given, opened(before, members))
+            wrong = _beyond(before, v, how, stage, got, expected, data, given, opened(before, members))
             if wrong:
                 return f"{wrong}, c = {c}"
     return ""
@@ -122,10 +122,10 @@ def _exact_where_the_program_overflows(before: Program, name: str, data: Arrays,
     return ~np.isfinite(b) & np.isfinite(a) & np.isfinite(exact) & near
 
 
-def _beyond(before: Program, v: RewriteVerdict, how: Options, stage: Stage, got: Arrays, data: Arrays, given: Any,
-            elementwise: Mapping[str, Stage]) -> str:  # fmt: skip
+def _beyond(before: Program, v: RewriteVerdict, how: Options, stage: Stage, got: Arrays, expected: Arrays,
+            data: Arrays, given: Any, elementwise: Mapping[str, Stage]) -> str:  # fmt: skip
     name = stage.assign.tensor
-    computed = data | got
+    computed = data | expected | got
     extremes = frozenset(s.assign.tensor for s in before.stages if s.assign.op in ("max=", "min="))
     exact = Evaluation(before, computed, given, elementwise, extremes).stage(stage)
     with np.errstate(all="ignore"):

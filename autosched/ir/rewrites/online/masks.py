@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from autosched.ir.nodes import Axis
 from autosched.ir.rewrites.algebra.cases import cases_of, is_infinite
-from autosched.ir.rewrites.algebra.normal import normal
+from autosched.ir.rewrites.algebra.normal import NoForm, normal
+from autosched.ir.rewrites.algebra.sums import TooManyTerms
 from autosched.ir.rewrites.bounds import bounded, constant_ranges
 from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import MemberStates
@@ -81,7 +82,10 @@ def _needed(carried: MemberStates) -> set[Bool]:
 
 def _is_identity(carried: MemberStates, value: Value) -> bool:
     if carried.member.op == "+":
-        return value.dtype.is_float and not normal(value).terms
+        try:
+            return value.dtype.is_float and not normal(value).terms
+        except (NoForm, TooManyTerms):
+            return False
     return isinstance(value, Literal) and is_infinite(value) and (value.value < 0) == (carried.member.op == "max")
 
 
