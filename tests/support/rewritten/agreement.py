@@ -58,6 +58,8 @@ def wrong_reals(before: Program, v: RewriteVerdict, data: Arrays, c: float) -> s
     exact = {n: a.astype(np.float64) if before.tensors[n].dtype.is_float else a for n, a in data.items()}
     given = {"c": np.float64(c)}
     expected, got = run(double, exact, given), run(other, exact, given)
+    if v.numerics == "real" and not all(np.isfinite(expected[n]).all() for n in before.written):
+        return ""  # log(exp(x)) is x also where exp(x) is 0
     rng = np.random.default_rng(0)
     moved = {n: a * (1 + rng.uniform(-1e-12, 1e-12, a.shape)) if a.dtype == float else a for n, a in exact.items()}
     near = run(double, moved, given)

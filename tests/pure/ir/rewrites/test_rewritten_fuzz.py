@@ -242,3 +242,11 @@ def test_a_term_that_may_be_infinite_is_no_identity() -> None:
     summed = "M[i] += exp((X[i, j] if G[i, j] != 0 else inf))"
     found = autosched.rewrites(ir.parse(text.replace("M[i] = max(M[i], X[i, j])", summed)))
     assert [(v.name, v.stages) for v in found if v.verdict == "proved"] == [("online", ("M", "A"))]
+
+
+def test_a_factor_with_a_number_that_the_type_does_not_hold() -> None:
+    """0.3 of f32 squared has 49 bits: the sum is split into states whose factors cannot be written in f32."""
+    found = one_pass("(V[j] - M[i] * 0.3) * (V[j] - M[i] * 0.3)", numerics="real")
+    assert found.reason is not None
+    assert found.reason.code == "UNSUPPORTED"
+    assert "which is no f32" in found.reason.message
