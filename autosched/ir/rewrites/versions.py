@@ -10,8 +10,9 @@ So a tensor has one value, which is what the rewrites ask of what they move. Exa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autosched.ir.nodes import Assign, Guard, Loop, Statement, Tensor
 from autosched.ir.program import Program
@@ -35,15 +36,14 @@ class Versions:
         """A verdict on it, in the names of the program it came from."""
         if not self.of:
             return verdict
-        first = dict(self.of)
+        first, text = dict(self.of), self.text
         stages = first | {old: f"{old}.2" for old in first.values()}
-
-        def text(x: str) -> str:
-            return re.sub(r"\w+", lambda m: first.get(m[0], m[0]), x)
-
         reason = verdict.reason
         if reason is not None:
-            reason = replace(reason, stage=stages.get(reason.stage, reason.stage), message=text(reason.message))
+            shown = reason.counterexample
+            told = None if shown is None else {k: _renamed(v, text) for k, v in shown.items()}
+            stage, message = stages.get(reason.stage, reason.stage), text(reason.message)
+            reason = replace(reason, stage=stage, message=message, counterexample=told)
         return replace(
             verdict,
             stages=tuple(stages.get(s, s) for s in verdict.stages),
@@ -55,6 +55,18 @@ class Versions:
             ),
             reason=reason,
         )
+
+
+    def text(self, text: str) -> str:
+        """A text that names tensors, in the names of the program it came from."""
+        return re.sub(r"\w+", lambda m: self.of.get(m[0], m[0]), text)
+
+
+def _renamed(shown: Any, text: Callable[[str], str]) -> Any:
+    """Part of a counterexample."""
+    if isinstance(shown, dict):
+        return {text(k): v for k, v in shown.items()}
+    return [_renamed(x, text) for x in shown] if isinstance(shown, list) else shown
 
 
 def separate_versions(program: Program) -> Versions:
