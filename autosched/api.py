@@ -18,6 +18,7 @@ from autosched.ir import Program, einsum, load, resolve, workload
 from autosched.ir import parse as parse_text
 from autosched.ir.data import with_data
 from autosched.machine.target import Target
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -145,7 +146,7 @@ def match(
 def rewrites(
     program: Program,
     *,
-    numerics: str = "rescaled",
+    numerics: str = TuneOptions.numerics,
     block: int = 32,
     parts: int = 1,
     tile: int | None = None,
@@ -163,11 +164,11 @@ def rewrites(
     >>> [(v.name, v.verdict, v.rescale) for v in rewrites(softmax)]
     [('online', 'proved', {'S': "exp(M - M')"}), ('stage', 'proved', {})]
     """
-    from autosched.ir.rewrites.listing import LEVELS, rewrites_of
+    from autosched.ir.rewrites.listing import rewrites_of
     from autosched.logic.questions import written_to
 
-    if numerics not in LEVELS:
-        raise UsageError(f"numerics {numerics!r} is no level", hint=f"one of {', '.join(LEVELS)}")
+    if numerics not in NUMERICS_LEVELS:
+        raise UsageError(f"numerics {numerics!r} is no level", hint=f"one of {', '.join(NUMERICS_LEVELS)}")
     for name, count in (("block", block), ("parts", parts), ("tile", 1 if tile is None else tile)):
         if count < 1:
             raise UsageError(f"{name}={count} holds nothing", hint="give 1 or more")

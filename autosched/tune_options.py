@@ -7,6 +7,7 @@ from typing import Any
 
 from autosched.errors import UsageError
 from autosched.given import check_fields
+from autosched.numerics_levels import DEFAULT_NUMERICS
 
 EFFORTS = {"quick": 32, "standard": 64, "full": 256}
 """Trials of each effort."""
@@ -28,7 +29,9 @@ class TuneOptions:
     cost_model: str = _option("xgb", "xgb, analytic, forest, gp, rank, throughput, random.")
     seed: int = _option(0, "Makes proposals and data reproducible.")
     threads: int = _option(1, "Threads that a kernel may use.")
-    numerics: str = _option("reassociated", "The weakest level accepted: bitwise, special, reassociated or real.")
+    numerics: str = _option(
+        DEFAULT_NUMERICS, "The weakest level accepted: bitwise, special, reassociated, rescaled or real."
+    )
     conditions: str = _option(
         "guard",
         "Instructions that are right for some values only: guard (check in every call, else fall back), refuse"

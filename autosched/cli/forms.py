@@ -12,6 +12,7 @@ from autosched.cli.written import write_program
 from autosched.errors import NoScheduleError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
+from autosched.numerics_levels import DEFAULT_NUMERICS
 from autosched.report.text import compared, seconds
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.forms import Gain, fastest_s, gain_of
@@ -61,7 +62,7 @@ def form_commands(
 def flags_of(given: Mapping[str, Sequence[str] | None], numerics: str) -> list[str]:
     """Flags with their values as words, and the numerics level where it is not the default."""
     words = [word for flag, values in given.items() for value in values or () for word in (flag, value)]
-    return words if numerics == "reassociated" else [*words, "--numerics", numerics]
+    return words if numerics == DEFAULT_NUMERICS else [*words, "--numerics", numerics]
 
 
 def answer_forms(forms: Sequence[tuple[Form, Gain | None]], commands: Sequence[str]) -> None:

@@ -24,7 +24,6 @@ from autosched.tensorize.spec.catalogue import Catalogue
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SHORT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _RATES = {"M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-NUMERICS = ("bitwise", "special", "reassociated", "rescaled", "real")
 
 
 def defines(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from autosched.device.registry import device_names, named
 from autosched.errors import UnknownNameError, UsageError, check_name
 from autosched.ir.program import Program
 from autosched.machine.target import Target
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.registry import strategies
 from autosched.search.stopping import Goals
 from autosched.store.protocol import Store
 from autosched.store.records import Trial
-from autosched.tensorize.match_types import NUMERICS_LEVELS
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.variants import conditional
 from autosched.tune_options import TuneOptions
@@ -53,7 +53,7 @@ class TuneRequest(TuneOptions):
             ("cost model", self.cost_model, cost_models()),
             ("objective", self.objective, OBJECTIVES),
             ("device", named(self.device)[0], ["auto", *device_names()]),
-            ("level of numerics", self.numerics, (*NUMERICS_LEVELS, "rescaled")),
+            ("level of numerics", self.numerics, NUMERICS_LEVELS),
         ):
             check_name(kind, name)
             if name not in known:

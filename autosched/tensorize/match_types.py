@@ -12,6 +12,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Literal, Read
 from autosched.logic import Bool
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.tensorize.conditions.rule import GroupRule
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound
@@ -25,13 +26,11 @@ REASON_CODES = (
 """In the order in which a mapping gets further: the reason reported is the last one reached."""
 FUSED = 0.1
 """The part of the lanes that fusing one axis more must win."""
-NUMERICS_LEVELS = ("bitwise", "special", "reassociated", "real")
-"""From the strictest on. `special` is `reassociated` where nothing is assumed to be finite: NaN and infinities come out
-where the program has them. A mapping's own level is one of the others."""
 
 
 def accepted(level: str, weakest: str) -> bool:
-    """Whether a mapping of a level is one where the `weakest` is asked for."""
+    """Whether a mapping of a level is one where the `weakest` is asked for. `special` is `reassociated` where nothing
+    is assumed to be finite, and `rescaled` is of rewrites: a mapping's own level is one of the others."""
     order = {name: n for n, name in enumerate(NUMERICS_LEVELS)}
     return order[level] <= max(order[weakest], order["reassociated"] if weakest == "special" else 0)
 

@@ -13,6 +13,7 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.report.comparison import StrategyComparison
 from autosched.report.exchange import as_json, figure, write_csv, write_plot
 from autosched.report.html import comparison_html
@@ -58,7 +59,7 @@ def compare(
 
     Every candidate is measured once, so runs differ only in what they chose. Nothing is kept in a store.
     """
-    inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
     if output is not None:
         can_write(output)
     known = inputs.catalogue(intrinsics)

@@ -14,6 +14,7 @@ from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.unused import tell_unused
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.tuning.forms import Gain
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
@@ -79,7 +80,7 @@ def match(
 
     Exit status 0 when at least one fits (conditions included), 1 when none does or none could be decided.
     """
-    inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
     inputs.choice("rule", rule, RULES)
     loaded = inputs.with_data(inputs.programs([program], define)[0], data)
     known = inputs.catalogue(intrinsics)

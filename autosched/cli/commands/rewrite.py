@@ -13,9 +13,10 @@ from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.written import write_program
 from autosched.errors import UsageError
-from autosched.ir.rewrites.listing import LEVELS, NAMES, accepted
+from autosched.ir.rewrites.listing import NAMES, accepted
 from autosched.ir.rewrites.online.search import BLOCK
 from autosched.ir.rewrites.verdict import SCHEMA, RewriteVerdict
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 
 
 def rewrite(
@@ -28,8 +29,8 @@ def rewrite(
     explain: Annotated[bool, typer.Option("--explain", help="Say what was proved, and how, and why not.")] = False,
     numerics: Annotated[
         str,
-        typer.Option("--numerics", metavar="LEVEL", help=f"The weakest level accepted: {', '.join(LEVELS)}."),
-    ] = "rescaled",
+        typer.Option("--numerics", metavar="LEVEL", help=f"The weakest level accepted: {', '.join(NUMERICS_LEVELS)}."),
+    ] = DEFAULT_NUMERICS,
     block: Annotated[
         int, typer.Option("--block", metavar="N", help="Iterations of the axis that share one look at the reference.")
     ] = BLOCK,
@@ -55,7 +56,7 @@ def rewrite(
 
     Exit status 0 when at least one applies at the level of --numerics, 1 when none does.
     """
-    inputs.choice("numerics level", numerics, LEVELS)
+    inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
     for name, count in (("block", block), ("parts", parts), ("tile", 1 if tile is None else tile)):
         if count < 1:
             raise UsageError(f"--{name} {count} holds nothing", hint="give 1 or more")
@@ -142,7 +143,7 @@ def _shown(counterexample: dict[str, Any]) -> list[str]:
         values = values if at else [values]
         said = "; ".join(f"{value:.6g}{where}" for value, where in zip(values, at or [""], strict=True))
         lines.append(f"    {_numbers(reference)}: {said}")
-    return lines
+    return [*lines, f"    with {_numbers(counterexample['given'])}"] if "given" in counterexample else lines
 
 
 def _numbers(named: dict[str, float]) -> str:

@@ -25,6 +25,7 @@ from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
 from autosched.errors import UsageError
 from autosched.ir.program import Program
+from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.request import TuneRequest
 from autosched.search.stopping import Goals
 from autosched.search.tuning.deadline import Deadline
@@ -162,7 +163,7 @@ def tune(
 def _check_choices(effort: str, cache: str, numerics: str, conditions: str) -> None:
     inputs.choice("effort", effort, tuple(EFFORTS))
     inputs.choice("cache state", cache, CACHES)
-    inputs.choice("numerics level", numerics, inputs.NUMERICS)
+    inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
     inputs.choice("way to treat conditions", conditions, MODES)
 
 

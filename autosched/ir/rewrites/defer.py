@@ -25,7 +25,7 @@ from autosched.ir.rewrites.grouped import sum_by_group
 from autosched.ir.rewrites.online.domain import keeps_domain
 from autosched.ir.rewrites.online.error import error_of
 from autosched.ir.rewrites.online.fused import fused
-from autosched.ir.rewrites.online.masks import Masked
+from autosched.ir.rewrites.online.masks import Masked, taken_finite, words
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
 from autosched.ir.rewrites.online.obligations import term_lemmas
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, states_of_sum
@@ -74,6 +74,7 @@ def _whole(program: Program, stage: Stage) -> RewriteVerdict | None:
         "rescaled" if exact else "real",
         deferred={known.name: factor},
         obligations=tuple(lemmas),
+        because=words(taken_finite(cascade, (carried,))),
         error=str(error_of(carried)) if exact else None,
         after=after,
     )

@@ -12,22 +12,23 @@ from autosched.ir.rewrites.online.search import BLOCK, online
 from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.rewrites.verdict import RewriteVerdict
+from autosched.ir.rewrites.versions import separate_versions
+from autosched.numerics_levels import DEFAULT_NUMERICS, accepts
 
 NAMES = ("online", "defer", "mask to bounds", "inline", "stage")
 """Names of rewrites, in the order in which they are listed."""
-LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
-"""Numerics levels, from the strictest on. `rescaled` is equal over the reals, with a proved bound on the error."""
 
 
 def rewrites_of(
-    program: Program, numerics: str = "rescaled", block: int = BLOCK, parts: int = 1, tile: int | None = None
+    program: Program, numerics: str = DEFAULT_NUMERICS, block: int = BLOCK, parts: int = 1, tile: int | None = None
 ) -> Iterator[RewriteVerdict]:
     """The verdicts on a program. One that needs a weaker level than `numerics` says so and is listed all the same:
     its `numerics` is the level to accept. `block`, `parts` and `tile` are `online`'s."""
-    one_pass = list(online(program, numerics == "real", block, parts, tile))
+    single = separate_versions(program)
+    one_pass = [single.told(v) for v in online(single.program, numerics == "real", block, parts, tile)]
     yield from one_pass
     taken = {s for v in one_pass if v.reason is None for s in v.stages}
-    yield from (v for v in defer(program) if v.stages[0] not in taken)
+    yield from (v for v in map(single.told, defer(single.program)) if v.stages[0] not in taken)
     yield from mask_bounds(program)
     for name, found in (("inline", inline_intermediates(program)), ("stage", keep_common(program))):
         if found is not None:
@@ -43,4 +44,4 @@ def _plain(name: str, found: Rewrite) -> RewriteVerdict:
 def accepted(verdict: RewriteVerdict, numerics: str) -> bool:
     """Whether a rewrite is proved, and its level is one that `numerics` accepts."""
     level = verdict.numerics
-    return level is not None and verdict.reason is None and LEVELS.index(level) <= LEVELS.index(numerics)
+    return level is not None and verdict.reason is None and accepts(numerics, level)

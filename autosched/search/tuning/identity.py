@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from autosched.costmodel.analytic import clock as clocks
@@ -15,6 +15,7 @@ from autosched.ir.program import KnownData, Program
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
 from autosched.machine.target import Target
+from autosched.numerics_levels import of_mappings
 from autosched.search.request import TuneRequest
 from autosched.store.records import StudyRecord
 from autosched.tensorize.explanation.certificate import certificate_json
@@ -23,7 +24,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.plans.plan import Plan
 from autosched.version import __version__
 
-USUAL = {f.name: f.default for f in fields(TuneRequest) if f.name in ("numerics", "conditions")}
+USUAL = {"numerics": "reassociated", "conditions": "guard"}
 """Of studies whose key does not name it."""
 
 
@@ -47,9 +48,9 @@ def study_record(request: TuneRequest, described: Mapping[str, Any], plans: Sequ
         "autosched": __version__,
     }
     # What is accepted and what is assumed decides which steps a kernel of the same plan and row may leave out.
-    for option in ("numerics", "conditions"):
-        if (value := getattr(request, option)) != USUAL[option]:
-            key[option] = value
+    # A rewrite that only `rescaled` allows makes plans of its own, which `spaces` tells.
+    asked = {"numerics": of_mappings(request.numerics), "conditions": request.conditions}
+    key |= {option: value for option, value in asked.items() if value != USUAL[option]}
     if program.data:
         key["data"] = " ".join(f"{name}={d.sha256}" for name, d in sorted(program.data.items()))
     return StudyRecord(
@@ -71,6 +72,7 @@ def study_record(request: TuneRequest, described: Mapping[str, Any], plans: Sequ
             "intrinsics": list(request.intrinsic_paths),
             "target": target_yaml(target),
             "certificates": {p.name: [certificate_json(m) for m in p.mappings] for p in plans},
+            "rewrites": {p.name: [r.as_json() for r in p.rewrites] for p in plans if p.rewrites},
             "conditions": request.conditions,
             "data": data_of(program, plans),
         },

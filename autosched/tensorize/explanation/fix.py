@@ -14,12 +14,13 @@ from autosched.ir.printer import print_value
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk
 from autosched.logic import Const
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.body.intervals import loses
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Match
+from autosched.tensorize.match_types import REASON_CODES, Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.matcher.proofs import with_roles
 from autosched.tensorize.matcher.roles import role_assignments
@@ -39,7 +40,7 @@ class Change:
     """An instruction described in another way, where the change is in its description."""
 
 
-def with_fix(found: Match, numerics: str = "reassociated") -> Match:
+def with_fix(found: Match, numerics: str = DEFAULT_NUMERICS) -> Match:
     """The answer with a verified fix: of a "no", a change with which the instruction fits; of a "conditional", the
     assumption that makes it unconditional. Where none of the changes tried does, the first that gets further, with
     what stands in the way then; else the same answer."""
@@ -95,7 +96,8 @@ def _changes(found: Match, numerics: str) -> Iterator[Change]:
     if reason.code == "NUMERICS":
         # Where matching was told to leave adapters out.
         yield Change(f"promote the accumulator to {mine.target.dtype} every few steps", program, numerics)
-        for level in (x for x in NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :] if x != "special"):
+        weaker = NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :]
+        for level in (x for x in weaker if x not in ("special", "rescaled")):
             yield Change(f"accept --numerics {level}", program, level)
     yield from _redeclared(program, stage.assign, mine, theirs, numerics)
     if reason.code == "BODY_DIFFERS" and "padding" in reason.message:

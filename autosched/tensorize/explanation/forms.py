@@ -16,6 +16,7 @@ from autosched.ir.oracle import numerics as kinds
 from autosched.ir.oracle.interpreter import run
 from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
+from autosched.numerics_levels import DEFAULT_NUMERICS
 from autosched.tensorize.adapters.factored import factored, factorings
 from autosched.tensorize.adapters.gathered import gathered
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace
@@ -45,7 +46,7 @@ class Form:
 
 
 def better_forms(
-    program: Program, found: Sequence[Match], intrinsics: Iterable[Intrinsic], numerics: str = "reassociated"
+    program: Program, found: Sequence[Match], intrinsics: Iterable[Intrinsic], numerics: str = DEFAULT_NUMERICS
 ) -> list[Form]:
     """A form for each matched stage that none of the machine's own instructions takes as it stands, where there is one.
 
@@ -66,7 +67,7 @@ def better_forms(
 
 
 def all_forms(
-    program: Program, intrinsics: Sequence[Intrinsic], numerics: str = "reassociated"
+    program: Program, intrinsics: Sequence[Intrinsic], numerics: str = DEFAULT_NUMERICS
 ) -> tuple[Program, list[Form]]:
     """The program with a form for every stage that has one, and these forms, each of the program before it."""
     done: list[Form] = []

@@ -18,6 +18,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read
 from autosched.logic.questions import written_to
 from autosched.logic.solver import proving
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.tensorize.adapters import Adapters
 from autosched.tensorize.addresses.axes import (
     Assignment,
@@ -32,7 +33,7 @@ from autosched.tensorize.addresses.tile import unsupported
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import NUMERICS_LEVELS, REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.match_types import REASON_CODES, Mapping, Match, Reason
 from autosched.tensorize.matcher.family import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
@@ -50,7 +51,7 @@ TIMEOUT_MS = 2000
 def match(
     program: Program,
     intrinsics: Iterable[Intrinsic],
-    numerics: str = "reassociated",
+    numerics: str = DEFAULT_NUMERICS,
     stages: Iterable[str] | None = None,
     timeout_ms: int = TIMEOUT_MS,
     rule: str = "superset",

@@ -9,6 +9,7 @@ from itertools import chain
 from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.machine.target import Target
+from autosched.numerics_levels import DEFAULT_NUMERICS, of_mappings
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
@@ -46,7 +47,7 @@ def plan_program(
     catalogue: Catalogue,
     intrinsics: Sequence[Intrinsic],
     *,
-    numerics: str = "reassociated",
+    numerics: str = DEFAULT_NUMERICS,
     conditions: str = "guard",
     threads: int = 1,
     prefix: str = "",
@@ -55,15 +56,15 @@ def plan_program(
     copies; `conditions` is one of `variants.conditional.MODES`; decisions' names begin with `prefix`. Raises UsageError
     for a tensor that is written at indices from data."""
     simple, _ = simplify(program)
-    accepted = numerics
-    numerics = "reassociated" if numerics == "rescaled" else numerics  # rescaling comes from rewrites alone
     matches = match(simple, intrinsics, numerics=numerics)
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
 
     def members(body: Program, own: str) -> tuple[Plan, ...]:
-        """Plans of the body of tile loops: it takes no data that break a condition, and one thread runs it."""
-        planned = plan_program(body, target, catalogue, intrinsics, numerics=numerics, conditions="refuse", prefix=own)
+        """Plans of the body of tile loops: it takes no data that break a condition, one thread runs it, and it is not
+        rewritten again."""
+        level = of_mappings(numerics)
+        planned = plan_program(body, target, catalogue, intrinsics, numerics=level, conditions="refuse", prefix=own)
         return planned.plans
 
     inside = None if is_gpu(target) or scheme_of(target) == "spatial" else members
@@ -72,7 +73,7 @@ def plan_program(
         split_programs(simple, intrinsics, numerics, policy, threads),
         transposed_programs(simple, matches, numerics) if is_gpu(target) else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
-        one_pass_programs(program, intrinsics, accepted) if inside else (),
+        one_pass_programs(program, intrinsics, numerics) if inside else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
         plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix)

@@ -9,6 +9,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.online.search import online
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.logic import Binary, Const, Int, Var
+from autosched.numerics_levels import accepts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.variants.adapted import Variant
@@ -18,20 +19,18 @@ SIZES = ((64, 128), (128, 256), (32, 64))
 GROUP_BLOCK = 256
 """Elements of a block where a tile has the rows that share a group of a tensor (heads of queries that share one of
 keys)."""
-LEVELS = ("bitwise", "special", "reassociated", "rescaled", "real")
 
 
 def one_pass_programs(program: Program, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
     """A variant for each size of tiles and blocks, where the pass is proved at the level asked for. None for a program
     with sizes that are not known."""
-    if program.symbolic or LEVELS.index(numerics) < LEVELS.index("rescaled"):
+    if program.symbolic or not accepts(numerics, "rescaled"):
         return
     left = set(simplify(program)[0].stages)
     seen = set()
     for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *SIZES):
         for found in online(program, numerics == "real", block=block, tile=tile):
-            level = found.numerics
-            if level is None or found.after is None or LEVELS.index(level) > LEVELS.index(numerics):
+            if found.numerics is None or found.after is None or not accepts(numerics, found.numerics):
                 continue
             after, _ = simplify(found.after)
             if str(after) not in seen:
@@ -39,8 +38,7 @@ def one_pass_programs(program: Program, intrinsics: Sequence[Intrinsic], numeric
                 named = replace(found, name=f"{found.name} {tile}x{block}", after=None)
                 # Stages that are left as they were are matched here, those of a pass in its loops.
                 names = [s.name for s in after.stages if s.reduction and s in left]
-                allowed = "reassociated" if numerics == "rescaled" else numerics
-                matches = tuple(match(after, intrinsics, allowed, names)) if names else ()
+                matches = tuple(match(after, intrinsics, numerics, names)) if names else ()
                 yield Variant(after, matches, rewrites=(named,))
             break
 

@@ -10,11 +10,11 @@ import pytest
 
 from autosched import api
 from autosched.ir.program import Program
+from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS, of_mappings
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.tune import plans_of
 from autosched.store.sqlite import SqliteStore
-from autosched.tensorize.match_types import NUMERICS_LEVELS
 from autosched.tiling.variants.conditional import MODES
 
 WINDOW = """
@@ -64,7 +64,7 @@ def test_studies_of_one_name_have_the_same_mappings(text: str) -> None:
 def test_the_usual_levels_are_in_no_key() -> None:
     for request in _requests(api.parse(WINDOW)):
         key = study_record(request, {"name": "simulator"}, []).key
-        assert key.get("numerics", "reassociated") == request.numerics
+        assert key.get("numerics", "reassociated") == of_mappings(request.numerics)
         assert key.get("conditions", "guard") == request.conditions
 
 
@@ -85,3 +85,17 @@ def test_a_stricter_level_takes_no_trial_of_a_weaker_one(tmp_path: Path) -> None
     again = api.tune(program, target="x86-avx2", device="simulator", trials=4, numerics="reassociated", store=places)
     assert again.name == names[0]
     assert np.isfinite(again.best.time_s)
+
+
+def test_a_study_of_the_former_default_goes_on(tmp_path: Path) -> None:
+    """The default was `reassociated`: where no rewrite is used, `rescaled` accepts the same mappings, and its study is
+    the same."""
+    program, places = api.parse(WINDOW), str(tmp_path / "a.db")
+    former = api.tune(program, target="x86-avx2", device="simulator", trials=2, numerics="reassociated", store=places)
+    study = api.tune(program, target="x86-avx2", device="simulator", trials=4, store=places)
+    assert DEFAULT_NUMERICS == "rescaled"
+    assert study.name == former.name
+    with SqliteStore(places) as store:
+        (only,) = store.summaries()
+        assert only.done == 4
+        assert "numerics" not in only.record.key

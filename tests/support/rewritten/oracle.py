@@ -132,7 +132,7 @@ def _without(statement: Statement, names: set[str]) -> tuple[Statement, ...]:
 def bound(found: RewriteVerdict, terms: int, blocks: int, distance: float) -> float:
     """The certificate's error, relative to Σ |terms|, read off its text."""
     assert found.error is not None
-    match = re.fullmatch(r"\(n(?: \+ (\d+) b \+ (\d+) x)? \+ (\d+)\) u Σ\|terms\|, u = 2\^-(\d+)", found.error)
+    match = re.fullmatch(r"\(n(?: \+ (\d+) b)?(?: \+ (\d+) x)? \+ (\d+)\) u Σ\|terms\|, u = 2\^-(\d+)", found.error)
     assert match is not None, found.error
     per_block, per_distance, once, digits = (int(g or 0) for g in match.groups())
     return float((terms + per_block * blocks + per_distance * distance + once) * 2.0**-digits)

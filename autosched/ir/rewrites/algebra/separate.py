@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from autosched.ir.rewrites.algebra.sums import ZERO, Apply, Atom, Leaf, Monomial, RealSum, collect
+from autosched.ir.rewrites.algebra.sums import ZERO, Apply, Atom, Monomial, RealSum, collect
 from autosched.ir.value import Value
 
 Kind = Callable[[Value], str]
@@ -50,11 +50,8 @@ def separate(term: RealSum, kind: Kind) -> tuple[Separable, ...]:
 
 
 def kind_of(atom: Atom, kind: Kind) -> str:
-    """What an atom depends on: a function on what its arguments do."""
-    if isinstance(atom, Leaf):
-        return kind(atom.value)
-    kinds = {kind_of(a, kind) for s in atom.args for a in s.atoms} - {"neither"}
-    return "both" if len(kinds) > 1 else next(iter(kinds), "neither")
+    """What an atom's text depends on, also where its value does not: `floor(X * 0)` is written with X."""
+    return kind(atom.value)
 
 
 def _apart(monomial: Monomial, kind: Kind) -> tuple[Monomial, Monomial]:

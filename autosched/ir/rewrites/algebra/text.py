@@ -133,6 +133,6 @@ def atom_value(atom: Atom, dtype: DType) -> Value:
 
 def _literal(value: int, dtype: DType) -> Value:
     if float_literal(value, dtype) != value:
-        raise NoText(f"the number {value} is no {dtype}")
+        raise NoText(f"the number {value}, which is no {dtype},")
     return Literal(float(value), dtype)
 

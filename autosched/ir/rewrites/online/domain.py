@@ -18,7 +18,7 @@ from autosched.ir.rewrites.algebra.sums import Apply, Atom, Leaf, RealSum, TooMa
 from autosched.ir.rewrites.algebra.text import value_of
 from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import MemberStates
-from autosched.ir.value import Arith, Call, FromIndex, Read, Scalar, Value, walk
+from autosched.ir.value import Arith, Call, FromIndex, Read, Scalar, Unary, Value, children
 
 
 def keeps_domain(cascade: Cascade, carried: MemberStates) -> bool:
@@ -52,22 +52,51 @@ class _Partial:
     @classmethod
     def of(cls, values: Iterable[Value]) -> _Partial:
         found = cls()
-        for node in (n for value in values for n in walk(value)):
-            match node:
-                case Read() | Scalar() | FromIndex():
-                    found.leaves.add(node)
-                case Arith("/", _, divisor, _):
-                    found.divisors |= _factors(normal(divisor))
-                case Call("exp", (argument,), _):
-                    form = normal(argument)
-                    if not any(isinstance(a, Leaf) and is_infinite(a.value) for a in form.atoms):
-                        found.exponents.add(form)
-                case Call("sqrt" | "log", (argument,), _):
-                    found.roots |= _factors(normal(argument))
-                case Call("rsqrt", (argument,), _):
-                    found.roots |= _factors(normal(argument))
-                    found.divisors |= _factors(normal(argument))
+        for value in values:
+            found._take(value)
         return found
+
+    def _take(self, value: Value) -> None:
+        """What is in a value; what is divided by is taken apart by `_take_divisor`."""
+        match value:
+            case Read() | Scalar() | FromIndex():
+                self.leaves.add(value)
+            case Arith("/", dividend, divisor, _):
+                self._take(dividend)
+                self._take_divisor(divisor)
+                return
+            case Call("exp", (argument,), _):
+                self._take_exponent(normal(argument))
+            case Call("sqrt" | "log", (argument,), _):
+                self.roots |= _factors(normal(argument))
+            case Call("rsqrt", (argument,), _):
+                self.roots |= _factors(normal(argument))
+                self._take_divisor(argument)
+                return
+        for child in children(value):
+            self._take(child)
+
+    def _take_divisor(self, value: Value) -> None:
+        """1 / exp(x) is exp(-x), which overflows where exp(x) underflows; of other divisors, what is zero counts."""
+        match value:
+            case Call("exp", (argument,), _):
+                self._take_exponent(normal(argument).scaled(Fraction(-1)))
+                self._take(argument)
+            case Arith("*", left, right, _):
+                self._take_divisor(left)
+                self._take_divisor(right)
+            case Call("sqrt", (argument,), _):
+                self.roots |= _factors(normal(argument))
+                self._take_divisor(argument)
+            case Unary("-", operand, _):
+                self._take_divisor(operand)
+            case _:
+                self.divisors |= _factors(normal(value))
+                self._take(value)
+
+    def _take_exponent(self, form: RealSum) -> None:
+        if not any(isinstance(a, Leaf) and is_infinite(a.value) for a in form.atoms):
+            self.exponents.add(form)
 
 
 def _factors(total: RealSum) -> set[Atom | RealSum]:

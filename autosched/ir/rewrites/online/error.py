@@ -1,9 +1,13 @@
 """How far the one pass is from the program in exact arithmetic.
 
 A state is a sum of n terms. Each addition and each multiplication by a factor rounds once; an exponential is off by
-`TRANSCENDENTAL_ULPS`. The roundings of the exponents' arguments telescope: the distances that the reference moves
-add up to at most the distance from a term to the greatest, x, as in the program's own exponent. With factors of at most
-1, no error grows on the way (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2, to first order).
+`TRANSCENDENTAL_ULPS`, and by what its argument is off: each operation of it by u times the size of its result, x in
+all. The factors' arguments telescope: what the references move by adds up to at most x, too. With factors of at most 1,
+no error grows on the way (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2, to first order).
+
+Sizes count a difference as the sum of its sides, as it may be taken apart; but X - M, M the maximum of X, as itself.
+Functions other than exp, log and roots are computed as they are written: their values are taken as they were computed,
+and so are the results of other stages.
 """
 
 from __future__ import annotations
@@ -22,21 +26,23 @@ EXP = 2 * TRANSCENDENTAL_ULPS
 
 @dataclass(frozen=True)
 class PassError:
-    """|computed - exact| <= (n + `per_block` b + 2 x + `once`) u Σ |terms|: n terms in b blocks and parts, x the
-    greatest distance of a term's exponent from the greatest, u the unit roundoff of `dtype`."""
+    """|computed - exact| <= (n + `per_block` b + `per_exponent` x + `once`) u Σ |terms|: n terms in b blocks and parts,
+    x the greatest sum of sizes in an exponent, u the unit roundoff of `dtype`."""
 
     per_block: int
+    per_exponent: int
     once: int
     dtype: DType
 
     def __str__(self) -> str:
-        blocks = f" + {self.per_block} b + 2 x" if self.per_block else ""
-        return f"(n{blocks} + {self.once}) u Σ|terms|, u = 2^-{self.dtype.mantissa + 1}"
+        blocks = f" + {self.per_block} b" if self.per_block else ""
+        exponents = f" + {self.per_exponent} x" if self.per_exponent else ""
+        return f"(n{blocks}{exponents} + {self.once}) u Σ|terms|, u = 2^-{self.dtype.mantissa + 1}"
 
-    def relative(self, terms: int, blocks: int, exponent: float = 0.0) -> float:
-        """The bound for that many terms and blocks, relative to Σ |terms|."""
-        moved = self.per_block * blocks + (2 * exponent if self.per_block else 0)
-        return (terms + moved + self.once) * self.dtype.unit_roundoff
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """What bounds of several results are compared by."""
+        return self.per_block, self.per_exponent, self.once
 
 
 def error_of(carried: MemberStates) -> PassError | None:
@@ -46,7 +52,9 @@ def error_of(carried: MemberStates) -> PassError | None:
     state = carried.states[0]
     work = sum(_units(v) for v in walk(state.term)) + 1
     work += _size(state.deferred)
-    return PassError(EXP + 1 if state.carried.terms else 0, work, carried.member.term.dtype)
+    exponents = sum(isinstance(v, Call) and v.function == "exp" for v in walk(state.term))
+    exponents += sum(1 for m, _ in state.deferred.terms if m.exponent.terms)
+    return PassError(EXP + 1 if state.carried.terms else 0, 2 * exponents, work, carried.member.term.dtype)
 
 
 def _units(node: object) -> int:

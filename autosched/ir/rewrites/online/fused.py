@@ -155,8 +155,12 @@ class Pass:
     def results(self, states: Mapping[int, Read], to: Places) -> Iterator[Statement]:
         """What is left to do once the states are known."""
         for carried in self.skipped.members:
-            if not carried.exact:
+            if not self.is_done(carried):
                 yield from self.elements(carried, partial(self.finish, carried, states), to)
+
+    def is_done(self, carried: MemberStates) -> bool:
+        """Whether a member's state is its result, whatever it is."""
+        return carried.exact
 
     def inside(self, to: Places, make: Callable[[Places], tuple[Statement, ...]]) -> tuple[Statement, ...]:
         """What `make` puts, for each row that shares blocks with this one: here it has none."""
@@ -400,13 +404,19 @@ class Pass:
         return (under(guards, self.put(member.target, UPDATE[member.op], member.term, to)),)
 
     def holds(self, carried: MemberStates) -> Condition:
-        """That the states' result is finite, references are, and what the proofs ask for is so."""
+        """That the states' result is finite, references are, and what the proofs ask for is so: a factor that was taken
+        out of the reduction hides what an infinite one does to each term, as 0 for 1 / inf."""
         target = carried.member.target
         size: Value = Call("abs", (target,), target.dtype)
         parts: list[Condition] = [Comparison("<", size, Literal(float("inf"), target.dtype))]
         read = {r for r in reads(self.cascade.member(carried.member.name).term) if r.tensor in self.cascade.names}
+        factors = {a for total in (carried.scale, *(s.deferred for s in carried.states)) for a in total.atoms}
+        apart = {r for a in factors for r in reads(a.value)}
         for reference in sorted(read, key=str):
-            if self.may_be_infinite(reference):
+            if reference in apart and reference.dtype.is_float:
+                size = Call("abs", (reference,), reference.dtype)
+                parts.append(Comparison("<", size, Literal(float("inf"), reference.dtype)))
+            elif self.may_be_infinite(reference):
                 start = self.cascade.member(reference.tensor).init
                 parts.append(Comparison("!=", reference, start))
         parts += self.conditions

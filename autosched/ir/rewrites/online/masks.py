@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from autosched.ir.nodes import Axis
 from autosched.ir.rewrites.algebra.cases import cases_of, is_infinite
-from autosched.ir.rewrites.algebra.normal import normal
+from autosched.ir.rewrites.algebra.normal import NoForm, normal
+from autosched.ir.rewrites.algebra.sums import TooManyTerms
 from autosched.ir.rewrites.bounds import bounded, constant_ranges
 from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import MemberStates
@@ -30,7 +31,7 @@ class Masked:
 def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
     """Bounds of the outermost axis from conditions that all members are masked by."""
     axis, *inner = cascade.axes
-    unmasked = Masked(cascade.axes, members, ())
+    unmasked = Masked(cascade.axes, members, (), taken_finite(cascade, members))
     common: set[Bool] | None = None
     for carried in members:
         found = _needed(carried)
@@ -44,8 +45,20 @@ def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
         return unmasked
     true = frozenset(found_bounds.taken)
     left = tuple(_without(c, true) for c in members)
-    finite = sorted({n for c in members for n in _left_out(cascade, c)})
-    return Masked((found_bounds.axis, *inner), left, (found_bounds.lemma,), tuple(finite))
+    finite = taken_finite(cascade, members, True)
+    return Masked((found_bounds.axis, *inner), left, (found_bounds.lemma,), finite)
+
+
+def taken_finite(cascade: Cascade, members: Iterable[MemberStates], bounded: bool = False) -> tuple[str, ...]:
+    """Tensors whose masked elements are taken to be finite: those of all members where the mask bounds the pass, else
+    of members whose terms are no longer as written, which are zero there."""
+    changed = [c for c in members if bounded or any(s.term != c.member.term for s in c.states)]
+    return tuple(sorted({n for c in changed for n in _left_out(cascade, c)}))
+
+
+def words(finite: Iterable[str]) -> tuple[str, ...]:
+    """What certificates say of them."""
+    return tuple(f"elements of {n} that the mask leaves out are taken to be finite" for n in finite)
 
 
 def _left_out(cascade: Cascade, carried: MemberStates) -> set[str]:
@@ -69,7 +82,10 @@ def _needed(carried: MemberStates) -> set[Bool]:
 
 def _is_identity(carried: MemberStates, value: Value) -> bool:
     if carried.member.op == "+":
-        return value.dtype.is_float and not normal(value).terms
+        try:
+            return value.dtype.is_float and not normal(value).terms
+        except (NoForm, TooManyTerms):
+            return False
     return isinstance(value, Literal) and is_infinite(value) and (value.value < 0) == (carried.member.op == "max")
 
 

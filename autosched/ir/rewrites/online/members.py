@@ -117,10 +117,10 @@ class Stages:
 def cascades_of(program: Program) -> Iterator[Cascade | NotRewritten]:
     """The cascades of a program, each with all its stages; or why stages that look like one are none."""
     stages = Stages.of(program)
-    found: dict[str, Cascade] = {}
+    found: list[Cascade] = []
     for stage in reversed(program.stages):
         last = stages.reduction(stage.assign.tensor)
-        taken = any(stage.assign.tensor in c.names for c in found.values())
+        taken = any(stage.assign.tensor in c.names for c in found)
         if taken or last is None or last.assign is not stage.assign:
             continue
         try:
@@ -129,9 +129,10 @@ def cascades_of(program: Program) -> Iterator[Cascade | NotRewritten]:
             yield refused
             continue
         if cascade is not None:
-            root = cascade.members[0].name
-            found[root] = _together(stages, found[root], cascade) if root in found else cascade
-    yield from found.values()
+            joined = ((k, _together(stages, one, cascade)) for k, one in enumerate(found))
+            place, whole = next(((k, c) for k, c in joined if c is not None), (len(found), cascade))
+            found[place:] = [whole, *found[place + 1 :]]
+    yield from found
 
 
 def without(cascade: Cascade, stage: str) -> Cascade | None:
@@ -347,13 +348,18 @@ def _refuse_unfinished(stages: Stages, cascade: Cascade) -> None:
             used |= {tensor} | below.get(tensor, set())
 
 
-def _together(stages: Stages, one: Cascade, other: Cascade) -> Cascade:
-    """Two cascades that start with the same member, in the names of the first."""
+def _together(stages: Stages, one: Cascade, other: Cascade) -> Cascade | None:
+    """Two cascades that start with the same member, in the names of the first; None where they do not, or are of other
+    rows."""
     root, theirs = one.members[0], other.members[0]
+    if root.name != theirs.name:
+        return None
     to: dict[str, Int] = {}
     for mine, their in zip(root.target.index, theirs.target.index, strict=True):
         if isinstance(mine, Var) and isinstance(their, Var):
             to[their.name] = mine
+    if [to.get(a.name) for a in other.rows] != [Var(a.name) for a in one.rows]:
+        return None
     to |= {b.name: Var(a.name) for a, b in zip(one.axes, other.axes, strict=True)}
     added = []
     for member in other.members:

@@ -66,6 +66,7 @@ def prove_all(program: Program, cascade: Cascade, members: tuple[MemberStates, .
     for carried in members:
         if not any(r.tensor in cascade.names for r in reads(carried.member.term)):
             continue
+        _refuse_without_text(carried)
         extreme = carried.states[0].extreme
         if extreme is not None:
             done += [_required(o, carried) for o in _starts_anew(cascade, carried, extreme)]
@@ -88,6 +89,18 @@ def prove_all(program: Program, cascade: Cascade, members: tuple[MemberStates, .
                 _refuse_infinite_start(cascade, carried, state)
                 bounded = False
     return Proofs(tuple(done), tuple(conditions), bounded)
+
+
+def _refuse_without_text(carried: MemberStates) -> None:
+    """A factor may have a number in it that the type does not hold."""
+    dtype = carried.member.term.dtype
+    try:
+        for factor in (carried.scale, *(s.deferred for s in carried.states)):
+            times(Scalar("x", dtype), factor, dtype)
+            value_of(factor, dtype)
+    except NoText as why:
+        name = carried.member.stage.name
+        raise NotRewritten("UNSUPPORTED", f"{name}: a factor has {why} in it", name) from None
 
 
 def term_lemmas(carried: MemberStates, real: bool = False) -> list[Lemma]:

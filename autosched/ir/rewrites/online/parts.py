@@ -71,6 +71,10 @@ class InParts(Pass):
         """Where a part keeps a state."""
         return self.like(carried.member.target, "part", carried.member.term.dtype)
 
+    def is_done(self, carried: MemberStates) -> bool:
+        """A sum of parts may overflow where the program's does not."""
+        return carried.exact and (carried.member.op != "+" or not carried.member.term.dtype.is_float)
+
     def start(self, carried: MemberStates) -> Value:
         anew = any(s.extreme is not None for s in carried.states)
         return carried.member.init if anew else self.neutral(carried)

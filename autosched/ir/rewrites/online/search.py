@@ -12,7 +12,7 @@ from autosched.ir.rewrites.online.counterexample import counterexample
 from autosched.ir.rewrites.online.domain import keeps_domain
 from autosched.ir.rewrites.online.error import error_of
 from autosched.ir.rewrites.online.fused import Pass, fused
-from autosched.ir.rewrites.online.masks import masked
+from autosched.ir.rewrites.online.masks import masked, words
 from autosched.ir.rewrites.online.members import Cascade, cascades_of, without
 from autosched.ir.rewrites.online.obligations import Proofs, prove_all
 from autosched.ir.rewrites.online.parts import InParts
@@ -20,7 +20,8 @@ from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carr
 from autosched.ir.rewrites.online.tiled import Sunk, Tiled, can_tile, sunk
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Read, Scalar, Value, reads
+from autosched.ir.value import Read, Scalar, Value, is_value, reads
+from autosched.logic import Var
 
 BLOCK = 32
 """Iterations of the axis between two looks at the reference, by default."""
@@ -59,6 +60,7 @@ def _tried(program: Program, cascade: Cascade, real: bool, block: int, parts: in
 def _certified(
     program: Program, cascade: Cascade, real: bool, block: int, parts: int, tile: int | None
 ) -> RewriteVerdict:
+    _refuse_other_rows(cascade)
     members = tuple(carried_of(cascade, m, real) for m in cascade.members)
     _refuse_moving_references(cascade, members)
     proofs = prove_all(program, cascade, members, real)
@@ -92,11 +94,25 @@ def _certified(
         bounded=proofs.bounded if any(s.carried.terms for c in members for s in c.states) else None,
         conditions=tuple(map(print_value, proofs.conditions)),
         obligations=(*proofs.obligations, *skipped.lemmas),
-        because=tuple(f"elements of {n} that the mask leaves out are taken to be finite" for n in skipped.finite),
+        because=words(skipped.finite),
         error=_error(members, proofs) if exact else None,
         finite=skipped.finite,
         after=after,
     )
+
+
+def _refuse_other_rows(cascade: Cascade) -> None:
+    """A row's results are known while it is computed; those of other rows are not."""
+    rows = {Var(a.name) for a in cascade.rows}
+    for member in cascade.members:
+        guards = (r for g in member.guards if is_value(g) for r in reads(g))
+        for read in (*reads(member.term), *reads(member.init), *guards):
+            if read.tensor in cascade.names:
+                own = cascade.member(read.tensor).target.index
+                if any(a in rows and a != b for a, b in zip(own, read.index, strict=True)):
+                    name = member.stage.name
+                    text = f"{name} reads {print_value(read)}, a result of another row"
+                    raise NotRewritten("DEPENDS", text, name)
 
 
 def _refuse_moving_references(cascade: Cascade, members: tuple[MemberStates, ...]) -> None:
@@ -146,7 +162,7 @@ def _error(members: tuple[MemberStates, ...], proofs: Proofs) -> str | None:
     bounds = [b for c in members if not c.exact and (b := error_of(c)) is not None]
     if not bounds:
         return None
-    return str(max(bounds, key=lambda b: (b.per_block, b.once)))
+    return str(max(bounds, key=lambda b: b.order))
 
 
 def _shown(cascade: Cascade, refused: NotRewritten) -> NotRewritten:
