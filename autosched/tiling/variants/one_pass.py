@@ -14,21 +14,26 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.variants.adapted import Variant
 
-SIZES = ((64, 128), (128, 256), (32, 64))
+SIZES = ((64, 256), (128, 256), (64, 128), (32, 128))
 """Rows of a tile and elements of a block: what is handed on is to stay in the first or second cache."""
 GROUP_BLOCK = 256
 """Elements of a block where a tile has the rows that share a group of a tensor (heads of queries that share one of
 keys)."""
 
 
-def one_pass_programs(program: Program, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
-    """A variant for each size of tiles and blocks, where the pass is proved at the level asked for. None for a program
-    with sizes that are not known."""
+def one_pass_programs(
+    program: Program,
+    intrinsics: Sequence[Intrinsic],
+    numerics: str,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+) -> Iterator[Variant]:
+    """A variant for each size of tiles and blocks (those of grouped rows before `sizes`), where the pass is proved at
+    the level asked for. None for a program with sizes that are not known."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     left = set(simplify(program)[0].stages)
     seen = set()
-    for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *SIZES):
+    for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *sizes):
         for found in online(program, numerics == "real", block=block, tile=tile):
             if found.numerics is None or found.after is None or not accepts(numerics, found.numerics):
                 continue

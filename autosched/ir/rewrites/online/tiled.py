@@ -41,6 +41,8 @@ from autosched.logic.walk import substitute_int
 
 NOTHING = {"=": 0.0, "+=": 0.0, "max=": -float("inf"), "min=": float("inf")}
 """What an update adds nothing with, by operator; a block that is filled holds zeros."""
+SMALLER = 64
+"""Elements of a block that some rows have a part of."""
 FIRST = "first row of a tile"
 """Stands for that row; no axis of a program has this name."""
 
@@ -111,6 +113,8 @@ class Tiled(Pass):
     tile: int = 1
     stages: tuple[Sunk, ...] = ()
     kept: dict[Read, Read] = field(default_factory=dict)
+    interior: bool = False
+    """Whether blocks are under way that all rows have whole."""
     consumers: tuple[Consumer, ...] = ()
     peeled: bool = False
     """Whether what is left of the axis behind whole blocks is a block of its own."""
@@ -166,34 +170,53 @@ class Tiled(Pass):
         return _outer(minimum, ends[0][0], ends[1][0]), _outer(maximum, ends[0][1], ends[1][1])
 
     def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
-        """The loop over whole blocks, then what is left of the axis: no block reaches beyond it. Bounds that depend on
-        rows say which blocks there are, and masks which of their points."""
+        """Loops over blocks none of which reaches beyond the axis: whole ones, then what is left of it. Bounds that
+        depend on rows say which blocks there are, and masks which of their points. Where these end the axis, blocks
+        that all rows have whole come first, without masks, then smaller ones."""
         (lower, upper), whole = self.whole_span(to), self.cascade.axes[0]
         if not isinstance(whole.lower, Const) or not isinstance(whole.upper, Const):
             self.peeled = False
             return super().blocks(to, moving)
         self.peeled = True
-        base = whole.lower
-        full, rest = divmod(whole.upper.value - base.value, self.block)
+        base, length = whole.lower, whole.upper.value - whole.lower.value
         first = Const(0) if lower == base else (lower - base) // self.block
-        end: Int = Const(full) if upper == whole.upper else minimum(ceil_div(upper - base, self.block), full)
-        body: list[Statement] = []
-        if full and not (isinstance(first, Const) and isinstance(end, Const) and first.value >= end.value):
-            count = self.names(f"{stem(whole.name)}_block")
-            steps = tuple(self.block_steps(Var(count), base, to, moving))
-            body.append(Loop(Axis(count, first, end), steps))
+        size, body = self.block, list[Statement]()
+        if lower == base and upper != whole.upper and size % SMALLER == 0 and size <= length:
+            self.interior = True
+            here = (self.least_upper(to) - base) // size
+            body += self.loop(first, minimum(here, length // size), base, to, moving)
+            self.interior = False
+            first, self.block = minimum(here, length // size) * (size // SMALLER), SMALLER
+        full, rest = divmod(length, self.block)
+        reached = upper == whole.upper
+        end: Int = Const(full) if reached else minimum(ceil_div(upper - base, self.block), full)
+        body += self.loop(first, end, base, to, moving)
         if rest:
-            size, self.block = self.block, rest
+            step, self.block = self.block, rest
             moving.factors.clear()
-            left = tuple(self.block_steps(Const(0), base + full * size, to, moving))
-            self.block = size
-            reached = upper == whole.upper
+            left = tuple(self.block_steps(Const(0), base + full * step, to, moving))
             name = self.names(f"{stem(whole.name)}_rest")
-            body += left if reached else [Loop(Axis(name, Const(full), ceil_div(upper - base, size)), left)]
+            body += left if reached else [Loop(Axis(name, Const(full), ceil_div(upper - base, step)), left)]
+        self.block = size
         return tuple(body)
 
+    def loop(self, first: Int, end: Int, base: Int, to: Places, moving: Moving) -> list[Statement]:
+        """A loop over whole blocks, the first of all of which begins at `base`; none where it has no iteration."""
+        if isinstance(first, Const) and isinstance(end, Const) and first.value >= end.value:
+            return []
+        moving.factors.clear()
+        count = self.names(f"{stem(self.cascade.axes[0].name)}_block")
+        return [Loop(Axis(count, first, end), tuple(self.block_steps(Var(count), base, to, moving)))]
+
+    def least_upper(self, to: Places) -> Int:
+        """Where the first of the rows ends that end the soonest."""
+        first, name = substitute_int(Var(FIRST), to), self.cascade.rows[-1].name
+        ends = [self.span(to | {name: at})[1] for at in (first, first + (self.tile - 1))]
+        return _outer(minimum, ends[0], ends[1])
+
     def whole_blocks(self, start: Int, upper: Int) -> bool:
-        return (self.peeled and isinstance(upper, Const)) or super().whole_blocks(start, upper)
+        ends = self.interior or upper == self.cascade.axes[0].upper
+        return (self.peeled and ends) or super().whole_blocks(start, upper)
 
     def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: Update, to: Places) -> Statement:
         """What the axis has no point for adds nothing: then no statement of a block has a guard. Where blocks may begin
