@@ -8,7 +8,8 @@ any order, as long as the serial axes keep their order among themselves.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations_with_replacement, product
 from typing import Literal
 
@@ -89,13 +90,25 @@ class Carried:
 
 @dataclass(frozen=True)
 class Dependences:
-    """`groups`: stages in textual order; those of one group stay in their shared loops, groups may be separated.
-    `together`: for each group of several stages, what its shared loops are for all of it (`stage` joins the names)."""
+    """`groups`: stages of `program` in textual order; those of one group stay in their shared loops, groups may be
+    separated."""
 
     stages: tuple[StageDependences, ...]
     groups: tuple[tuple[str, ...], ...]
     carried: tuple[Carried, ...]
-    together: tuple[StageDependences, ...] = ()
+    program: Program = field(repr=False, compare=False)
+
+    @cached_property
+    def together(self) -> tuple[StageDependences, ...]:
+        """For each group of several stages, what its shared loops are for all of it (`stage` joins the names)."""
+        every, sizes = statements(self.program), sizes_of(self.program)
+        found = []
+        for group in self.groups:
+            if len(group) > 1:
+                members = tuple(s for s in every if s.stage in group)
+                shared = tuple(n for n in members[0].names if all(n in s.names for s in members))
+                found.append(StageDependences(", ".join(group), tuple(_axes(members, shared, sizes))))
+        return tuple(found)
 
     def stage(self, name: str) -> StageDependences:
         """KeyError where the program has no such stage."""
@@ -125,13 +138,7 @@ def analyse(program: Program) -> Dependences:
             if conflict is not None:
                 carried.append(Carried(program.stages[m].name, program.stages[n].name, conflict))
     groups = _groups([s.name for s in program.stages], carried)
-    together = []
-    for group in groups:
-        if len(group) > 1:
-            members = tuple(s for s in all_statements if s.stage in group)
-            shared = tuple(n for n in members[0].names if all(n in s.names for s in members))
-            together.append(StageDependences(", ".join(group), tuple(_axes(members, shared, sizes))))
-    return Dependences(verdicts, groups, tuple(carried), tuple(together))
+    return Dependences(verdicts, groups, tuple(carried), program)
 
 
 def together(program: Program, stages: Collection[str], axes: tuple[str, ...]) -> tuple[AxisDependence, ...]:

@@ -74,7 +74,8 @@ def make_plans(
     dependences = analyse(program)
     prepared = program.prepared
     literal = _held_together(program, dependences, prepared, of_unknown_length(program) if members else ())
-    held = tile_loops(program, literal, members, prefix) if members else [literal]
+    workers = threads > 1 or is_gpu(target)
+    held = tile_loops(program, literal, members, prefix, workers) if members else [literal]
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:

@@ -28,12 +28,17 @@ MOST_POINTS = 4096
 """Combinations of the loops around that trips are averaged over."""
 
 
-def tile_loops(program: Program, literal: Mapping[str, LiteralPart], members: MemberPlanner, prefix: str) -> list[Held]:
+def tile_loops(
+    program: Program, literal: Mapping[str, LiteralPart], members: MemberPlanner, prefix: str, shared: bool
+) -> list[Held]:
     """What holds the stages of literal parts together, the best choice first: tile loops where the body is a program of
-    its own, else the statements as written."""
+    its own, else the statements as written. `shared`: whether several workers may share loops, which have to be proved
+    independent then."""
     parts = list({id(p): p for p in literal.values()}.values())
-    found: list[list[LiteralPart | TileLoopsPart]]
-    found = [list(islice(_tile_loops(program, part, members, prefix), MOST_MEMBERS)) or [part] for part in parts]
+    found: list[list[LiteralPart | TileLoopsPart]] = []
+    for part in parts:
+        inside = _tile_loops(program, part, members, prefix, shared)
+        found.append([*islice(inside, MOST_MEMBERS)] or [part])
     choices: list[Held] = []
     for turn in zip_longest(*found):
         chosen = [own if own is not None else first[0] for own, first in zip(turn, found, strict=True)]
@@ -41,15 +46,16 @@ def tile_loops(program: Program, literal: Mapping[str, LiteralPart], members: Me
     return choices or [{}]
 
 
-def _tile_loops(program: Program, part: LiteralPart, members: MemberPlanner, prefix: str) -> Iterator[TileLoopsPart]:
+def _tile_loops(
+    program: Program, part: LiteralPart, members: MemberPlanner, prefix: str, shared: bool
+) -> Iterator[TileLoopsPart]:
     """The part as tile loops, once for each plan of their body. Nothing where that leaves single elements."""
     loops, body = nested(part.body)
     made = windowed(program, loops, body) if loops else None
     if made is None or not _worthwhile(made):
         return
-    independent = {
-        a.axis for a in together(program, part.stages, tuple(a.name for a in loops)) if a.kind == "independent"
-    }
+    verdicts = together(program, part.stages, tuple(a.name for a in loops)) if shared else ()
+    independent = {a.axis for a in verdicts if a.kind == "independent"}
     ranges = {name: (low, high) for name, (low, high) in program.symbolic.items()}
     own = []
     for axis in loops:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.search import online
 from autosched.ir.rewrites.rewrite import simplify
+from autosched.ir.value import Arith, reads, walk
 from autosched.logic import Binary, Const, Int, Var
 from autosched.numerics_levels import accepts
 from autosched.tensorize.intrinsic import Intrinsic
@@ -28,7 +30,8 @@ def one_pass_programs(
     sizes: Sequence[tuple[int, int]] = SIZES,
 ) -> Iterator[Variant]:
     """A variant for each size of tiles and blocks (those of grouped rows before `sizes`), where the pass is proved at
-    the level asked for. None for a program with sizes that are not known."""
+    the level asked for and has products: without them its rows are in a cache as the program is written. None for a
+    program with sizes that are not known."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     left = set(simplify(program)[0].stages)
@@ -38,7 +41,8 @@ def one_pass_programs(
             if found.numerics is None or found.after is None or not accepts(numerics, found.numerics):
                 continue
             after, _ = simplify(found.after)
-            if str(after) not in seen:
+            made = [s for s in after.stages if s not in left]
+            if str(after) not in seen and any(map(_is_product, made)):
                 seen.add(str(after))
                 named = replace(found, name=f"{found.name} {tile}x{block}", after=None)
                 # Stages that are left as they were are matched here, those of a pass in its loops.
@@ -46,6 +50,14 @@ def one_pass_programs(
                 matches = tuple(match(after, intrinsics, numerics, names)) if names else ()
                 yield Variant(after, matches, rewrites=(named,))
             break
+
+
+def _is_product(stage: Stage) -> bool:
+    """Whether it sums products of elements of several tensors, for a matrix of results."""
+    value = stage.assign.value
+    several = len({r.tensor for r in reads(value)}) > 1
+    product = several and any(isinstance(v, Arith) and v.op == "*" for v in walk(value))
+    return product and stage.assign.op == "+=" and bool(stage.reduction) and len(stage.spatial) > 1
 
 
 def groups(program: Program) -> list[int]:
