@@ -8,8 +8,11 @@ from statistics import median
 from typing import Any
 
 from autosched.cli.forms import form_object, form_told
+from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
+from autosched.codegen.intermediates import kept_in_tiles
+from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
 from autosched.ir.work import operations
 from autosched.report.text import compared, seconds, speed, times
@@ -49,6 +52,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
             "kernel_sha": m.kernel_sha,
         }
         plan = best.candidate.plan
+        found |= fusion_json(lower(plan, plan.space.schedule(best.trial.row)))
         asked = [{"kind": c.kind, "text": c.text, "tight": c.tight} for m in plan.mappings for c in m.conditions]
         spare = standing_by(plan, best.trial.row)
         found |= {"otherwise": {"plan": spare[0], "predicted_ratio": spare[1]}} if spare else {}
@@ -125,7 +129,11 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
-    lines += [f"plan   {best.candidate.plan.name}", f"       {best.schedule}"]
+    plan = best.candidate.plan
+    lines += [f"plan   {plan.name}", f"       {best.schedule}"]
+    if plan.rewrites or kept_in_tiles(plan):
+        kernel = lower(plan, plan.space.schedule(best.trial.row))
+        lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]

@@ -10,6 +10,7 @@ import typer
 
 from autosched.backends import CUDA_C, C, languages
 from autosched.cli import inputs, options
+from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.output import answer, answer_json, joules, talk
 from autosched.cli.printed import not_of_a_gpu, tell_wrong_c, text_of
 from autosched.cli.stored import objective_of, opened, picked, plan_of, target_of
@@ -98,6 +99,8 @@ def show(
                 "certificates": certificates,
                 "shared_memory": [proof_json(p) for p in _shared(record, chosen)],
                 "clock": _terms(plan, chosen.row),
+                **fusion_json(kernel),
+                "rewrites": [r.as_json() for r in plan.rewrites],
                 "useful": {m.stage.name: round(m.utilisation, 6) for m in plan.mappings},
                 "units": units_of(chosen.measurement.extra),
                 "loops": print_kernel(kernel),
@@ -118,7 +121,8 @@ def show(
         width = max((len(k) for k in chosen.schedule), default=0)
         rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
         padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
-        said = [*padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
+        together = fusion_lines(plan, kernel, parse(record.program))
+        said = [*together, *padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
         parts.append("\n".join([head, f"plan  {chosen.plan}", *rows, *said]))
     if view in ("all", "loops"):
         parts.append(print_kernel(kernel).rstrip())

@@ -283,18 +283,31 @@ class _Windows:
                 yield assume
 
     def own(self, body: tuple[Statement, ...], windows: Mapping[str, TensorWindow], made: Program) -> set[str]:
-        """Intermediates that nothing else touches, of which an iteration reads what it has written itself."""
+        """Intermediates that nothing else touches and no iteration takes from another: since each has other elements,
+        or reads what it has written itself."""
         count: dict[str, int] = {}
         for name in _mentioned(self.program.body):
             count[name] = count.get(name, 0) + 1
         for name in _mentioned(body):
             count[name] -= 1
-        inputs = set(made.inputs)
-        return {
-            n
-            for n, w in windows.items()
-            if self.program.tensors[w.tensor].intermediate and not count[w.tensor] and n not in inputs
+        alone = {
+            n for n, w in windows.items() if self.program.tensors[w.tensor].intermediate and not count[w.tensor]
         }
+        found = {n for n in alone if self.apart(windows[n], made.tensors[n].extents)}
+        return found if found == alone else found | (alone - set(made.inputs))
+
+    def apart(self, window: TensorWindow, extents: Sequence[int]) -> bool:
+        """Whether no two iterations have an element of the window in common: each loop moves it along a dimension of
+        its own, by as much as it is long or more."""
+        sizes = dict(zip(window.kept, extents, strict=True))
+        moved = set()
+        for d, begin in enumerate(window.start):
+            form = affine(begin)
+            if form is not None and len(form.coefficients) == 1:
+                (name, step), *_ = form.coefficients.items()
+                if abs(step) >= sizes.get(d, 1):
+                    moved.add(name)
+        return all(a.name in moved or self.around[a.name][0] == self.around[a.name][1] for a in self.loops)
 
 
 def _mentioned(body: Sequence[Statement]) -> Iterator[str]:

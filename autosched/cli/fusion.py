@@ -1,0 +1,48 @@
+"""What `tune` and `show` say of stages that run together: the rewrites that led there, and what stays in a cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, workspace_bytes
+from autosched.codegen.tree.kernel import Kernel
+from autosched.ir.program import Program
+from autosched.ir.rewrites.verdict import RewriteVerdict
+from autosched.tiling.plans.plan import Plan
+
+SHOWN = 4
+"""Intermediates that are named."""
+
+
+def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
+    """A line for each rewrite, and one for what bodies of loops keep: nothing of a plan that has neither. `program` is
+    the one that was given."""
+    lines = [f"rewrite  {_said(r)}" for r in plan.rewrites]
+    kept = kept_in_tiles(plan)
+    if kept:
+        named = ", ".join(map(str, kept[:SHOWN])) + (f" and {len(kept) - SHOWN} more" if len(kept) > SHOWN else "")
+        tile = _size(sum(k.bytes for k in kept))
+        lines.append(f"in cache {named}: {tile} for each thread")
+        now, before = workspace_bytes(kernel), whole_bytes(program)
+        if before:
+            lines.append(f"memory   {_size(now)} of intermediates and copies; intermediates as written {_size(before)}")
+    return lines
+
+
+def fusion_json(kernel: Kernel) -> dict[str, Any]:
+    """Two fields of `tune --json`'s `best`."""
+    return {"workspace_bytes": workspace_bytes(kernel), "launches": launches(kernel)}
+
+
+def _size(count: int) -> str:
+    """Bytes as people read them."""
+    units = (("MiB", 1 << 20), ("KiB", 1 << 10))
+    return next((f"{count / of:.3g} {name}" for name, of in units if count >= of), f"{count} bytes")
+
+
+def _said(rewrite: RewriteVerdict) -> str:
+    error = f", error at most {rewrite.error}" if rewrite.error else ""
+    names = ", ".join(rewrite.finite)
+    finite = f"; elements of {names} that masks leave out are taken to be finite" if names else ""
+    stages = ", ".join(rewrite.stages)
+    return f"{rewrite.name}: {stages} in one pass along {rewrite.axis} ({rewrite.numerics}{error}){finite}"

@@ -1,0 +1,50 @@
+"""What a kernel keeps between stages, and where: intermediates in memory, and tiles of them in a cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from autosched.codegen.cuda.grids import grids
+from autosched.codegen.tree.kernel import For, Kernel
+from autosched.ir.program import Program
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An intermediate of tile loops: its shape in one iteration, and its bytes."""
+
+    tensor: str
+    shape: tuple[int, ...]
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.tensor} {'x'.join(map(str, self.shape)) or '1'}"
+
+
+def workspace_bytes(kernel: Kernel) -> int:
+    """Bytes of memory that a call works in, beside the program's tensors: intermediates and copies."""
+    return sum(-(-b.elements * b.dtype.bits // 8) for b in kernel.buffers.values() if b.scope == "workspace")
+
+
+def launches(kernel: Kernel) -> int:
+    """How often a call starts work on the device: once on a CPU, once for each grid of blocks on a GPU."""
+    blocks = any(isinstance(s, For) and s.kind.startswith("block") for s in kernel.statements)
+    return len(grids(kernel.main)) if blocks else 1
+
+
+def kept_in_tiles(plan: Plan) -> list[Kept]:
+    """The intermediates that bodies of tile loops keep for themselves, the largest first."""
+    found: list[Kept] = []
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            own = (t for t in part.member.program.tensors.values() if t.intermediate)
+            found += [Kept(t.name, t.extents, -(-prod(t.extents) * t.dtype.bits // 8)) for t in own]
+            found += kept_in_tiles(part.member)
+    return sorted(found, key=lambda k: -k.bytes)
+
+
+def whole_bytes(program: Program) -> int:
+    """Bytes of a program's intermediates as it is written."""
+    return sum(-(-prod(t.extents) * t.dtype.bits // 8) for t in program.tensors.values() if t.intermediate)
