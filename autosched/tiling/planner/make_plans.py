@@ -6,7 +6,7 @@ right behind it that read nothing but its own element are fused; what is left ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, product, takewhile
 
@@ -26,7 +26,7 @@ from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.chains import chain_of
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.planner.tile_loops import Held, MemberPlanner, of_unknown_length, tile_loops
+from autosched.tiling.planner.tile_loops import Held, MemberPlanner, kept_whole, tile_loops
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
@@ -61,19 +61,21 @@ def make_plans(
     policy: FloatPolicy = FloatPolicy(),
     members: MemberPlanner | None = None,
     prefix: str = "",
+    loops: Collection[str] = (),
 ) -> list[Plan]:
     """The plans, at least one, those with the least cycles first.
 
     `mappings` holds the candidates of each stage, `policy` what scalar stages may change of a float's bits. A stage
     without a usable mapping runs as scalar code. A mapping with conditions gets a plan, with a check and a fallback,
     if it takes fewer cycles than every mapping without. `members` plans the bodies of tile loops; without it stages
-    that dependences hold together stay as written. Decisions' names begin with `prefix`. Raises UsageError for a tensor
-    that is written at indices from data: no kernel can do that.
+    that dependences hold together stay as written. The outermost loops named in `loops` stay around their statements.
+    Decisions' names begin with `prefix`. Raises UsageError for a tensor that is written at indices from data: no kernel
+    can do that.
     """
     _check_writes(program)
     dependences = analyse(program)
     prepared = program.prepared
-    literal = _held_together(program, dependences, prepared, of_unknown_length(program) if members else ())
+    literal = _held_together(program, dependences, prepared, kept_whole(program, loops) if members else ())
     workers = threads > 1 or is_gpu(target)
     held = tile_loops(program, literal, members, prefix, workers) if members else [literal]
     choices: list[list[Nest | None]] = []

@@ -20,7 +20,7 @@ from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.rank import plan_cycles
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
-from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
@@ -28,6 +28,7 @@ from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
 from autosched.tiling.variants.one_pass import one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
+from autosched.tiling.variants.tiled_stages import tiled_programs
 from autosched.tiling.variants.transposed_operands import transposed_programs
 
 
@@ -74,9 +75,12 @@ def plan_program(
         transposed_programs(simple, matches, numerics) if is_gpu(target) else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
         one_pass_programs(program, intrinsics, numerics) if inside else (),
+        tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
-        plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix)
+        plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix, variant.loops)
+        if variant.rewrites:  # what their loops hold is worth it where it has plans of its own
+            plans = [p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)]
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))

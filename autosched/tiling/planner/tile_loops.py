@@ -7,7 +7,7 @@ for b, i_tile in grid(4, 8):        one part: loops over b, i_tile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, product, zip_longest
 
 from autosched.ir.nodes import Axis, Loop, Statement
@@ -78,12 +78,14 @@ def nested(body: tuple[Statement, ...]) -> tuple[tuple[Axis, ...], tuple[Stateme
     return (tuple(loops), body) if len(body) > 1 else ((), body)
 
 
-def of_unknown_length(program: Program) -> list[int]:
-    """The top-level statements that are loops around several, of a length that depends on loops around the program."""
+def kept_whole(program: Program, names: Collection[str]) -> list[int]:
+    """The top-level statements that are loops around several: over axes of these names, or of a length that depends on
+    loops around the program."""
     found = []
     for number, stmt in enumerate(program.body):
         loops, _ = nested((stmt,))
-        if any((free_vars(a.lower) | free_vars(a.upper)) & set(program.symbolic) for a in loops):
+        unknown = any((free_vars(a.lower) | free_vars(a.upper)) & set(program.symbolic) for a in loops)
+        if unknown or any(a.name in names for a in loops):
             found.append(number)
     return found
 

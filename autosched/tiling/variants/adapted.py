@@ -25,7 +25,8 @@ MOST_VARIANTS = 8
 class Variant:
     """A program that computes what the one given does, with its matches. `adapters` led there; `stages` are those that
     they made fit an instruction, each with a mapping that says how that was proved. `assumptions` are theirs, some of
-    them that elements of the tensors `finite` are. `rewrites` are steps other than adapters that led there."""
+    them that elements of the tensors `finite` are. `rewrites` are steps other than adapters that led there. The
+    outermost loops named in `loops` stay around their statements."""
 
     program: Program
     matches: tuple[Match, ...]
@@ -34,6 +35,7 @@ class Variant:
     assumptions: tuple[str, ...] = ()
     finite: tuple[str, ...] = ()
     rewrites: tuple[RewriteVerdict, ...] = ()
+    loops: frozenset[str] = frozenset()
 
     def certified(self, found: Mapping[str, Sequence[match_types.Mapping]]) -> dict[str, list[match_types.Mapping]]:
         """Mappings of the program's stages, those of adapted stages with the adapters and what was proved of them."""
