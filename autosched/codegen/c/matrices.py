@@ -29,7 +29,7 @@ class CMatrixPrinter:
         for helper in permission_helpers(needed):
             self.scope.use(helper)
             yield f"{helper}();"
-        name = self.scope.names("configuration")
+        name = self.scope.names.local("configuration")
         values = ", ".join(str(byte) for byte in matrices.configuration)
         yield "{"
         yield f"  static const uint8_t {name}[{len(matrices.configuration)}] = {{{values}}};"

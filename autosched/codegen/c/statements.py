@@ -123,7 +123,7 @@ class CStatementPrinter:
 
     def _for(self, loop: For) -> Iterator[str]:
         scope = self.scope
-        var = scope.names(loop.var)
+        var = scope.names.local(loop.var)
         lower, upper = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
         notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind in WORKERS else "") if n]
         comment = f"  /* {in_comment(', '.join(notes))} */" if notes else ""

@@ -47,7 +47,7 @@ def plain_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
         if axis.extent == 1:  # its range says what it is
             continue
         lines.append("#pragma unroll")
-        lines.append(f"{pad}{loop_head('int', names(axis.name), axis.extent)}")
+        lines.append(f"{pad}{loop_head('int', names.local(axis.name), axis.extent)}")
         pad += "    "
     target = place(stage.assign.tensor, stage.assign.index)
     lines.append(f"{pad}{target} = {values.stored(updated(stage))};")

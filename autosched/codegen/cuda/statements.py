@@ -224,7 +224,7 @@ class CudaStatementPrinter:
         scope = self.scope
         extent = scope.simplifier.number(loop.upper - loop.lower)
         comment = f"  // {in_comment(loop.note)}" if loop.note else ""
-        var = scope.names(loop.var)
+        var = scope.names.local(loop.var)
         counted = loop.step == 1 and scope.simplifier.number(loop.lower) == Const(0)
         phases = any(isinstance(s, For) and s.kind in WORKERS for s in statements(loop.body))
         waits = any(isinstance(s, BarrierWait) for s in statements(loop.body))
