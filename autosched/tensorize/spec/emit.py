@@ -2,10 +2,10 @@
 
 `{a}` is an operand (its value, in the operand's register type), `%{t}` a temporary of an LLVM block, `{{` and `}}` are
 literal braces. An LLVM template is lines `%{t} = …` and a last line, the expression that is the accumulator's new
-value; a C template is one expression. A cuda text also has `{keep}` (0 where the accumulator starts from zero, else 1),
-`{a.across}` of an operand by descriptor (1 where its rows do not run along the reduction, else 0) and `{a_layout}` of
-an opaque one (`row`, `col`). Printers bitcast between the register's type and the vector of its elements
-(`natural_llvm`).
+value; a C template is one expression. `{a_layout}` is the layout of an opaque operand (`row`, `col`). The texts of a
+language with `descriptors` also have `{keep}` (0 where the accumulator starts from zero, else 1) and `{a.across}` of an
+operand by descriptor (1 where its rows do not run along the reduction, else 0). Printers bitcast between the register's
+type and the vector of its elements (`natural_llvm`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
+from autosched.backends import language_of_text
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 from autosched.tensorize.intrinsic import Intrinsic, Operand
@@ -108,6 +109,8 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
     """What is wrong with an emission text (None: nothing)."""
     if not text.strip():
         return "it is empty"
+    if KEEP in operands and _has_descriptors(printer):
+        return f"an operand has the name of the field {{{KEEP}}}"
     used = set()
     layouts = {f"{name}_layout" for name, o in operands.items() if o.opaque is not None}
     for token in _TOKEN.finditer(text):
@@ -116,16 +119,28 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
         if token["temp"] and printer != "llvm":
             return f"%{{{token['temp']}}}: temporaries belong to llvm text"
         if token["operand"]:
-            if token["operand"] in layouts or (token["operand"] == KEEP and printer.startswith("cuda")):
+            if token["operand"] in layouts:
                 continue
-            if token["across"] and not printer.startswith("cuda"):
+            if token["across"] and not _has_descriptors(printer):
                 return f"{token[0]}: descriptors belong to cuda text"
             if token["operand"] not in operands:
+                if token["operand"] == KEEP and _has_descriptors(printer):
+                    continue  # a field
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
             used.add(token["operand"])
     fault = _fault_of_llvm(text) if printer == "llvm" else _fault_of_c(text) if printer == "c" else None
     unused = [o for o in operands if o not in used] if printer in ("llvm", "c") else []
     return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
+
+
+def names_keep(emit: Mapping[str, str], operands: Mapping[str, Operand]) -> bool:
+    """Whether a text has the field `{keep}`."""
+    return KEEP not in operands and any(f"{{{KEEP}}}" in text for text in emit.values())
+
+
+def _has_descriptors(printer: str) -> bool:
+    language = language_of_text(printer)
+    return language is not None and language.descriptors
 
 
 def fault_of_fields(text: str, fields: set[str], needed: set[str]) -> str | None:

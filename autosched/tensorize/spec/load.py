@@ -33,7 +33,7 @@ from typing import Any
 from autosched.errors import SpecError, nearest
 from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline, Pseudocode
-from autosched.tensorize.spec.emit import KEEP, fault_of_template, llvm_declarations
+from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations, names_keep
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.features import misspelt
 from autosched.tensorize.spec.function import parse_function
@@ -189,7 +189,7 @@ def _intrinsic(
         kind=keys.kind,
         asynchronous=keys.async_,
         overwrite=keys.overwrite,
-        overwrite_flag=keys.overwrite is not None and f"{{{KEEP}}}" in emit.get("cuda", ""),
+        overwrite_flag=keys.overwrite is not None and names_keep(emit, operands),
         moves=_moves(keys, source),
         state=dict(keys.state),
         matrices=matrices,

@@ -151,3 +151,20 @@ IN_STRINGS = r"""f({a}, ")", {b}, ')', "\\")"""
 def test_brackets_in_strings_and_comments_do_not_count(text):
     operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
     assert fault_of_template("c", text, operands, "a") is None
+
+
+@pytest.mark.parametrize("printer", ["cuda", "cuda_registers"])
+def test_texts_of_a_language_with_descriptors_have_fields_for_them(printer):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
+    assert fault_of_template(printer, "f {a}, {b.across}, {keep};", operands, "a") is None
+    keep = operands | {"keep": operands["a"]}
+    assert "the field {keep}" in (fault_of_template(printer, "f {a}, {keep};", keep, "a") or "")
+
+
+@pytest.mark.parametrize("printer", ["c", "llvm", "hip", "cuda_of_another_kind", "cuda2"])
+def test_no_others_have(printer):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
+    assert "descriptors belong" in (fault_of_template(printer, "f({a}, {b.across})", operands, "a") or "")
+    assert "{keep} is no operand" in (fault_of_template(printer, "f({a}, {b}, {keep})", operands, "a") or "")
+    keep = operands | {"keep": operands["a"]}
+    assert fault_of_template(printer, "%{t} = add {a}, {b}\nadd %{t}, {keep}", keep, "a") is None or printer != "llvm"
