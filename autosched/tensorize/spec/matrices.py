@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from autosched.ir.program import Program
 from autosched.tensorize.matrices import USES, Matrices
-from autosched.tensorize.spec.emit import fault_of_fields
+from autosched.tensorize.spec.emit import fault_of_c, fault_of_fields
 from autosched.tensorize.spec.models import IntrinsicKeys
 from autosched.tensorize.spec.operands import DocumentSource
 from autosched.yaml_lines import validate
@@ -90,6 +90,8 @@ def matrices_of(keys: IntrinsicKeys, program: Program, source: DocumentSource) -
             fault = fault_of_fields(text, set(fields), set(fields))
             if printer == "llvm" and not fault and not _LLVM.fullmatch(text):
                 fault = f"{text!r} is not accepted: write call void @llvm.…(…)"
+            if printer == "c" and not fault:
+                fault = fault_of_c(text)
             if fault:
                 raise source.error(f"{printer}.{use}: {fault}", *place, printer, use)
             texts.append((printer, use, text))
