@@ -16,7 +16,7 @@ from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.tensorize.conditions.rule import GroupRule
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound
-from autosched.tensorize.numerics.exact import ExactRange
+from autosched.tensorize.numerics.exact_sums import ExactRange
 
 VERDICTS = ("match", "conditional", "no", "unknown")
 REASON_CODES = (

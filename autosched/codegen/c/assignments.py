@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from autosched.codegen.analysis.access import at_lane, classify, plain
 from autosched.codegen.analysis.known import known
-from autosched.codegen.analysis.masks import Valid, lower_bound, repeats, split_valid
-from autosched.codegen.c.lanes import vector_values
+from autosched.codegen.analysis.lane_conditions import Valid, lower_bound, repeats, split_valid
+from autosched.codegen.c.lane_values import vector_values
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.vector_helpers import NotVector

@@ -9,7 +9,7 @@ from typing import assert_never
 from autosched.codegen import workarounds
 from autosched.codegen.analysis.access import plain
 from autosched.codegen.analysis.known import known
-from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.analysis.matrix_moves import move_of
 from autosched.codegen.c.assignments import CAssignPrinter, streamed
 from autosched.codegen.c.matrices import CMatrixPrinter
 from autosched.codegen.c.register_pressure import (

@@ -14,12 +14,12 @@ from autosched.codegen.c_like.names import Names
 from autosched.codegen.c_like.source import about
 from autosched.codegen.cuda.blocks import block_lines
 from autosched.codegen.cuda.emission import device_function, whole_function
-from autosched.codegen.cuda.engine import EnginePrinter, maps_of
 from autosched.codegen.cuda.export.reserved_names import TAKEN
 from autosched.codegen.cuda.fragments.fragments import layouts
 from autosched.codegen.cuda.grids import CudaGrid, grids
 from autosched.codegen.cuda.headers import defined, needed
 from autosched.codegen.cuda.helpers import CONVERT, converts, device, helper_texts
+from autosched.codegen.cuda.hopper import EnginePrinter, maps_of
 from autosched.codegen.cuda.launch import (
     Argument,
     BufferArgument,

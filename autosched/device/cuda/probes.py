@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.cuda.emission import device_function
-from autosched.codegen.cuda.fragments.registers import (
+from autosched.codegen.cuda.fragments.lane_registers import (
     ALONG,
     identifier,
     issue_name,

@@ -37,9 +37,9 @@ from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations, 
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.features import misspelt
 from autosched.tensorize.spec.function import parse_function
-from autosched.tensorize.spec.matrices import interval_by_rows, matrices_of
+from autosched.tensorize.spec.matrix_keys import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
-from autosched.tensorize.spec.numerics import contract, target_contracts
+from autosched.tensorize.spec.numerics_keys import contract, target_contracts
 from autosched.tensorize.spec.operands import DocumentSource, lanes_of, make_operands, printer_of
 from autosched.tensorize.spec.placement import placement
 from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.analysis.matrix_moves import move_of
 from autosched.codegen.tree.kernel import (
     LOOP_KINDS,
     PRIVATE_SCOPES,

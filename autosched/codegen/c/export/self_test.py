@@ -20,8 +20,8 @@ from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import UsageError
 from autosched.escape import c_string
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 
 VALUES = 61

@@ -19,7 +19,7 @@ from autosched.codegen.lower.common.prefetches import NextBlock, ahead
 from autosched.codegen.lower.common.sums import Sums
 from autosched.codegen.lower.common.transposed_stores import StoreTransposer
 from autosched.codegen.lower.common.window_loads import WindowRegisters, shared_step
-from autosched.codegen.passes.simplify import bind, decides
+from autosched.codegen.passes.substitute import bind, decides
 from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.value import Literal, Read, Select, Value

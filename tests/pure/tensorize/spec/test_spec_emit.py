@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autosched.codegen.cuda.fragments.registers import registers_of
+from autosched.codegen.cuda.fragments.lane_registers import registers_of
 from autosched.errors import SpecError
 from autosched.ir.dtypes import dtype
 from autosched.ir.map import identity
