@@ -16,7 +16,7 @@ from autosched.codegen.cuda.fragments.lane_registers import (
     whole_name,
 )
 from autosched.codegen.cuda.headers import needed
-from autosched.device.cuda.job import CudaJob, KernelMemory, LaunchCall, Pointer
+from autosched.device.cuda.launch_job import CudaJob, KernelMemory, LaunchCall, Pointer
 from autosched.device.cuda.probes import OPAQUE_MAJORS, Probe, issue_probe
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
