@@ -36,10 +36,10 @@ def print_c(kernel: Kernel) -> CSource:
 
     Build with `-std=gnu11 -O2 -ffp-contract=off` and the features named in the header's comment (or `-march=native`).
     """
-    return _Printer(kernel).files()
+    return _CFiles(kernel).files()
 
 
-class _Printer:
+class _CFiles:
     def __init__(self, kernel: Kernel) -> None:
         kernel = narrow(scalarize_intrinsics(kernel))
         self.kernel, self.backend = kernel, backend_of(kernel.isa)
