@@ -21,8 +21,8 @@ EARLIER = {
     "tiling/request.py",
 }
 """Documented places of before, which pass on what stands elsewhere."""
-SAME = {"chain"}
-"""One idea in two folders: a chain as part of a plan, and the step that decides about it."""
+SAME = {"chain", "tile_loops"}
+"""One idea in two folders: as part of a plan, and as the step that decides about it."""
 
 
 def test_modules_of_a_room_have_names_of_their_own() -> None:
