@@ -35,7 +35,6 @@ PRIVATE_SCOPES = ("register", "matrix", "local", "shared", "accumulator")
 WORKERS = ("cluster", "warpgroup", "warp", "thread")
 """Loops over the workers of a block (of a cluster's blocks, outside their own); two of them one after the other are
 separated by a barrier."""
-LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", *WORKERS)
 
 
 @dataclass(frozen=True, slots=True)
