@@ -24,6 +24,7 @@ from textwrap import wrap
 from typing import Any
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -31,6 +32,15 @@ def printable(text: str) -> str:
     r"""One line: what does not print (line ends, controls, marks that turn the direction of text, halves of pairs)
     stands as `\n`, `\x00` or `\u202e`."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def for_terminal(text: str) -> str:
+    r"""Lines for a terminal, in which nothing moves the cursor, sets colours or turns the direction of text.
+
+    >>> print(for_terminal("L2\x1b[31m"))
+    L2\x1b[31m
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def in_comment(text: str) -> str:

@@ -86,7 +86,7 @@ def parse_yaml(text: str, file: str) -> Document:
     document = Document(file, None, lines, {}, {})
     if root is None:
         raise SpecError("the file is empty", location=Location(file, 1))
-    data = _construct(root, (), document, _Budget())
+    data = _construct(root, (), document, _NodesLeft())
     return Document(file, data, lines, document.keys, document.values)
 
 
@@ -106,7 +106,7 @@ def validate(model: type[ModelT], document: Document, path: Path = ()) -> ModelT
 
 
 @dataclass
-class _Budget:
+class _NodesLeft:
     left: int = NODE_LIMIT
 
 
@@ -140,7 +140,7 @@ def _check_nesting(text: str, file: str, lines: tuple[str, ...]) -> None:
             raise SpecError(_DEEP, location=place)
 
 
-def _construct(node: Node, path: Path, document: Document, budget: _Budget) -> Any:
+def _construct(node: Node, path: Path, document: Document, budget: _NodesLeft) -> Any:
     budget.left -= 1
     document.values[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
     if budget.left < 0 or len(path) > MAX_DEPTH:

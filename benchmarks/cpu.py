@@ -25,11 +25,11 @@ from typing import Any
 
 from autosched.machine.detect import cpu_model
 from autosched.version import __version__
-from benchmarks import kept as kept_results
-from benchmarks.contest import Bout, compare
-from benchmarks.suite import CASES, Case, quick
-from benchmarks.tables import Row, row_key, summaries, table
-from benchmarks.tuning import Request, tune
+from benchmarks.common import kept as kept_results
+from benchmarks.common.contest import Bout, compare
+from benchmarks.common.suite import CASES, Case, quick
+from benchmarks.common.tables import Row, row_key, summaries, table
+from benchmarks.common.tuning import Request, tune
 
 RESULTS = Path(__file__).parent / "results"
 KEPT = RESULTS / "cpu_zen5.json"

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tuning import Request, tune
+from benchmarks.common.tuning import Request, tune
 
 BYTES = {"a": "u8", "b": "s8", "acc": "s32"}
 IMAGE = {"h": 28, "w": 28, "ci": 64, "co": 64, "kh": 3, "kw": 3, "pad": 1}

@@ -23,10 +23,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answering import Answering, kernel
+from benchmarks.common.answering import Answering, kernel
+from benchmarks.common.sampling import quartiles
+from benchmarks.common.tuning import Request, tune
 from benchmarks.cpu import RESULTS, machine
-from benchmarks.sampling import quartiles
-from benchmarks.tuning import Request, tune
 
 PINNED = ("apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.14.post1")
 """The newest ffi ends MetaSchedule with a crash."""

@@ -30,7 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
 LANES, GROUP = 16, 4
 SAMPLE_S = 1e-2
 PLACES = 8
-"""As in `benchmarks.kernel`: copies of the data, on which samples are taken in turn."""
+"""As in `benchmarks.common.kernel`: copies of the data, on which samples are taken in turn."""
 BUILD_LIMIT_S, RUN_LIMIT_S = 120.0, 60.0
 """TVM's own 30 s count the start of its worker, which takes that long on a busy machine."""
 VNNI = "autosched_vpdpbusd_16x4"

@@ -29,9 +29,9 @@ from autosched.search.evaluate.parallel_replay import Task, outcomes
 from autosched.search.evaluate.simulate import has_clock_terms
 from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
+from benchmarks.common.search_table import CHECKPOINTS, Kept, Space, markdown, overall, scored, text
 from benchmarks.cpu import RESULTS
 from benchmarks.record import FOLDER, ROWS
-from benchmarks.search_table import CHECKPOINTS, Kept, Space, markdown, overall, scored, text
 
 STRATEGIES = (
     "auto", "draft", "bayesian", "evolutionary", "evolutionary:throughput", "constrained", "genetic", "ils",

@@ -18,9 +18,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.suite import CASES, Case
+from benchmarks.common.tuning import Request, Tuned, tune
 from benchmarks.cpu import RESULTS, machine
-from benchmarks.suite import CASES, Case
-from benchmarks.tuning import Request, Tuned, tune
 
 DEFAULT = (
     "gemm/f32/256x256x256", "gemm/f32/512x512x512", "gemm/u8s8/512x512x512", "gemm/u8s8/1024x1024x1024",

@@ -20,11 +20,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answering import kernel
+from benchmarks.common.answering import kernel
+from benchmarks.common.sampling import quartiles
+from benchmarks.common.suite import CASES, Case
+from benchmarks.common.tuning import Request, tune
 from benchmarks.cpu import RESULTS, machine
-from benchmarks.sampling import quartiles
-from benchmarks.suite import CASES, Case
-from benchmarks.tuning import Request, tune
 
 DEFAULT = ("gemm/f32/512x512x512", "gemm/u8s8/512x512x512", "gemm/f32/1024x1024x1024", "conv/f32/nhwc/rn50_56_3x3_64")
 ASKED = 0.03

@@ -21,7 +21,7 @@ from autosched.errors import PluginError
 
 __all__ = [
     "ARM", "BACKENDS", "CUDA", "CUDA_C", "HIP", "MACA", "PORTABLE", "X86", "Backend", "C", "Emulation", "Language",
-    "backend_of", "backends", "host_backend", "languages",
+    "backend_of", "backends", "host_backend", "language_of_text", "languages",
 ]  # fmt: skip
 
 PORTABLE = Backend("portable", "cpu", language=C, device="cpu", compiles="llvm")
@@ -47,6 +47,12 @@ def backends() -> list[Backend]:
 def languages() -> dict[str, Language]:
     """The languages that kernels are printed in, by name."""
     return {C.name: C} | {b.language.name: b.language for b in backends() if b.language is not None}
+
+
+def language_of_text(name: str) -> Language | None:
+    """The language of an instruction's text called `name`; None where no kernels are printed in it (LLVM)."""
+    ours = {b.language for b in BACKENDS.values() if b.language is not None}
+    return next((of for of in [*ours, *languages().values()] if name in (of.name, *of.texts)), None)
 
 
 def host_backend() -> Backend:

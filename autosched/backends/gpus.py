@@ -16,6 +16,8 @@ CUDA_C = Language(
     ".cu",
     functions="autosched.codegen.cuda.export.functions:FUNCTIONS",
     check="autosched.device.cuda.own_texts:check_texts",
+    texts=("cuda_registers",),
+    descriptors=True,
 )
 CUDA = Backend(
     "cuda",

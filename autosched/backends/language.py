@@ -18,6 +18,9 @@ class Language:
     of what was not checked, where `measured` says that the kernel ran and was right, and `folder` keeps results.
     SpecError for a text that is wrong.
 
+    `texts` are further texts of an instruction beside the one called `name`. `descriptors`: instructions may take
+    operands from shared memory by descriptor, so that their texts have the fields `{keep}` and `{a.across}`.
+
     `if_simulated`: a kernel that only the simulator ran has a text all the same, which `tune` proposes to write.
     """
 
@@ -27,6 +30,8 @@ class Language:
     suffix: str
     functions: str
     check: str = ""
+    texts: tuple[str, ...] = ()
+    descriptors: bool = False
     if_simulated: bool = True
 
 

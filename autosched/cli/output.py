@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from autosched.escape import json_text
+from autosched.escape import for_terminal, json_text
 from autosched.report.text import JOULES, scaled
 from autosched.store.records import Measurement
 
@@ -25,7 +25,7 @@ def talk() -> Console:
 
 def answer(text: str) -> None:
     """A line or block of the answer."""
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.write(for_terminal(text.rstrip("\n")) + "\n")
     sys.stdout.flush()
 
 
@@ -43,7 +43,7 @@ def _plain(value: Any) -> Any:
 
 def complain(message: str, hint: str | None = None) -> None:
     """Print an error and its hint, in the one form that errors have."""
-    sys.stderr.write(f"error: {message}\n" + (f"help: {hint}\n" if hint else ""))
+    sys.stderr.write(for_terminal(f"error: {message}\n" + (f"help: {hint}\n" if hint else "")))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
@@ -53,7 +53,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str |
         numeric = bool(rows) and all(isinstance(r[c], int | float) or _is_number(str(r[c])) for r in rows)
         shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(str(x) for x in row))
+        shown.add_row(*(for_terminal(str(x)) for x in row))
     if sys.stdout.isatty():
         Console(file=sys.stdout, highlight=False).print(shown)
     else:  # one line a row, however long: programs read it line by line

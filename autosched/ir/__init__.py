@@ -5,9 +5,9 @@ Holds nothing about hardware or schedules. Read `nodes`, `value`, `program`, the
 
 from autosched.ir.einsum import einsum
 from autosched.ir.nodes import Axis, Stage, Tensor
-from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
 from autosched.ir.oracle.interpreter import run
+from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.parser import load, parse
 from autosched.ir.program import Program
 from autosched.ir.resolve import resolve

@@ -19,7 +19,7 @@ _COUNTED_POINTS = 2**20
 
 
 @dataclass(frozen=True)
-class _Place:
+class _StagePlace:
     """An assignment with its loops and guards; `path` numbers the statements from the root down to it."""
 
     assign: Assign
@@ -33,7 +33,7 @@ def _places(
     axes: tuple[Axis, ...] = (),
     guards: tuple[Condition, ...] = (),
     path: tuple[int, ...] = (),
-) -> Iterator[_Place]:
+) -> Iterator[_StagePlace]:
     for k, node in enumerate(body):
         match node:
             case Loop(axis, inner):
@@ -41,7 +41,7 @@ def _places(
             case Guard(condition, inner):
                 yield from _places(inner, axes, (*guards, *_conjuncts(condition)), (*path, k))
             case Assign():
-                yield _Place(node, axes, guards, (*path, k))
+                yield _StagePlace(node, axes, guards, (*path, k))
 
 
 def _conjuncts(condition: Condition) -> tuple[Condition, ...]:
@@ -56,7 +56,7 @@ def condition_reads(conditions: tuple[Condition, ...]) -> tuple[Read, ...]:
     return tuple(r for c in conditions if is_value(c) for r in reads(c))
 
 
-def _stage_reads(place: _Place) -> tuple[Read, ...]:
+def _stage_reads(place: _StagePlace) -> tuple[Read, ...]:
     subscripts = tuple(r for i in place.assign.index if not isinstance(i, Int) for r in reads(i))
     return (*condition_reads(place.guards), *subscripts, *reads(place.assign.value))
 
@@ -88,7 +88,7 @@ def stages_of(body: tuple[Statement, ...]) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def _initialised(places: list[_Place], k: int) -> int | None:
+def _initialised(places: list[_StagePlace], k: int) -> int | None:
     """The update that the plain assignment at `k` is the initial value of, if there is one."""
     init = places[k]
     target = init.assign
@@ -124,7 +124,7 @@ def live_in(
     written before it is read, in parts (`written_first`). Anything else is inout.
     """
     places = list(_places(body))
-    mentioned: dict[str, list[_Place]] = {}
+    mentioned: dict[str, list[_StagePlace]] = {}
     for place in places:
         for name in {place.assign.tensor, *(r.tensor for r in _stage_reads(place))}:
             mentioned.setdefault(name, []).append(place)
@@ -138,7 +138,7 @@ def live_in(
     return frozenset(live)
 
 
-def _written_first(tensor: Tensor, mentions: list[_Place]) -> bool:
+def _written_first(tensor: Tensor, mentions: list[_StagePlace]) -> bool:
     name, first = tensor.name, mentions[0]
     if (
         first.assign.tensor != name
@@ -162,7 +162,7 @@ def _written_first(tensor: Tensor, mentions: list[_Place]) -> bool:
     return True
 
 
-def _proved(tensor: Tensor, symbolic: Mapping[str, tuple[int, int]], mentions: list[_Place]) -> bool:
+def _proved(tensor: Tensor, symbolic: Mapping[str, tuple[int, int]], mentions: list[_StagePlace]) -> bool:
     """Whether z3 proves that its elements are written, in parts, before they are read."""
     name = tensor.name
     writes: list[ElementAccess] = []
@@ -175,7 +175,7 @@ def _proved(tensor: Tensor, symbolic: Mapping[str, tuple[int, int]], mentions: l
     return written_first(tensor.shape, symbolic, writes, uses)
 
 
-def _fills(tensor: Tensor, place: _Place) -> bool:
+def _fills(tensor: Tensor, place: _StagePlace) -> bool:
     """Whether the assignment writes every element of its tensor."""
     full = True
     ranges = {a.name: a for a in place.axes}
@@ -210,7 +210,7 @@ def _digits(part: Index, size: Int, ranges: dict[str, Axis]) -> frozenset[str] |
     return frozenset(form.coefficients) if counted == size.value else None
 
 
-def _fills_by_count(place: _Place, shape: tuple[Int, ...]) -> bool:
+def _fills_by_count(place: _StagePlace, shape: tuple[Int, ...]) -> bool:
     """Mark the written elements one by one; only for constant boxes of moderate size."""
     constant = all(isinstance(a.lower, Const) and isinstance(a.upper, Const) for a in place.axes)
     if (

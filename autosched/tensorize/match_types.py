@@ -16,9 +16,10 @@ from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.tensorize.conditions.rule import GroupRule
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import ErrorBound
-from autosched.tensorize.numerics.exact import ExactRange
+from autosched.tensorize.numerics.exact_sums import ExactRange
 
-VERDICTS = ("match", "conditional", "no", "unknown")
+VERDICTS = ("match", "conditional", "unknown", "no")
+"""Nearest to a match first."""
 REASON_CODES = (
     "UNSUPPORTED", "ALIAS", "WRITE_CONFLICT", "NO_AXIS", "DEPENDS", "DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS",
     "NUMERICS",

@@ -22,11 +22,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.tuning import Request, Tuned, tune
 from benchmarks.cpu import machine
 from benchmarks.fused.cases import CASES, Case, Part
 from benchmarks.fused.contest import Bout, compare
 from benchmarks.fused.rows import Row, summaries, table
-from benchmarks.tuning import Request, Tuned, tune
 
 SCHEMA = "autosched/benchmarks/fused/1"
 ROOT = Path(__file__).parents[2]

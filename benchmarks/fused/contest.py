@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from autosched.ir.program import Program
-from benchmarks import contest, cpus
+from benchmarks.common import contest, cpus
+from benchmarks.common.sampling import SAMPLE_S, Times, quartiles, repeats_of, time_calls
 from benchmarks.fused.cases import Apart, Case, Part
 from benchmarks.peers.task import Array, Contender, Task
-from benchmarks.sampling import SAMPLE_S, Times, quartiles, repeats_of, time_calls
 
 LIMIT_S = 3600.0
 LEAST_ROUNDS = 3
@@ -119,9 +119,9 @@ def _compare(bout: Bout) -> Outcome:
 
     own = cpus.chosen(bout.threads)
     cpus.hold(own)  # before torch is loaded, which starts threads
+    from benchmarks.common.kernel import load_kernel
+    from benchmarks.common.peak import Peak
     from benchmarks.fused import torch_peers
-    from benchmarks.kernel import load_kernel
-    from benchmarks.peak import Peak
     from benchmarks.peers import torch_peer
 
     case = bout.case
@@ -203,7 +203,7 @@ def _pair(other: Callable[[], Any], chain: Callable[[], Any]) -> Callable[[], tu
 
 def _together(bout: Bout, kernels: Apart, memory: dict[str, Array]) -> Callable[[], None]:
     """The parts as one call. What they hand on lies in one place, and their inputs where the chain's do."""
-    from benchmarks.kernel import load_kernel
+    from benchmarks.common.kernel import load_kernel
 
     runs = []
     for part, study in zip(kernels.parts, bout.apart[kernels.name], strict=True):
@@ -223,9 +223,9 @@ def _roofline(program: Program, case: Case, threads: int, chain: Callable[[], An
     """The two limits of a product on narrow weights, as sides: a plain loop over as many bytes, and conversions."""
     if not case.weights:
         return [], ""
+    from benchmarks.common.stream import KINDS, Stream
+    from benchmarks.common.work import work_of
     from benchmarks.fused.conversions import SEQUENCE, Conversions
-    from benchmarks.stream import KINDS, Stream
-    from benchmarks.work import work_of
 
     work, weights = work_of(program), program.tensors[case.weights]
     count, bits = prod(weights.extents), weights.dtype.bits

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks import tuning
+from benchmarks.common import tuning
+from benchmarks.common.tables import geometric_mean
+from benchmarks.common.tuning import Tuned
 from benchmarks.fused.cases import Case
 from benchmarks.fused.contest import BOUND, OWN, PEER, Against, Outcome, case_from, outcome_from
-from benchmarks.tables import geometric_mean
-from benchmarks.tuning import Tuned
 
 OF_PYTORCH = {"attention": 1.25}
 """The least geometric mean against the fastest peer that is asked of a group, over all its series in f32."""

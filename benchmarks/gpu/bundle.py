@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from autosched.device.cuda.job import CudaJob, Sample
+from autosched.device.cuda.launch_job import CudaJob, Sample
 from autosched.device.job import Outcome, TensorFile
 
 

@@ -8,9 +8,15 @@ from collections.abc import Iterator
 from math import prod
 
 from autosched.codegen.cuda.emission import device_function, whole_function
-from autosched.codegen.cuda.fragments.registers import issue_name, lanes_of, register_type, registers_of, whole_name
+from autosched.codegen.cuda.fragments.lane_registers import (
+    issue_name,
+    lanes_of,
+    register_type,
+    registers_of,
+    whole_name,
+)
 from autosched.codegen.cuda.headers import needed
-from autosched.device.cuda.job import CudaJob, KernelMemory, LaunchCall, Pointer
+from autosched.device.cuda.launch_job import CudaJob, KernelMemory, LaunchCall, Pointer
 from autosched.device.cuda.probes import OPAQUE_MAJORS, Probe, issue_probe
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic

@@ -13,7 +13,7 @@ from autosched.device.cuda.bench import LoadedCandidate
 from autosched.device.cuda.compile.nvrtc import Cubin
 from autosched.device.cuda.data import POISONS, CudaData
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.job import CudaJob
+from autosched.device.cuda.launch_job import CudaJob
 from autosched.device.job import Effort, Outcome
 from benchmarks.gpu import peers as libraries
 from benchmarks.gpu.bundle import Compared, Problem

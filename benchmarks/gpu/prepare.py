@@ -13,7 +13,7 @@ from autosched.device.correctness.oracle import slack
 from autosched.device.correctness.sampled import RUN, Sampled, sampled, tensors_of
 from autosched.device.cuda.build import Printed, job_of, printed
 from autosched.device.cuda.cards import TARGETS
-from autosched.device.cuda.job import CudaJob
+from autosched.device.cuda.launch_job import CudaJob
 from autosched.device.cuda.reference import plain_candidate
 from autosched.ir import workload
 from autosched.ir.work import operations

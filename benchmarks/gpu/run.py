@@ -24,7 +24,7 @@ from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
 from autosched.device.cuda.data import CudaData
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.job import CudaJob
+from autosched.device.cuda.launch_job import CudaJob
 from autosched.device.job import Effort, Outcome
 from benchmarks.gpu import peers as libraries
 from benchmarks.gpu.bundle import Bundle, Entry, Problem, Recorded, save

@@ -6,6 +6,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#ifdef __cplusplus
+#define restrict __restrict
+#endif
+
 /* Vectors of elements. */
 typedef int32_t s32x16 __attribute__((vector_size(64)));
 typedef int8_t s8x64 __attribute__((vector_size(64)));

@@ -6,6 +6,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#ifdef __cplusplus
+#define restrict __restrict
+#endif
+
 /* Vectors of elements. */
 typedef float f32x16 __attribute__((vector_size(64)));
 

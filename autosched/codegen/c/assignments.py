@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from autosched.codegen.analysis.access import at_lane, classify, plain
 from autosched.codegen.analysis.known import known
-from autosched.codegen.analysis.masks import Valid, lower_bound, repeats, split_valid
-from autosched.codegen.c.lanes import vector_values
+from autosched.codegen.analysis.lane_conditions import Valid, lower_bound, repeats, split_valid
+from autosched.codegen.c.lane_values import vector_values
 from autosched.codegen.c.registers import Register
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c.vector_helpers import NotVector
@@ -39,7 +39,7 @@ class CAssignPrinter:
                 yield from self.lines(stmt)
             return
         vectors = self.scope.vectors
-        names = [self.scope.names(f"{group[0].buffer}_value{n or ''}") for n in range(len(past))]
+        names = [self.scope.names.local(f"{group[0].buffer}_value{n or ''}") for n in range(len(past))]
         named = list(zip(names, past, strict=True))
         self.scope.use("aligned")
         yield "{"
@@ -296,7 +296,7 @@ class CAssignPrinter:
         lines = list[str]()
         if _reads_other_elements(stmt):
             # All lanes are read before any is written.
-            lane = scope.names(stmt.lane.var)
+            lane = scope.names.local(stmt.lane.var)
             lines.append(f"{storage_type(stmt.value.dtype)} lanes[{stmt.lane.width}];")
             compute = list(self._guarded(valid.rest, [f"lanes[{lane}] = {stored};"]))
             lines += self._over_lanes(stmt, valid.count, compute)
@@ -321,7 +321,7 @@ class CAssignPrinter:
             return
         scope, lane, width = self.scope, stmt.lane.var, stmt.lane.width
         upper = scope.index.number(Const(width) if count is None else minimum(count, width), 5)
-        head = loop_head(INDEX_TYPE, scope.names(lane), upper)
+        head = loop_head(INDEX_TYPE, scope.names.local(lane), upper)
         if len(body) == 1 and len(head) + len(body[0]) >= 110:
             yield head
             yield f"  {body[0]}"
@@ -340,7 +340,7 @@ class CAssignPrinter:
             if register.style != "vector" or key in scope.lanes:
                 continue
             number = sum(1 for buffer, _ in scope.lanes if buffer == node.tensor)
-            name = scope.names(f"{node.tensor}_lanes{number or ''}")
+            name = scope.names.local(f"{node.tensor}_lanes{number or ''}")
             scope.lanes[key] = name
             source = register.cast_to_vector(scope.register(*key))
             lines.append(f"const {scope.vectors.vector(register)} {name} = {source};")

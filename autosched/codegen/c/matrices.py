@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.codegen import workarounds
-from autosched.codegen.analysis.matrices import MatrixMove, ref_number
+from autosched.codegen.analysis.matrix_moves import MatrixMove, ref_number
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c_like.helpers import ASKING
 from autosched.codegen.tree.kernel import IntrinsicCall
@@ -29,7 +29,7 @@ class CMatrixPrinter:
         for helper in permission_helpers(needed):
             self.scope.use(helper)
             yield f"{helper}();"
-        name = self.scope.names("configuration")
+        name = self.scope.names.local("configuration")
         values = ", ".join(str(byte) for byte in matrices.configuration)
         yield "{"
         yield f"  static const uint8_t {name}[{len(matrices.configuration)}] = {{{values}}};"

@@ -9,7 +9,7 @@ from typing import assert_never
 from autosched.codegen import workarounds
 from autosched.codegen.analysis.access import plain
 from autosched.codegen.analysis.known import known
-from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.analysis.matrix_moves import move_of
 from autosched.codegen.c.assignments import CAssignPrinter, streamed
 from autosched.codegen.c.matrices import CMatrixPrinter
 from autosched.codegen.c.register_pressure import (
@@ -123,7 +123,7 @@ class CStatementPrinter:
 
     def _for(self, loop: For) -> Iterator[str]:
         scope = self.scope
-        var = scope.names(loop.var)
+        var = scope.names.local(loop.var)
         lower, upper = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
         notes = [n for n in (loop.note, loop.kind if "." in loop.kind or loop.kind in WORKERS else "") if n]
         comment = f"  /* {in_comment(', '.join(notes))} */" if notes else ""

@@ -49,15 +49,17 @@ def libc() -> frozenset[str]:
 
 
 class Names:
-    """`names("out[0]")` is a free identifier, the same at every call.
+    """`names("out[0]")` is a free identifier, the same at every call; `names.local("i")` that of a loop variable, or of
+    another name that printed code declares itself, whether or not a tensor has it too.
 
     >>> names = Names()
-    >>> names("A"), names("double"), names("B'"), names("A")
-    ('A', 'double_', 'B_', 'A')
+    >>> names("A"), names("double"), names("B'"), names("A"), names.local("A"), names.local("A")
+    ('A', 'double_', 'B_', 'A', 'A_', 'A_')
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._given: dict[str, str] = {}
+        self._locals: dict[str, str] = {}
         self._taken = set(taken) | _RESERVED
 
     def __call__(self, name: str) -> str:
@@ -65,6 +67,12 @@ class Names:
         if found is None:
             found = self.fresh(name)
             self._given[name] = found
+        return found
+
+    def local(self, name: str) -> str:
+        found = self._locals.get(name)
+        if found is None:
+            found = self._locals[name] = self.fresh(name)
         return found
 
     def function(self, like: str, declared: Callable[[str], bool] = lambda name: False) -> str:
@@ -93,5 +101,5 @@ class Spelling(dict[str, str]):
         self._names = names
 
     def __missing__(self, key: str) -> str:
-        self[key] = self._names.fresh(key[1:]) if key.startswith(".") else self._names(key)
+        self[key] = self._names.fresh(key[1:]) if key.startswith(".") else self._names.local(key)
         return self[key]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from autosched.codegen.cuda.engine import arrivals_of, maps_of
 from autosched.codegen.cuda.fragments.fragments import LANE, THREAD
 from autosched.codegen.cuda.grids import THREADS_OF, WARP, CudaGrid, first, trips
+from autosched.codegen.cuda.hopper import arrivals_of, maps_of
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, CudaStatementPrinter
@@ -78,7 +78,7 @@ def _shared(scope: CudaScope, shared: SharedMemory) -> Iterator[str]:
 
 def _blocks(grid: CudaGrid, scope: CudaScope, total: int, body: str) -> Iterator[str]:
     """Variables of the loops over blocks that the body names."""
-    used = [loop for loop in grid.blocks if _names(body, scope.names(loop.var))]
+    used = [loop for loop in grid.blocks if _names(body, scope.names.local(loop.var))]
     if not grid.blocks:
         if grid.rows and grid.block_threads > grid.row_lanes:
             yield "if (threadIdx.x != 0) return;"
@@ -113,7 +113,7 @@ def _named(scope: CudaScope, loop: For, number: str) -> Iterator[str]:
     comment = f"  // {in_comment(loop.note)}" if loop.note else ""
     scaled = number if loop.step == 1 else f"{number} * {loop.step}"
     start = f" + {first(loop)}" if first(loop) else ""
-    yield f"const int {scope.names(loop.var)} = {scaled}{start};{comment}"
+    yield f"const int {scope.names.local(loop.var)} = {scaled}{start};{comment}"
 
 
 def _threads(grid: CudaGrid, scope: CudaScope, body: str) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _threads(grid: CudaGrid, scope: CudaScope, body: str) -> Iterator[str]:
             continue
         seen.add(loop.var)
         each = THREADS_OF.get(loop.kind)
-        name = scope.names(loop.var)
+        name = scope.names.local(loop.var)
         if loop.kind == "cluster" and _names(body, name):
             scope.used.headers.add("cluster")
             yield f"const int {name} = cluster_rank();"

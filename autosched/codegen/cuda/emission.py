@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from autosched.codegen.cuda.fragments.registers import (
+from autosched.codegen.cuda.fragments.lane_registers import (
     ACROSS,
     HELD,
     issue_name,

@@ -58,7 +58,7 @@ class Rings:
                 if rest.terms:
                     return None
                 last = most - rest.constant
-                return f"({self.names(ring.var)} < {last} ? {self._name(ring, rest, size)} : {most % size})"
+                return f"({self.names.local(ring.var)} < {last} ? {self._name(ring, rest, size)} : {most % size})"
         found = self._find(left)
         return None if found is None else self._name(*found, size)
 

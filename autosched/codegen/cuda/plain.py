@@ -7,7 +7,7 @@ from collections.abc import Callable
 from autosched.codegen.analysis.access import flat_offset, plain
 from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.c_like.names import Names, Spelling
-from autosched.codegen.cuda.fragments.registers import identifier, register_type, registers_of
+from autosched.codegen.cuda.fragments.lane_registers import identifier, register_type, registers_of
 from autosched.codegen.cuda.indices import CudaIndices
 from autosched.codegen.cuda.simplify import Simplifier
 from autosched.codegen.cuda.types import element_type
@@ -47,7 +47,7 @@ def plain_function(intrinsic: Intrinsic, use: Callable[[str], None]) -> str:
         if axis.extent == 1:  # its range says what it is
             continue
         lines.append("#pragma unroll")
-        lines.append(f"{pad}{loop_head('int', names(axis.name), axis.extent)}")
+        lines.append(f"{pad}{loop_head('int', names.local(axis.name), axis.extent)}")
         pad += "    "
     target = place(stage.assign.tensor, stage.assign.index)
     lines.append(f"{pad}{target} = {values.stored(updated(stage))};")

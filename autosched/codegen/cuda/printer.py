@@ -14,12 +14,12 @@ from autosched.codegen.c_like.names import Names
 from autosched.codegen.c_like.source import about
 from autosched.codegen.cuda.blocks import block_lines
 from autosched.codegen.cuda.emission import device_function, whole_function
-from autosched.codegen.cuda.engine import EnginePrinter, maps_of
 from autosched.codegen.cuda.export.reserved_names import TAKEN
 from autosched.codegen.cuda.fragments.fragments import layouts
 from autosched.codegen.cuda.grids import CudaGrid, grids
 from autosched.codegen.cuda.headers import defined, needed
 from autosched.codegen.cuda.helpers import CONVERT, converts, device, helper_texts
+from autosched.codegen.cuda.hopper import EnginePrinter, maps_of
 from autosched.codegen.cuda.launch import (
     Argument,
     BufferArgument,
@@ -86,8 +86,8 @@ class _Printer:
         self.arch = target.compiler.get("arch", "sm_80")
         self.names = Names(defined().union(TAKEN.split()))
         self.name = self.names.fresh(kernel.name)
-        for buffer in kernel.buffers:
-            self.names(buffer)
+        for name in (*kernel.buffers, *kernel.program.scalars):
+            self.names(name)
         self.used = Used()
         self.formulas = Formulas(kernel.formulas, self.names, self.used.helpers.add, "cuda")
         self.maps: list[TensorMapEncoding] = []
@@ -98,7 +98,7 @@ class _Printer:
         main: list[Launch] = []
         texts: list[str] = []
         for function in (*self.kernel.prepare, self.kernel.main):
-            base = self.name if function is self.kernel.main else self.names(f"{self.name}_{function.name}")
+            base = self.name if function is self.kernel.main else self.names.local(f"{self.name}_{function.name}")
             for number, grid in enumerate(grids(function)):
                 name = base if number == 0 else self.names.fresh(f"{base}_{number + 1}")
                 launch, text = self._launch(function, grid, name)

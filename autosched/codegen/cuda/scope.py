@@ -10,7 +10,7 @@ from typing import Protocol
 from autosched.codegen.analysis.access import flat_offset, strides
 from autosched.codegen.c_like.names import Names, Spelling
 from autosched.codegen.cuda.fragments.fragments import Layout
-from autosched.codegen.cuda.fragments.registers import identifier, issue_name, whole_name
+from autosched.codegen.cuda.fragments.lane_registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.indices import CudaIndices, Wide
 from autosched.codegen.cuda.induction_counters import Rings
 from autosched.codegen.cuda.simplify import Simplifier, Sum

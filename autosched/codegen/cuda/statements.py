@@ -10,13 +10,13 @@ from autosched.codegen.analysis.barriers import Path
 from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.c_like.indices import loop_range
 from autosched.codegen.cuda.assign import CudaAssignPrinter
-from autosched.codegen.cuda.engine import EnginePrinter
 from autosched.codegen.cuda.fragments.fragments import THREAD
 from autosched.codegen.cuda.fragments.ldmatrix import joined_load
 from autosched.codegen.cuda.grids import THREADS_OF
+from autosched.codegen.cuda.hopper import EnginePrinter
 from autosched.codegen.cuda.induction_counters import Ring
 from autosched.codegen.cuda.scope import CudaScope
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
@@ -224,7 +224,7 @@ class CudaStatementPrinter:
         scope = self.scope
         extent = scope.simplifier.number(loop.upper - loop.lower)
         comment = f"  // {in_comment(loop.note)}" if loop.note else ""
-        var = scope.names(loop.var)
+        var = scope.names.local(loop.var)
         counted = loop.step == 1 and scope.simplifier.number(loop.lower) == Const(0)
         phases = any(isinstance(s, For) and s.kind in WORKERS for s in statements(loop.body))
         waits = any(isinstance(s, BarrierWait) for s in statements(loop.body))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.analysis.access import classify
-from autosched.codegen.analysis.matrices import fits
+from autosched.codegen.analysis.matrix_moves import fits
 from autosched.codegen.interpret.boxes import BoxMover
 from autosched.codegen.interpret.concurrent import Concurrency
 from autosched.codegen.interpret.emulate import RegisterEmulator

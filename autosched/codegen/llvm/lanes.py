@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from autosched.codegen import workarounds
-from autosched.codegen.analysis.masks import lane_truth
+from autosched.codegen.analysis.lane_conditions import lane_truth
 from autosched.codegen.llvm.accesses.indexing import COMPARES, Indexing, Linear, fixed
 from autosched.codegen.llvm.types import splat_text, vector_text
 from autosched.codegen.tree.kernel import Lane

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.codegen.analysis.matrices import MatrixMove, ref_number
+from autosched.codegen.analysis.matrix_moves import MatrixMove, ref_number
 from autosched.codegen.llvm.accesses.memory import MemoryPrinter
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from autosched.backends import backend_of
-from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.analysis.matrix_moves import move_of
 from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.indexing import Linear, Range, fixed
 from autosched.codegen.llvm.accesses.memory import MemoryPrinter

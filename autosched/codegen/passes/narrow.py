@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from autosched.codegen import workarounds
-from autosched.codegen.analysis.masks import lane_truth
+from autosched.codegen.analysis.lane_conditions import lane_truth
 from autosched.codegen.tree.kernel import Assign, Buffer, IntrinsicCall, Kernel
 from autosched.ir.value import Index, Read, Select, Value, map_value, walk
 from autosched.logic import FALSE, Bool, Const, Int, Truth, Var, evaluate, free_vars

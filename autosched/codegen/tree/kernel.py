@@ -35,7 +35,6 @@ PRIVATE_SCOPES = ("register", "matrix", "local", "shared", "accumulator")
 WORKERS = ("cluster", "warpgroup", "warp", "thread")
 """Loops over the workers of a block (of a cluster's blocks, outside their own); two of them one after the other are
 separated by a barrier."""
-LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", *WORKERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Buffer:
     `elements_per_thread`: of registers that a warp's threads hold together. Each thread in turn holds so many
     neighbours; 0 where an instruction's fragment map decides, or one thread holds all.
     `matrices`: of scope `matrix`, the machine's registers, of which the buffer has those from number `first` on. Each
-    is set to zero, loaded and stored as a whole (`codegen.analysis.matrices`)."""
+    is set to zero, loaded and stored as a whole (`codegen.analysis.matrix_moves`)."""
 
     name: str
     dtype: DType

@@ -16,6 +16,7 @@ from autosched.costmodel.protocol import CostModel, Floats, Samples
 from autosched.errors import UsageError
 
 _FEWEST = 16
+_SHUFFLES = 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Relied:
     rows: int
 
 
-def importance(model: CostModel, samples: Samples, seed: int = 0, shuffles: int = 5) -> Relied:
+def importance(model: CostModel, samples: Samples, seed: int = 0) -> Relied:
     """Fit the model to a random half of the rows with a time, and shuffle one column after the other of the other half.
 
     Raises UsageError for fewer than 16 such rows.
@@ -54,9 +55,9 @@ def importance(model: CostModel, samples: Samples, seed: int = 0, shuffles: int 
     found = []
     for column, (name, unit) in enumerate(zip(rest.features.names, rest.features.units, strict=True)):
         values = rest.features.matrix[:, column]
-        rises = np.zeros(shuffles)
+        rises = np.zeros(_SHUFFLES)
         if not _alike(values):
-            for turn in range(shuffles):
+            for turn in range(_SHUFFLES):
                 matrix = rest.features.matrix.copy()
                 matrix[:, column] = rng.permutation(values)
                 shuffled = Features(rest.features.names, rest.features.units, rest.features.version, matrix)

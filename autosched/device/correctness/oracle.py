@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.errors import UsageError
-from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 from autosched.tiling.plans.plan import Plan
 
@@ -45,7 +45,7 @@ class Oracle:
 def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None, slack: float = 1.0) -> Oracle:
     """Random inputs of `seed` within the program's assumptions, what the interpreter makes of them, and how far a
     kernel may be from it: reassociated sums and fused products within their error bound. `inputs` stand in for the
-    random ones of the same names; `slack` as `ir.oracle.error.run_with_error` takes it.
+    random ones of the same names; `slack` as `ir.oracle.tolerances.run_with_error` takes it.
 
     UsageError where a size is symbolic: a device runs one size.
     """

@@ -11,7 +11,7 @@ from autosched.device.cpu.timing import batch, sample
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import POISONS, SCRATCH_POISON, CudaData
 from autosched.device.cuda.driver import Card, CudaError
-from autosched.device.cuda.job import CudaJob, LaunchCall
+from autosched.device.cuda.launch_job import CudaJob, LaunchCall
 from autosched.device.cuda.launcher import Launcher, Template
 from autosched.device.job import Effort, Outcome
 

@@ -27,7 +27,7 @@ from autosched.codegen.lower import lower
 from autosched.device.correctness.oracle import slack
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
-from autosched.device.cuda.job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value
+from autosched.device.cuda.launch_job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value
 from autosched.device.protocol import Build
 from autosched.errors import AutoschedError, MissingError
 from autosched.ir.dtypes import DType

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autosched.device.cuda.driver import CardFacts
-from autosched.device.cuda.job import CudaJob, Sample
+from autosched.device.cuda.launch_job import CudaJob, Sample
 from autosched.device.job import Outcome, TensorFile
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, ask_worker
 from autosched.errors import AutoschedError, MissingError

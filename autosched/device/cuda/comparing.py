@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from autosched.device.cpu.data import numpy_dtype
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.job import LaunchCall, Mapped, Pointer, Value
+from autosched.device.cuda.launch_job import LaunchCall, Mapped, Pointer, Value
 
 DOUBLES, ELEMENTS, BITS = 0, 1, 2
 """How what is wanted lies there: as doubles, as elements of the output's type, or as such whose bits must be equal."""

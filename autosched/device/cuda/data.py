@@ -15,7 +15,7 @@ from autosched.device.correctness.compare import Difference, Wrong, compare
 from autosched.device.cpu.data import numpy_dtype
 from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, Wanted
 from autosched.device.cuda.driver import Card, CudaError
-from autosched.device.cuda.job import Sample
+from autosched.device.cuda.launch_job import Sample
 from autosched.device.job import TensorFile
 
 GUARD = 4096

@@ -11,7 +11,7 @@ from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
 from autosched.device.cuda.compile.toolkit import arch_number
 from autosched.device.cuda.driver import CardFacts
-from autosched.device.cuda.job import CudaJob, KernelMemory, LaunchCall, Pointer, Value
+from autosched.device.cuda.launch_job import CudaJob, KernelMemory, LaunchCall, Pointer, Value
 from autosched.device.cuda.probes import STREAM, issue_probe
 from autosched.device.job import Outcome
 from autosched.machine.peaks import MEASURED

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from autosched.device.cuda.call.maps import BYTES, Maps
-from autosched.device.cuda.job import Encoding, LaunchCall
+from autosched.device.cuda.launch_job import Encoding, LaunchCall
 from autosched.device.cuda.launcher import Launcher, Template, library
 from autosched.errors import AutoschedError, MissingError
 

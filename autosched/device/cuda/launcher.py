@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Protocol
 
-from autosched.device.cuda.job import LaunchCall, Mapped, Pointer, Value
+from autosched.device.cuda.launch_job import LaunchCall, Mapped, Pointer, Value
 
 _CLUSTER = 4
 """`CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`."""

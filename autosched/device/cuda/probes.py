@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.cuda.emission import device_function
-from autosched.codegen.cuda.fragments.registers import (
+from autosched.codegen.cuda.fragments.lane_registers import (
     ALONG,
     identifier,
     issue_name,
@@ -17,6 +17,7 @@ from autosched.codegen.cuda.fragments.registers import (
 from autosched.codegen.cuda.headers import needed
 from autosched.codegen.cuda.helpers import helper_texts
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.spec.emit import names_keep
 
 ACCUMULATORS = 4
 """Independent ones of each worker: with `WARPS` of them they hide the latency of a product."""
@@ -92,7 +93,7 @@ def issue_probe(intrinsic: Intrinsic) -> Probe | str:
     if described:
         lines.insert(0, "    __shared__ __align__(1024) unsigned char tile[40960];")
     name = issue_name(intrinsic, majors) if majors else identifier(intrinsic)
-    call = f"{name}(sums[s], {', '.join(arguments)}{', 1' if '{keep}' in intrinsic.emit['cuda'] else ''});"
+    call = f"{name}(sums[s], {', '.join(arguments)}{', 1' if names_keep(intrinsic.emit, intrinsic.operands) else ''});"
     begin, end = ("        group_begin();", "        group_end();\n        group_wait<0>();") if described else ("", "")
     body = "\n".join(
         [

@@ -15,7 +15,7 @@ import numpy as np
 from autosched.costmodel.analytic.clock import clock
 from autosched.device.cuda.build import builds
 from autosched.device.cuda.compile.builder import CudaBuilder
-from autosched.device.cuda.job import CudaJob
+from autosched.device.cuda.launch_job import CudaJob
 from autosched.errors import AutoschedError
 from autosched.ir.program import Program
 from autosched.machine.target import Target

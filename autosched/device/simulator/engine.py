@@ -142,10 +142,10 @@ def simulate(
 
     TooManyEventsError past `most` events. Actors that wait for what never comes are a mistake of the caller's.
     """
-    return _Run(programs, servers, semaphores, record, most, seats).run()
+    return _Execution(programs, servers, semaphores, record, most, seats).run()
 
 
-class _Run:
+class _Execution:
     def __init__(
         self,
         programs: Sequence[tuple[Code, ...]],

@@ -49,7 +49,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SeenState:
     now: int
     counters: list[list[int]]
     busy: list[int]
@@ -61,14 +61,14 @@ class History:
 
     def __init__(self, trips: Sequence[Sequence[tuple[int, ...]]]) -> None:
         self.trips = trips
-        self.seen: dict[tuple[object, ...], _Seen] = {}
+        self.seen: dict[tuple[object, ...], _SeenState] = {}
         self.skipped = 0
 
     def skip(self, now: int, actor: int, state: State, met: Mapping[int, Sequence[int]]) -> int:
         """Advance the state by as many whole periods as are proved to repeat; answer their ticks (0: none)."""
         key = state.relative(now, actor, met)
         before = self.seen.get(key)
-        self.seen[key] = _Seen(now, [list(c) for c in state.counters], list(state.busy))
+        self.seen[key] = _SeenState(now, [list(c) for c in state.counters], list(state.busy))
         if before is None:
             return 0
         moved = self._moved(before, state)
@@ -82,11 +82,11 @@ class History:
         heapq.heapify(state.queue)
         state.free = [f + jump for f in state.free]
         state.busy = [b + periods * (b - old) for b, old in zip(state.busy, before.busy, strict=True)]
-        self.seen[key] = _Seen(now + jump, [list(c) for c in state.counters], list(state.busy))
+        self.seen[key] = _SeenState(now + jump, [list(c) for c in state.counters], list(state.busy))
         self.skipped += jump
         return jump
 
-    def _moved(self, before: _Seen, state: State) -> list[tuple[int, int, int, int]]:
+    def _moved(self, before: _SeenState, state: State) -> list[tuple[int, int, int, int]]:
         """(actor, depth of its loop, trips of it in a period, periods that still fit) for each that moved; [] where one
         of them did not stay within one loop."""
         moved = []

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from autosched.ir.oracle.blas_sums import product
-from autosched.ir.oracle.error import run_units
 from autosched.ir.oracle.evaluate import Frame
 from autosched.ir.oracle.interpreter import accumulates
 from autosched.ir.oracle.nests import LoopNest
 from autosched.ir.oracle.numerics import container, load, store
 from autosched.ir.oracle.slicing import Box, Slice
+from autosched.ir.oracle.tolerances import run_units
 from autosched.ir.program import Program
 from autosched.ir.value import Call, Cast, Read, walk
 
@@ -54,7 +54,7 @@ def run_blocks(
     slack: float = 1.0,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The wanted boxes of outputs, each of its box' shape, and their tolerances (float64, of the same shape), as
-    `ir.oracle.error.run_with_error` gives them for whole outputs. `part` is the program's slice for these boxes.
+    `ir.oracle.tolerances.run_with_error` gives them for whole outputs. `part` is the program's slice for these boxes.
     `arrays` and `scalars` are as `random_inputs` draws them: whole inputs, of which boxes alone are read."""
     slack_of = {id(s.assign): slack for s in program.stages if s.name in fused_stages and s.assign.value.dtype.is_float}
     fused = {new: slack_of[id(old)] for new, old in part.origin.items() if id(old) in slack_of}

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from autosched.errors import ProgramError, UnknownNameError
 from autosched.ir.dtypes import BOOL, DTYPES, DType
-from autosched.ir.parser import bounds, typing
+from autosched.ir.parser import index_bounds, typing
 from autosched.ir.parser.scope import FUNCTIONS, Choice, Local, Operand, Scope
 from autosched.ir.value import Arith, Call, Comparison, Condition, Index, Logical, Read, Scalar, Select, Unary, Value
 from autosched.logic import TRUE, Bool, Const, Int, Truth, Var, all_of, any_of, free_vars
@@ -141,7 +141,7 @@ def read(scope: Scope, node: ast.Subscript) -> Read:
             f"its shape is [{', '.join(map(str, tensor.shape))}]",
         )
     index = tuple(_subscript(scope, p) for p in parts)
-    bounds.check(scope, node, tensor, index)
+    index_bounds.check(scope, node, tensor, index)
     return Read(name, index, tensor.dtype)
 
 
@@ -229,7 +229,7 @@ def _index_arith(scope: Scope, node: ast.expr, op: str, left: Int, right: Int) -
             f"({left}) * ({right}) multiplies two axes; an index is affine in axes",
             "cast one to use the product as a value",
         )
-    if op in ("//", "%") and (_over_axes(scope, right) or bounds.span(scope, right)[0] <= 0):
+    if op in ("//", "%") and (_over_axes(scope, right) or index_bounds.span(scope, right)[0] <= 0):
         raise scope.source.error(node, f"the divisor {right} is not a positive constant")
     result = binary(op, left, right)
     if isinstance(result, Const) and abs(result.value) > LARGEST:
@@ -249,7 +249,7 @@ def _boolean(scope: Scope, op: str, nodes: list[ast.expr]) -> Operand:
         for node in nodes:
             part = condition(scope, node)
             parts.append(part)
-            stack.enter_context(bounds.under(scope, part if op == "and" else _negated(part)))
+            stack.enter_context(index_bounds.under(scope, part if op == "and" else _negated(part)))
     return _join(op, parts)
 
 
@@ -283,9 +283,9 @@ def _comparison(scope: Scope, node: ast.Compare) -> Operand:
 
 def _choice(scope: Scope, node: ast.IfExp) -> Operand:
     test = condition(scope, node.test)
-    with bounds.under(scope, test):
+    with index_bounds.under(scope, test):
         then = operand(scope, node.body)
-    with bounds.under(scope, _negated(test)):
+    with index_bounds.under(scope, _negated(test)):
         other = operand(scope, node.orelse)
     if isinstance(then, Int) and isinstance(other, Int) and isinstance(test, Bool):
         return where(test, then, other)

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, Statement
-from autosched.ir.parser import bounds, expressions, typing
+from autosched.ir.parser import expressions, index_bounds, typing
 from autosched.ir.parser.scope import Choice, Local, Scope
 from autosched.ir.parser.signature import declare_tensor
 from autosched.ir.value import Arith, Condition, Read, Value, is_value, walk
@@ -144,7 +144,7 @@ class Block:
         else:
             scope.declare(node, node.id)
             name = node.id
-        low, high = bounds.span(scope, lower)[0], bounds.span(scope, upper)[1] - 1
+        low, high = index_bounds.span(scope, lower)[0], index_bounds.span(scope, upper)[1] - 1
         axis = Axis(name, lower, upper)
         scope.axes[node.id] = axis
         scope.ranges[name] = (low, max(low, high))
@@ -156,8 +156,8 @@ class Block:
                 node.orelse[0], "an if has no else", "write a second if, or 'a if c else b' as a value"
             )
         self._check_size(node.test)
-        test = bounds.simplified(self.scope, expressions.condition(self.scope, node.test))
-        with bounds.under(self.scope, test):
+        test = index_bounds.simplified(self.scope, expressions.condition(self.scope, node.test))
+        with index_bounds.under(self.scope, test):
             inner = self.body(node.body)
         return list(inner) if test == TRUE else [Guard(test, inner)]
 

@@ -81,7 +81,7 @@ def _proposal(facts: StageFacts, intrinsic: Intrinsic, steps: int, total: ErrorB
 
 
 @dataclass(frozen=True)
-class _Split:
+class _SplitAxis:
     """`axis` in `parts` of `size` (None: only whole axes are in a partial sum); `outer` and `inner` are the others."""
 
     outer: tuple[Axis, ...]
@@ -91,7 +91,7 @@ class _Split:
     inner: tuple[Axis, ...]
 
 
-def _split(facts: StageFacts, steps: int) -> _Split:
+def _split(facts: StageFacts, steps: int) -> _SplitAxis:
     """The innermost axes of the reduction that make up at most `steps` terms, the last of them cut."""
     axes = list(facts.update.axes_reduced)
     if any(a.lower != Const(0) or not isinstance(a.upper, Const) for a in facts.update.axes):
@@ -104,12 +104,12 @@ def _split(facts: StageFacts, steps: int) -> _Split:
     if not axes:
         raise NoPlace("the sum is no longer than a part")
     if room == 1:
-        return _Split(tuple(axes), None, 1, 1, tuple(inner))
+        return _SplitAxis(tuple(axes), None, 1, 1, tuple(inner))
     axis = axes.pop()
-    return _Split(tuple(axes), axis, room, -(-axis.extent // room), tuple(inner))
+    return _SplitAxis(tuple(axes), axis, room, -(-axis.extent // room), tuple(inner))
 
 
-def _rebuilt(facts: StageFacts, split: _Split) -> tuple[Program, Assign]:
+def _rebuilt(facts: StageFacts, split: _SplitAxis) -> tuple[Program, Assign]:
     update = facts.update
     if any(is_value(g) for g in update.guards) or any(is_value(i) for i in update.target.index):
         raise NoPlace("an address or a guard depends on data")

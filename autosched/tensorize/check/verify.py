@@ -20,7 +20,7 @@ from autosched.ir.formula import NO_FORMULAS, Formula, Formulas, closed
 from autosched.ir.map import Map
 from autosched.tensorize.check.c_text import CTools, NoToolError, compile_c, issue_c
 from autosched.tensorize.check.emulator import Emulator, EmulatorError, LackingError
-from autosched.tensorize.check.function import arguments, worst
+from autosched.tensorize.check.function_error import arguments, worst
 from autosched.tensorize.check.loads import fault_of_load
 from autosched.tensorize.check.native import NativeError, NativeRunner
 from autosched.tensorize.check.second import compare

@@ -8,7 +8,7 @@ from typing import Any
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.explanation.certificate import rewrite_json
 from autosched.tensorize.explanation.chains import chains_json
-from autosched.tensorize.explanation.numerics import numerics_json
+from autosched.tensorize.explanation.numerics_text import numerics_json
 from autosched.tensorize.match_types import Condition, Mapping, Match, Reason
 from autosched.tensorize.reduction.first_step import first_step_json
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from autosched.tensorize.explanation.text import axes_in_words
-from autosched.tensorize.match_types import REASON_CODES, Match
+from autosched.tensorize.match_types import REASON_CODES, VERDICTS, Match
 
-_VERDICTS = ("match", "conditional", "unknown", "no")
 _NAMES = 3
 _REASONS = 12
 
@@ -16,8 +15,8 @@ _REASONS = 12
 def far(m: Match) -> tuple[int, int, int]:
     """How far an answer is from a match: verdict, reason code, how much of it is wrong."""
     if m.reason is None:
-        return _VERDICTS.index(m.verdict), 0, 0
-    return _VERDICTS.index(m.verdict), -REASON_CODES.index(m.reason.code), m.reason.distance
+        return VERDICTS.index(m.verdict), 0, 0
+    return VERDICTS.index(m.verdict), -REASON_CODES.index(m.reason.code), m.reason.distance
 
 
 def ranked(found: Iterable[Match]) -> list[Match]:

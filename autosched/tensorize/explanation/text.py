@@ -6,7 +6,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.explanation.chains import chains
-from autosched.tensorize.explanation.numerics import numerics_lines
+from autosched.tensorize.explanation.numerics_text import numerics_lines
 from autosched.tensorize.match_types import Mapping, Match, Reason
 from autosched.tensorize.matcher.staging import fills_in_words, in_words
 from autosched.tensorize.reduction.first_step import first_step

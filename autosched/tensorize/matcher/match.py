@@ -34,7 +34,7 @@ from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import REASON_CODES, Mapping, Match, Reason
-from autosched.tensorize.matcher.family import carried, kinship
+from autosched.tensorize.matcher.family_answer import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic

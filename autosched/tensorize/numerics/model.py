@@ -16,8 +16,8 @@ from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.oracle.numerics import cast, load, store
 from autosched.ir.value import Arith, Cast, Read, Value, reads
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.numerics.grid_code import Flat, Grid
 from autosched.tensorize.numerics.sums import Adder, plain_fold
-from autosched.tensorize.numerics.values import Flat, Grid
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 

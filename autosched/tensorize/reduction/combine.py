@@ -28,7 +28,7 @@ from autosched.tensorize.conditions.weakest import ClampedSum, range_condition, 
 from autosched.tensorize.match_types import Condition, Reason, accepted
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.contract import Numerics
-from autosched.tensorize.numerics.exact import ExactRange
+from autosched.tensorize.numerics.exact_sums import ExactRange
 from autosched.tensorize.reduction.floats import float_sum
 from autosched.tensorize.reduction.start import contradicted, start_condition, start_of
 from autosched.tensorize.reduction.update import Clamp, Update

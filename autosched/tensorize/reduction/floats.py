@@ -12,7 +12,7 @@ from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import exact_product
 from autosched.tensorize.numerics.bound import ErrorBound, bound
 from autosched.tensorize.numerics.contract import Numerics
-from autosched.tensorize.numerics.exact import ExactRange, exact_range
+from autosched.tensorize.numerics.exact_sums import ExactRange, exact_range
 from autosched.tensorize.reduction.update import Update
 
 NORMAL = "no factor and no sum is subnormal (for the error bound)"

@@ -2,10 +2,10 @@
 
 `{a}` is an operand (its value, in the operand's register type), `%{t}` a temporary of an LLVM block, `{{` and `}}` are
 literal braces. An LLVM template is lines `%{t} = …` and a last line, the expression that is the accumulator's new
-value; a C template is one expression. A cuda text also has `{keep}` (0 where the accumulator starts from zero, else 1),
-`{a.across}` of an operand by descriptor (1 where its rows do not run along the reduction, else 0) and `{a_layout}` of
-an opaque one (`row`, `col`). Printers bitcast between the register's type and the vector of its elements
-(`natural_llvm`).
+value; a C template is one expression. `{a_layout}` is the layout of an opaque operand (`row`, `col`). The texts of a
+language with `descriptors` also have `{keep}` (0 where the accumulator starts from zero, else 1) and `{a.across}` of an
+operand by descriptor (1 where its rows do not run along the reduction, else 0). Printers bitcast between the register's
+type and the vector of its elements (`natural_llvm`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
+from autosched.backends import language_of_text
 from autosched.errors import SpecError
 from autosched.ir.dtypes import DType
 from autosched.tensorize.intrinsic import Intrinsic, Operand
@@ -28,7 +29,15 @@ _MEMORY = re.compile(
     r"\b(load|store|alloca|getelementptr|atomicrmw|cmpxchg|fence|va_arg|inttoptr|ptrtoint|asm|invoke|callbr|br|ret|switch"
     r"|indirectbr|resume|unreachable|blockaddress|ptr)\b"
 )
-_NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'", re.DOTALL)  # of C
+_NO_EXPRESSION = re.compile(r"//|/\*|[\"'#\\]")
+_SAID = {
+    "//": "its lines are joined, and // hides what follows: write /* … */",
+    "/*": "a comment has no end",
+    "#": "# is no operator",
+    "\\": "\\ is no operator",
+}
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_NO_CODE = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'", re.DOTALL)  # of C
 _CALL = re.compile(r"\b(?:tail |musttail |notail )?call\s+(?P<rest>.*)$")
 _LLVM_FLOAT = {"f16": "half", "bf16": "bfloat", "f32": "float", "tf32": "float", "f64": "double"}
 _LLVM_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "fp128": 128}
@@ -108,6 +117,8 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
     """What is wrong with an emission text (None: nothing)."""
     if not text.strip():
         return "it is empty"
+    if KEEP in operands and _has_descriptors(printer):
+        return f"an operand has the name of the field {{{KEEP}}}"
     used = set()
     layouts = {f"{name}_layout" for name, o in operands.items() if o.opaque is not None}
     for token in _TOKEN.finditer(text):
@@ -116,16 +127,28 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
         if token["temp"] and printer != "llvm":
             return f"%{{{token['temp']}}}: temporaries belong to llvm text"
         if token["operand"]:
-            if token["operand"] in layouts or (token["operand"] == KEEP and printer.startswith("cuda")):
+            if token["operand"] in layouts:
                 continue
-            if token["across"] and not printer.startswith("cuda"):
+            if token["across"] and not _has_descriptors(printer):
                 return f"{token[0]}: descriptors belong to cuda text"
             if token["operand"] not in operands:
+                if token["operand"] == KEEP and _has_descriptors(printer):
+                    continue  # a field
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
             used.add(token["operand"])
-    fault = _fault_of_llvm(text) if printer == "llvm" else _fault_of_c(text) if printer == "c" else None
+    fault = _fault_of_llvm(text) if printer == "llvm" else fault_of_c(text) if printer == "c" else None
     unused = [o for o in operands if o not in used] if printer in ("llvm", "c") else []
     return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
+
+
+def names_keep(emit: Mapping[str, str], operands: Mapping[str, Operand]) -> bool:
+    """Whether a text has the field `{keep}`."""
+    return KEEP not in operands and any(f"{{{KEEP}}}" in text for text in emit.values())
+
+
+def _has_descriptors(printer: str) -> bool:
+    language = language_of_text(printer)
+    return language is not None and language.descriptors
 
 
 def fault_of_fields(text: str, fields: set[str], needed: set[str]) -> str | None:
@@ -242,15 +265,22 @@ def _fault_of_llvm(text: str) -> str | None:
     return None
 
 
-def _fault_of_c(text: str) -> str | None:
-    """What is wrong with a C text (None: nothing): a bracket that closes none would end the expression, and statements
-    could follow. Brackets in comments and strings do not count."""
-    depth = 0
-    for character in _NO_CODE.sub("", text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth < 0:
-            break
-    return "it is no expression: a bracket is closed that was not opened" if depth else None
+def fault_of_c(text: str) -> str | None:
+    """Why a C text is no expression (None: it may be one). A bracket that closes none, or `;` outside of brackets,
+    would end the expression, and statements could follow; a comment without an end would hide what is printed behind
+    it. Brackets in comments and strings do not count."""
+    bare = _NO_CODE.sub(" ", _TOKEN.sub(lambda token: token[0][0] if token[0] in ("{{", "}}") else "x", text))
+    if found := _NO_EXPRESSION.search(bare):
+        return f"it is no expression: {_SAID.get(found[0], 'a quote has no end')}"
+    opened: list[str] = []
+    for character in bare:
+        if character in _CLOSES.values():
+            opened.append(character)
+        elif character in _CLOSES and (not opened or opened.pop() != _CLOSES[character]):
+            return "it is no expression: a bracket is closed that was not opened"
+        elif character == ";" and not opened:
+            return "it is no expression: `;` ends it"
+    return f"it is no expression: the bracket {opened[-1]} is not closed" if opened else None
 
 
 def _leading_type(text: str) -> tuple[str, str]:

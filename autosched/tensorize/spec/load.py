@@ -33,13 +33,13 @@ from typing import Any
 from autosched.errors import SpecError, nearest
 from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline, Pseudocode
-from autosched.tensorize.spec.emit import KEEP, fault_of_template, llvm_declarations
+from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations, names_keep
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.features import misspelt
 from autosched.tensorize.spec.function import parse_function
-from autosched.tensorize.spec.matrices import interval_by_rows, matrices_of
+from autosched.tensorize.spec.matrix_keys import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
-from autosched.tensorize.spec.numerics import contract, target_contracts
+from autosched.tensorize.spec.numerics_keys import contract, target_contracts
 from autosched.tensorize.spec.operands import DocumentSource, lanes_of, make_operands, printer_of
 from autosched.tensorize.spec.placement import placement
 from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
@@ -189,7 +189,7 @@ def _intrinsic(
         kind=keys.kind,
         asynchronous=keys.async_,
         overwrite=keys.overwrite,
-        overwrite_flag=keys.overwrite is not None and f"{{{KEEP}}}" in emit.get("cuda", ""),
+        overwrite_flag=keys.overwrite is not None and names_keep(emit, operands),
         moves=_moves(keys, source),
         state=dict(keys.state),
         matrices=matrices,

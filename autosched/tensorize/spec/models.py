@@ -31,11 +31,13 @@ _Scalar = str | int | float
 _Member = dict[Name, _Scalar | _Range | _Follows | list[_Scalar | _Range]]
 
 
-class _Keys(BaseModel):
+class Keys(BaseModel):
+    """Keys of a mapping: no others, and none is changed."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class ContractKeys(_Keys):
+class ContractKeys(Keys):
     """How a float accumulation is done; `tensorize.numerics.contract` says what the keys mean together."""
 
     accumulate: Literal["exact", "sequential", "unordered"] | None = Field(
@@ -95,11 +97,11 @@ class NumericsKeys(ContractKeys):
     )
 
 
-class BroadcastKeys(_Keys):
+class BroadcastKeys(Keys):
     over: str | list[str] = Field(description="axes over which one group of elements may fill the register")
 
 
-class OpaqueKeys(_Keys):
+class OpaqueKeys(Keys):
     """A fragment of which nobody knows which lane holds what: it is loaded and stored as a whole."""
 
     registers: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3} x [A-Za-z_]\w*$")] = Field(
@@ -111,7 +113,7 @@ class OpaqueKeys(_Keys):
     store: str = Field("", description="text that stores it there")
 
 
-class OperandKeys(_Keys):
+class OperandKeys(Keys):
     """One operand's registers, the order of its elements in them, and how it is loaded."""
 
     register_: dict[Name, str] = Field(default_factory=dict, alias="register", description="printer to register type")
@@ -128,7 +130,7 @@ class OperandKeys(_Keys):
     load: list[str] = Field(default_factory=list, description="names of the loads that fill the operand")
 
 
-class SequenceKeys(_Keys):
+class SequenceKeys(Keys):
     """What targets that list certain features run in place of an instruction that their machine does not have."""
 
     when: Annotated[list[Feature], Field(min_length=1)] = Field(description="features that the target must list")
@@ -139,7 +141,7 @@ class SequenceKeys(_Keys):
     source: str = Field("", description="how it is known")
 
 
-class TimingKeys(_Keys):
+class TimingKeys(Keys):
     """Cycles; a target may override."""
 
     latency: PositiveFloat | None = Field(None, description="cycles from operands to result", le=1e6)
@@ -154,14 +156,14 @@ class TimingKeys(_Keys):
     source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
 
-class MovesKeys(_Keys):
+class MovesKeys(Keys):
     """Where a copy of an accelerator with scratchpads comes from, and where it goes."""
 
     from_: Literal["memory", "inputs", "accumulators"] = Field(alias="from")
     to: Literal["memory", "inputs", "accumulators"]
 
 
-class IntrinsicKeys(_Keys):
+class IntrinsicKeys(Keys):
     """One intrinsic, or with `for` a family of them."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$")] = Field(description="without the isa")
@@ -207,7 +209,7 @@ class IntrinsicKeys(_Keys):
     timing: TimingKeys = Field(default_factory=TimingKeys)
 
 
-class FileKeys(_Keys):
+class FileKeys(Keys):
     """An intrinsic file."""
 
     isa: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field(description="x86, cuda, arm, hip, portable, …")

@@ -16,7 +16,7 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.fallback import checkable
 from autosched.tiling.plans.nest import Nest, make_nest
 from autosched.tiling.plans.scalar_parts import scalar_part
-from autosched.tiling.plans.windows import not_chosen, unmet
+from autosched.tiling.plans.windowed_operands import not_chosen, unmet
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.common.register_tile import one_tile_fits
 from autosched.tiling.steps.cpu.pack import PANEL_GROWTH, fillable

@@ -28,7 +28,7 @@ from autosched.logic import (
 )
 from autosched.logic.solver import proving, z3
 from autosched.tiling.plans.nest_geometry import NestGeometry
-from autosched.tiling.plans.windows import determined
+from autosched.tiling.plans.windowed_operands import determined
 
 _Z3_TIMEOUT_MS = 2000
 

@@ -19,7 +19,7 @@ from autosched.tensorize.fewer_rows import choose_tile_rows
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.plans.guards import GuardPlacement, place_guards
 from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry
-from autosched.tiling.plans.windows import window_lanes
+from autosched.tiling.plans.windowed_operands import window_lanes
 
 
 @dataclass(frozen=True)

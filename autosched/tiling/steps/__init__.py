@@ -20,7 +20,7 @@ from autosched.tiling.steps.cpu.outer_tile_order import outer_tile_order
 from autosched.tiling.steps.cpu.pack import DIRECT, INTERLEAVED, PADDED, PANEL, PANELS, pack
 from autosched.tiling.steps.cpu.parallel import parallel
 from autosched.tiling.steps.cpu.prefetch import prefetch
-from autosched.tiling.steps.cpu.shared_loads import EACH, Window, offered, shared_loads, window
+from autosched.tiling.steps.cpu.shared_loads import EACH, StreamedWindow, offered, shared_loads, window
 from autosched.tiling.steps.cpu.skip_guarded import skip
 from autosched.tiling.steps.cpu.unroll import unroll
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, gpu_tile, is_gpu
@@ -42,7 +42,7 @@ __all__ = [
     "WHOLE",
     "Interleave",
     "StepNames",
-    "Window",
+    "StreamedWindow",
     "apart",
     "block_loops",
     "blocked_axes",

@@ -10,8 +10,8 @@ import pytest
 import autosched
 from autosched.ir import random_inputs, run
 from autosched.machine.detect import usable_cpus
+from benchmarks.common.stream import BLOCK, COLUMNS, KINDS, VECTOR, Stream
 from benchmarks.peers import Task, UnavailableError, numpy_peer, onednn, onnx_runtime, torch_peer
-from benchmarks.stream import BLOCK, COLUMNS, KINDS, VECTOR, Stream
 
 MATMUL = {"m": 33, "n": 50, "k": 40}
 CONV = {"h": 9, "w": 8, "ci": 16, "co": 24}

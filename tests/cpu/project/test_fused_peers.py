@@ -10,6 +10,7 @@ import pytest
 
 from autosched.ir import random_inputs, run
 from autosched.machine.detect import usable_cpus
+from benchmarks.common.tuning import Request
 from benchmarks.fused import torch_peers
 from benchmarks.fused.cases import Case, attention, feed_forward, quantized, separable
 from benchmarks.fused.command import SCHEMA, main
@@ -17,7 +18,6 @@ from benchmarks.fused.contest import BOUND, OWN, prepared
 from benchmarks.fused.conversions import LANES, UNROLL, Conversions
 from benchmarks.fused.rows import Row
 from benchmarks.peers import Task
-from benchmarks.tuning import Request
 
 TINY = (
     attention("full", 2, 16, 8), attention("causal", 2, 16, 8), attention("causal", 2, 16, 8, "bf16"),

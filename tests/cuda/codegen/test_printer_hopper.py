@@ -13,7 +13,7 @@ from support.paths import TESTS
 
 from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emission import device_function
-from autosched.codegen.cuda.fragments.registers import ACROSS, ALONG, HELD
+from autosched.codegen.cuda.fragments.lane_registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.headers import device_headers
 from autosched.codegen.lower import lower
 from autosched.device.cuda.compile.nvrtc import compile_cuda

@@ -6,7 +6,7 @@ from support.cards.host_card import FACTS, HostCard, array, boxed, unsampled
 from autosched.device.correctness.sampled import write_data
 from autosched.device.cuda.compile.nvrtc import Cubin
 from autosched.device.cuda.data import CudaData
-from autosched.device.cuda.job import CudaJob, LaunchCall, Pointer
+from autosched.device.cuda.launch_job import CudaJob, LaunchCall, Pointer
 from autosched.device.job import Outcome
 from autosched.ir import workload
 from benchmarks.gpu import finals, peers

@@ -11,7 +11,7 @@ from support.programs.boxes import COPY, MAP
 from autosched.device.correctness.oracle import compute
 from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.device import CudaDevice
-from autosched.device.cuda.job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value
+from autosched.device.cuda.launch_job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value
 from autosched.device.protocol import Build
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target

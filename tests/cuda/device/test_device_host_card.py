@@ -10,7 +10,7 @@ from support.cards.host_card import FACTS, HostCard
 from autosched.device.correctness.oracle import compute
 from autosched.device.cuda import device as module
 from autosched.device.cuda.clocks import Clocks
-from autosched.device.cuda.job import CudaJob, LaunchCall, Pointer
+from autosched.device.cuda.launch_job import CudaJob, LaunchCall, Pointer
 from autosched.device.cuda.worker import CudaServer
 from autosched.device.job import Outcome
 from autosched.device.protocol import Build

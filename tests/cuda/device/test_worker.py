@@ -14,7 +14,7 @@ from autosched.device.cuda.bench import CudaBench
 from autosched.device.cuda.cards import check_target
 from autosched.device.cuda.clocks import Clocks
 from autosched.device.cuda.data import CudaData
-from autosched.device.cuda.job import CudaJob, KernelMemory, LaunchCall, Pointer, Value
+from autosched.device.cuda.launch_job import CudaJob, KernelMemory, LaunchCall, Pointer, Value
 from autosched.device.cuda.worker import CudaServer
 from autosched.device.job import Effort
 from autosched.errors import MissingError, UsageError

@@ -10,7 +10,7 @@ from support.cards.hand_kernels import Hand, Planted, assert_found, build_all, h
 
 from autosched.codegen.cuda.emission import device_function
 from autosched.codegen.cuda.emulation import Emulated, EmulationError, build
-from autosched.codegen.cuda.fragments.registers import issue_name
+from autosched.codegen.cuda.fragments.lane_registers import issue_name
 from autosched.codegen.cuda.launch import TensorMapEncoding
 from autosched.ir.dtypes import DTYPES
 from autosched.tensorize.numerics.model import Model

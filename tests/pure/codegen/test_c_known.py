@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autosched.codegen.analysis.known import known
-from autosched.codegen.analysis.masks import lower_bound, split_valid
+from autosched.codegen.analysis.lane_conditions import lower_bound, split_valid
 from autosched.logic import FALSE, TRUE, Not, Var, all_of, any_of
 
 X, E = Var("x"), Var("e")

@@ -15,15 +15,15 @@ import pytest
 import autosched
 from autosched import api
 from benchmarks import cpu, metaschedule
-from benchmarks.contest import Against, Outcome
-from benchmarks.kept import rows_of, series_table
-from benchmarks.pages import huge_share
-from benchmarks.peak import fastest_types
+from benchmarks.common.contest import Against, Outcome
+from benchmarks.common.kept import rows_of, series_table
+from benchmarks.common.pages import huge_share
+from benchmarks.common.peak import fastest_types
+from benchmarks.common.suite import CASES, Case, quick
+from benchmarks.common.tables import Row, geometric_mean, summaries, table
+from benchmarks.common.tuning import Request, Tuned
+from benchmarks.common.work import work_of
 from benchmarks.peers.task import Contender
-from benchmarks.suite import CASES, Case, quick
-from benchmarks.tables import Row, geometric_mean, summaries, table
-from benchmarks.tuning import Request, Tuned
-from benchmarks.work import work_of
 
 
 def test_the_suite_is_what_was_asked_for() -> None:

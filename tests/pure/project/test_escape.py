@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from support.hostile import DOCS
 from support.match.examples import examples
 
-from autosched.escape import c_string, comment_lines, html_text, in_comment, json_text, llvm_text, python_docstring
+from autosched.cli.output import answer, complain
+from autosched.escape import (
+    c_string,
+    comment_lines,
+    for_terminal,
+    html_text,
+    in_comment,
+    json_text,
+    llvm_text,
+    python_docstring,
+)
 
 TEXTS = st.text() | st.text("*/\\?\n\" '@") | st.sampled_from(list(DOCS.values()))
 
@@ -77,3 +87,15 @@ def test_names_of_llvm_stay_apart() -> None:
     names = ["é", "è", "e", "e9", "大", "é1", "e91"]
     assert len({llvm_text(n) for n in names}) == len(names)
     assert all(re.fullmatch(r"[A-Za-z$._][A-Za-z0-9$._]*", llvm_text(n)) for n in names)
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\x9b31m", "\r", "\x08", "\u202e", "\u2028", "\x07"])
+def test_what_a_terminal_is_told_moves_nothing(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error shows what files hold, and files come from elsewhere."""
+    complain(f"no memory 'L2{text}'\n    - name: L2", hint=f"{text}\tL2, é 大")
+    answer(f"L2{text}")
+    said = capsys.readouterr()
+    assert text not in said.err + said.out
+    assert said.err.count("\n") == 3
+    assert "\tL2, é 大\n" in said.err
+    assert for_terminal("one\n\ttwo é 大 µs ±") == "one\n\ttwo é 大 µs ±"

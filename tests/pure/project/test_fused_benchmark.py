@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from autosched.ir import random_inputs
+from benchmarks.common.tuning import Request, Tuned
+from benchmarks.common.work import work_of
 from benchmarks.fused import torch_peers
 from benchmarks.fused.cases import CASES, Case, Part, attention, quantized, separable
 from benchmarks.fused.command import main
 from benchmarks.fused.contest import BOUND, OWN, PEER, Against, Outcome, case_from
 from benchmarks.fused.rows import Row, summaries, table
 from benchmarks.peers import Task
-from benchmarks.tuning import Request, Tuned
-from benchmarks.work import work_of
 
 SMALLEST = {c.group: min((o for o in CASES if o.group == c.group), key=lambda o: o.operations) for c in CASES}
 

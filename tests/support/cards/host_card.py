@@ -13,8 +13,8 @@ import numpy as np
 from autosched.device.correctness.sampled import Sampled, sampled
 from autosched.device.cuda.call.maps import Maps
 from autosched.device.cuda.driver import CardFacts, CudaError
-from autosched.device.cuda.job import Box, Encoding, LaunchCall, Mapped, Pointer, Value
-from autosched.ir.oracle.error import run_with_error
+from autosched.device.cuda.launch_job import Box, Encoding, LaunchCall, Mapped, Pointer, Value
+from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 
 FACTS = CardFacts(

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.analysis.matrix_moves import move_of
 from autosched.codegen.tree.kernel import (
-    LOOP_KINDS,
     PRIVATE_SCOPES,
     SCOPES,
     WORKERS,
@@ -46,6 +45,8 @@ from autosched.codegen.tree.kernel import (
 )
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, reads, walk
 from autosched.logic import FALSE, Bool, Const, Expr, Int, free_vars
+
+LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", *WORKERS)
 
 MOST_DIMENSIONS, MOST_SIDE = 5, 256
 """Of what TMA moves at once (CUDA driver API, cuTensorMapEncodeTiled)."""

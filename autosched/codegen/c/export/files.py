@@ -27,6 +27,8 @@ from autosched.ir.value import Call, walk
 
 ALIGNMENT = 64
 """Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
+RESTRICT_IN_CPP = ("#ifdef __cplusplus", "#define restrict __restrict", "#endif")
+"""C++ has no `restrict`. The header takes its definition back at its end; the source has one of its own."""
 
 
 def print_c(kernel: Kernel) -> CSource:
@@ -34,17 +36,17 @@ def print_c(kernel: Kernel) -> CSource:
 
     Build with `-std=gnu11 -O2 -ffp-contract=off` and the features named in the header's comment (or `-march=native`).
     """
-    return _Printer(kernel).files()
+    return _CFiles(kernel).files()
 
 
-class _Printer:
+class _CFiles:
     def __init__(self, kernel: Kernel) -> None:
         kernel = narrow(scalarize_intrinsics(kernel))
         self.kernel, self.backend = kernel, backend_of(kernel.isa)
         self.names = Names()
         self.name = self.names.function(kernel.name)
-        for buffer in kernel.buffers:
-            self.names(buffer)
+        for name in (*kernel.buffers, *kernel.program.scalars):
+            self.names(name)
         self.registers = registers_of(kernel)
         self.vectors = VectorHelpers()
         self.used: set[str] = set()
@@ -107,7 +109,7 @@ class _Printer:
         return buffer.name in self.kernel.program.written and function is self.kernel.main
 
     def _function_name(self, function: Function) -> str:
-        return self.name if function is self.kernel.main else self.names(f"{self.name}_{function.name}")
+        return self.name if function is self.kernel.main else self.names.local(f"{self.name}_{function.name}")
 
     def _function(self, scope: FunctionScope) -> Iterator[str]:
         printer = CStatementPrinter(scope)
@@ -143,10 +145,7 @@ class _Printer:
         yield from self._describe()
         yield " */"
         yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", "#include <stdint.h>", "")
-        yield "#ifdef __cplusplus"
-        yield "#define restrict __restrict"
-        yield 'extern "C" {'
-        yield from ("#endif", "")
+        yield from (*RESTRICT_IN_CPP[:2], 'extern "C" {', "#endif", "")
         constants = [f"{self._constant(name)} = {value}" for name, value in kernel.program.sizes.items()]
         if constants:
             yield "/* Sizes that the code was made for. */"
@@ -285,6 +284,7 @@ class _Printer:
         if "immintrin.h" not in headers and "_mm" in called:
             yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
         yield ""
+        yield from (*RESTRICT_IN_CPP, "")
         if self._by_priority():
             yield from (workarounds.BY_PRIORITY.explained, "")
         for title, texts in (

@@ -20,8 +20,8 @@ from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import UsageError
 from autosched.escape import c_string
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.oracle.error import run_with_error
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 
 VALUES = 61
@@ -185,7 +185,7 @@ class _Test:
         names = self.names
         for name in self.held:
             t = storage_type(self._dtype(name))
-            yield f"{t} *const {names(name)} = memory({self._elements(name)} * sizeof({t}));"
+            yield f"{t} *const {names(name)} = ({t} *)memory({self._elements(name)} * sizeof({t}));"
         if self.code.workspace_bytes:
             yield f"void *const work = memory({self.code.workspace_bytes});"
         for name in (n for n in self.program.parameters if n in self.tables):

@@ -5,7 +5,7 @@ Read `run` (arrays in, outputs or an error out), then `text` (emitted text as ho
 `include/emulate/runtime`; host versions of the device headers are in `include/emulate/autosched`.
 """
 
-from autosched.codegen.cuda.emulation.errors import EmulationError, Violation
 from autosched.codegen.cuda.emulation.run import Emulated, Unit, build, run_printed
+from autosched.codegen.cuda.emulation.violations import EmulationError, Violation
 
 __all__ = ["Emulated", "EmulationError", "Unit", "Violation", "build", "run_printed"]

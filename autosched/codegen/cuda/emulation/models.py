@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.cuda.emulation.signatures import REGISTERS, ROWS, TILE, IssueSignature
-from autosched.codegen.cuda.fragments.registers import lanes_of, registers_of
+from autosched.codegen.cuda.fragments.lane_registers import lanes_of, registers_of
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.numerics.model import Model
 

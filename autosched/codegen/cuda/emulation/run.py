@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.cuda.emulation import text as host
+from autosched.codegen.cuda.emulation import host_text as host
 from autosched.codegen.cuda.emulation.build import module
 from autosched.codegen.cuda.emulation.card import card, encoded, load, memory
-from autosched.codegen.cuda.emulation.errors import EmulationError, SourceLine, Violation
+from autosched.codegen.cuda.emulation.violations import EmulationError, SourceLine, Violation
 from autosched.codegen.cuda.launch import BufferArgument, Launch, LaunchPlan, MapArgument, ScalarArgument
 from autosched.codegen.cuda.printer import print_cuda
 from autosched.codegen.tree.kernel import Kernel

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from autosched.codegen.cuda.fragments.registers import ACROSS, HELD, identifier, lanes_of
+from autosched.codegen.cuda.fragments.lane_registers import ACROSS, HELD, identifier, lanes_of
 from autosched.codegen.cuda.plain import plain_function
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP

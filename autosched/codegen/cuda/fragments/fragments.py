@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import gcd
 
-from autosched.codegen.cuda.fragments.registers import Registers, lanes_of, register_type, registers_of
+from autosched.codegen.cuda.fragments.lane_registers import Registers, lanes_of, register_type, registers_of
 from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.tree.kernel import WORKERS, Assign, Buffer, For, IntrinsicCall, Kernel, Stmt, bodies, statements

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autosched.codegen.analysis.masks import at_lanes, periodic
+from autosched.codegen.analysis.lane_conditions import at_lanes, periodic
 from autosched.codegen.analysis.runs import VectorRun, overlapping, runs, windows
 from autosched.codegen.analysis.word_groups import WordGroups, groups_of
 from autosched.codegen.llvm.accesses.addresses import Addresses

@@ -42,7 +42,7 @@ class Context:
     ) -> Buffer:
         """A new buffer; a taken name gets a number."""
         unique, n = name, 2
-        while unique in self.buffers or unique in self.program.tensors:
+        while unique in self.buffers or self._in_program(unique):
             unique, n = f"{name}_{n}", n + 1
         self.buffers[unique] = Buffer(unique, dtype, shape, scope, origin, elements_per_thread)
         return self.buffers[unique]
@@ -50,10 +50,13 @@ class Context:
     def barrier(self, name: str, slots: int) -> str:
         """A new barrier of a block; a taken name gets a number."""
         unique, n = name, 2
-        while unique in self.barriers or unique in self.buffers or unique in self.program.tensors:
+        while unique in self.barriers or unique in self.buffers or self._in_program(unique):
             unique, n = f"{name}_{n}", n + 1
         self.barriers[unique] = slots
         return unique
+
+    def _in_program(self, name: str) -> bool:
+        return name in self.program.tensors or name in self.program.scalars
 
 
 _SUFFIXES = "btruvsf"

@@ -10,7 +10,7 @@ from math import prod
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.positions import LANE, Position, elements
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Literal, Read, Select, Value

@@ -19,7 +19,7 @@ from autosched.codegen.lower.common.prefetches import NextBlock, ahead
 from autosched.codegen.lower.common.sums import Sums
 from autosched.codegen.lower.common.transposed_stores import StoreTransposer
 from autosched.codegen.lower.common.window_loads import WindowRegisters, shared_step
-from autosched.codegen.passes.simplify import bind, decides
+from autosched.codegen.passes.substitute import bind, decides
 from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.value import Literal, Read, Select, Value
@@ -29,7 +29,7 @@ from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps import APART, COLUMNS, DIRECT, PANEL, StepNames, Window
+from autosched.tiling.steps import APART, COLUMNS, DIRECT, PANEL, StepNames, StreamedWindow
 from autosched.tiling.steps.cpu.edges import EDGES
 from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH, PREFETCH_OUT
 from autosched.tiling.steps.cpu.skip_guarded import settled, unrolled, visited
@@ -74,7 +74,7 @@ class RegisterTile:
     owner: tuple[Int, ...] = ()
     sums: Sums | None = None
     hold_all: bool = False
-    window: Window | None = None
+    window: StreamedWindow | None = None
     kept_sums: str = ""
     left: Parts = ()
     alike: Places = field(default_factory=dict)
@@ -419,7 +419,7 @@ class RegisterTile:
         lane = self.lane(self.accumulator.elements)
         return stepped(self.nest, self.left, at, loads, call, self.acc_read(), self.kept_sums, lane)
 
-    def whole(self, at: Places, counts: dict[str, int], window: Window) -> tuple[Stmt, ...]:
+    def whole(self, at: Places, counts: dict[str, int], window: StreamedWindow) -> tuple[Stmt, ...]:
         """All calls of the innermost reduction loops, each register loaded once."""
         registers = WindowRegisters(self.registers, self.acc, self.acc_index())
         tile = [(a, counts[a.name]) for a in self.tiled]

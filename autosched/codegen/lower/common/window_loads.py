@@ -16,7 +16,7 @@ from autosched.logic import Affine, Binary, Bool, Compare, Const, Int, Var, conj
 from autosched.logic.walk import substitute_bool
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.steps import Window
+from autosched.tiling.steps import StreamedWindow
 
 Point = dict[str, int]
 """Loop variable to value: register units of the tile (`xr`) and units of the window (`su`)."""
@@ -48,7 +48,7 @@ class Load:
 
 
 def shared_step(
-    window: Window,
+    window: StreamedWindow,
     intrinsic: Intrinsic,
     sources: Mapping[str, OperandSource],
     registers: WindowRegisters,
@@ -83,7 +83,11 @@ def shared_step(
 
 
 def _group(
-    points: list[Point], window: Window, intrinsic: Intrinsic, loads: Mapping[str, Load], registers: WindowRegisters
+    points: list[Point],
+    window: StreamedWindow,
+    intrinsic: Intrinsic,
+    loads: Mapping[str, Load],
+    registers: WindowRegisters,
 ) -> list[Stmt]:
     """The calls of one position of the outer axes."""
     stmts: list[Stmt] = []
@@ -109,7 +113,7 @@ def _group(
     return stmts
 
 
-def _variants(window: Window) -> list[tuple[list[tuple[str, range]], tuple[NestAxis, ...]]]:
+def _variants(window: StreamedWindow) -> list[tuple[list[tuple[str, range]], tuple[NestAxis, ...]]]:
     """The window's whole units, then for each axis whose last unit is partial that unit: (ranges, partial axes)."""
     variants: list[tuple[list[tuple[str, range]], tuple[NestAxis, ...]]] = [([], ())]
     for axis in window.axes:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from autosched.codegen.analysis.matrices import apart_in_memory, held_in, rows_by_number, touches
+from autosched.codegen.analysis.matrix_moves import apart_in_memory, held_in, rows_by_number, touches
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.operands import OperandSource
 from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.common.register_tile import Places, RegisterTile
 from autosched.codegen.lower.common.tile_registers import fields_of
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.dtypes import DType

@@ -21,7 +21,7 @@ from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTil
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.plans.nest_geometry import NestAxis

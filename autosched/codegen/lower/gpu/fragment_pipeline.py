@@ -23,7 +23,7 @@ from autosched.codegen.lower.gpu.grid import BlockWork
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
 from autosched.codegen.lower.gpu.worker_tile import WorkerTile
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     Assign,
     AsyncCopies,

@@ -8,7 +8,7 @@ from math import prod
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import Const, Int, Var, evaluate, maximum, minimum, where
 from autosched.tiling.plans.nest import Nest

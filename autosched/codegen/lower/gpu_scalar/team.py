@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.scalar.shape import guard_formula
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import combine, updated

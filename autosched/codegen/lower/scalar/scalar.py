@@ -10,7 +10,7 @@ from autosched.codegen.lower.scalar.blocked_reduction import blocked
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats, Shape, guard_formula, masked, shape_of, shared_out, under
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, For, Function, Stmt, StoreFence
 from autosched.codegen.tree.rename import place_index
 from autosched.codegen.tree.update import updated

@@ -1,1 +1,1 @@
-"""Lowering of a nest for an accelerator with scratchpads."""
+"""Lowering of a nest for an accelerator with scratchpads: `spatial_nest` makes its loops, copies and calls."""

@@ -15,7 +15,7 @@ from autosched.codegen.lower.common.operands import MemorySource, OperandSource
 from autosched.codegen.lower.common.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.common.tile_registers import declared
-from autosched.codegen.passes.simplify import bind
+from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, minimum

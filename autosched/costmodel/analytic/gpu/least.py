@@ -49,9 +49,10 @@ from autosched.tiling.steps.gpu.slice_copies import STAGES
 from autosched.tiling.steps.gpu.split_k import GATHERED, STREAM
 
 
-def gpu_least(nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = GENERATED) -> Terms:
+def gpu_least(nest: Nest, names: StepNames, v: Columns, target: Target) -> Terms:
     """Seconds per row, each term and `total` at most those of `gpu_clock.gpu_tensor`. Reads the decisions on tiles,
     workers, slices, their sources, and how blocks share a reduction."""
+    code = GENERATED
     cycle, cores = 1.0 / target.clock_hz, float(target.cores)
     output_blocks = column_of(v, names("blocks"))
     one = np.ones_like(output_blocks)

@@ -23,7 +23,7 @@ from autosched.device.cuda.call.function import CudaFunction
 from autosched.device.cuda.call.loaded import LoadedLaunches
 from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.driver import Card, CudaError, shared_card
-from autosched.device.cuda.job import LaunchCall
+from autosched.device.cuda.launch_job import LaunchCall
 from autosched.errors import UsageError
 from autosched.ir.arguments import all_constants
 from autosched.ir.data import require_data

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from autosched.device.cuda.driver import Card
-from autosched.device.cuda.job import CudaJob, LaunchCall
+from autosched.device.cuda.launch_job import CudaJob, LaunchCall
 from autosched.device.cuda.launcher import Launcher, Template
 
 MOST = 1024

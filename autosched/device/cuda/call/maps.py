@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from autosched.device.cuda.job import Encoding
+from autosched.device.cuda.launch_job import Encoding
 
 BYTES, ALIGNMENT = 128, 64
 """Of a `CUtensorMap`."""

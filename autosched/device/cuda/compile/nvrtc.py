@@ -20,6 +20,8 @@ UNLIMITED, ROLLED = workarounds.UNLIMITED.text, workarounds.ROLLED_TURNS.text
 CACHING = 12, 9
 """NVRTCs from this one on have a cache of their own, and know the option that turns it off."""
 SHOWN_ERRORS = 3
+NAME = "kernel.cu"
+"""What messages call the text."""
 
 
 class CudaCompileError(AutoschedError):
@@ -42,24 +44,23 @@ def compile_cuda(
     arch: str,
     headers: Mapping[str, str] | None = None,
     *,
-    name: str = "kernel.cu",
     kit: Toolkit | None = None,
     options: tuple[str, ...] = OPTIONS,
 ) -> Cubin:
     """A cubin of `text` for `arch` (`sm_90a`). `headers` are the files that it includes, by the names it includes them
-    by; `name` is what messages call the text. A kernel that spills within the limit that its text sets takes no more
+    by. A kernel that spills within the limit that its text sets takes no more
     without one, or has its loops rolled, or else goes without the limit: the first of these that spills nothing, or the
     one that spills least. CudaCompileError with the compiler's words and the line; MissingError where no NVRTC is here
     that knows the architecture.
     """
     kit, headers = kit or toolkit(arch), dict(headers or {})
-    made = _compiled(text, arch, headers, name, kit, options)
+    made = _compiled(text, arch, headers, kit, options)
     if LIMIT not in text or not _spilled(made):
         return made
-    free = _compiled(text, arch, headers, name, kit, (*options, UNLIMITED))
+    free = _compiled(text, arch, headers, kit, (*options, UNLIMITED))
     if not _spilled(free) and _registers(free) <= _registers(made):
         return free
-    rolled = _compiled(text, arch, headers, name, kit, (*options, ROLLED))
+    rolled = _compiled(text, arch, headers, kit, (*options, ROLLED))
     return min(rolled, free, made, key=_spilled)
 
 
@@ -74,7 +75,7 @@ def _registers(cubin: Cubin) -> int:
 
 
 def _compiled(
-    text: str, arch: str, headers: dict[str, str], name: str, kit: Toolkit, options: tuple[str, ...]
+    text: str, arch: str, headers: dict[str, str], kit: Toolkit, options: tuple[str, ...]
 ) -> Cubin:
     library = kit.library
     program = ctypes.c_void_p()
@@ -83,7 +84,7 @@ def _compiled(
     _check(
         library,
         library.nvrtcCreateProgram(
-            ctypes.byref(program), text.encode(), name.encode(), len(headers), texts, names
+            ctypes.byref(program), text.encode(), NAME.encode(), len(headers), texts, names
         ),
     )
     try:
@@ -92,7 +93,7 @@ def _compiled(
         status = library.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
         log = _bytes(library, "ProgramLog", program).rstrip(b"\0").decode(errors="replace")
         if status:
-            raise _refused(log or _message(library, status), arch, {name: text, **headers})
+            raise _refused(log or _message(library, status), arch, {NAME: text, **headers})
         code = _bytes(library, "CUBIN", program)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))

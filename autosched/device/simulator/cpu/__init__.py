@@ -1,1 +1,1 @@
-"""The simulator's model of a CPU."""
+"""The simulator's model of a CPU: `cpu_model` gives seconds from a kernel's loops, units of a core and caches."""

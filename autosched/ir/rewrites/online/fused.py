@@ -95,7 +95,7 @@ class Moving:
 
 
 @dataclass(frozen=True)
-class Update:
+class StateUpdate:
     """`target op value`; `vanishes` says that the value is zero where the axis has no point, since a factor is."""
 
     target: Read
@@ -235,7 +235,7 @@ class Pass:
                     at = self.term(carried, state, moving)
                     for found in (f for f in staged((at, at)) if f in once and f not in places):
                         places[found] = self.block_of(state, found[0].dtype)
-                        fill = Update(places[found], "=", found[0])
+                        fill = StateUpdate(places[found], "=", found[0])
                         steps += self.inside(to, partial(self.points, carried.member, fill, count, lower))
                     term = filled(at, places)
                 if state.extreme is not None:
@@ -243,7 +243,7 @@ class Pass:
                     anew = Select(Comparison("==", before, now), kept, carried.member.init, kept.dtype)
                     steps += self.each(carried, to, partial(self.put, kept, "=", anew))
                     term = replaced(term, {state.extreme: now})
-                update = Update(kept, UPDATE[carried.member.op], term, vanishes(term, set(places.values())))
+                update = StateUpdate(kept, UPDATE[carried.member.op], term, vanishes(term, set(places.values())))
                 if self.in_blocks(moving):
                     make = partial(self.points, carried.member, update, count, lower)
                 else:
@@ -273,7 +273,7 @@ class Pass:
         at = [Var(a.name) - a.lower for a in self.skipped.axes[1:]]
         return replace(made, index=(*made.index, Var(WITHIN), *at))
 
-    def point(self, member: Member, update: Update, at: Int, to: Places) -> tuple[Statement, ...]:
+    def point(self, member: Member, update: StateUpdate, at: Int, to: Places) -> tuple[Statement, ...]:
         """A member's update at one point of the outermost axis: nothing moves, so no block is needed."""
         outer, *inner = self.skipped.axes
 
@@ -282,7 +282,7 @@ class Pass:
 
         return self.nest(tuple(inner), to | {outer.name: at}, guarded)
 
-    def points(self, member: Member, update: Update, block: Int, start: Int, to: Places) -> tuple[Statement, ...]:
+    def points(self, member: Member, update: StateUpdate, block: Int, start: Int, to: Places) -> tuple[Statement, ...]:
         """A member's update at each point of a block; the first block begins at `start`."""
         outer, *inner = self.skipped.axes
         within = self.names(outer.name)
@@ -314,11 +314,11 @@ class Pass:
         length = upper - start
         return isinstance(length, Const) and length.value % self.block == 0
 
-    def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: Update, to: Places) -> Statement:
+    def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: StateUpdate, to: Places) -> Statement:
         """An update at a point that the axis has only inside `bounds`."""
         return under([*bounds, *guards], self.updated(update, to))
 
-    def updated(self, update: Update, to: Places) -> Assign:
+    def updated(self, update: StateUpdate, to: Places) -> Assign:
         return self.put(update.target, update.op, update.value, to)
 
     def put(self, target: Read, op: str, value: Value, to: Places) -> Assign:

@@ -19,7 +19,7 @@ from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.consumers import Consumer, consumer
-from autosched.ir.rewrites.online.fused import WITHIN, Moving, Pass, Places, Update, stem, under
+from autosched.ir.rewrites.online.fused import WITHIN, Moving, Pass, Places, StateUpdate, stem, under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
 from autosched.ir.rewrites.online.states import MemberStates, replaced
@@ -218,7 +218,7 @@ class Tiled(Pass):
         ends = self.interior or upper == self.cascade.axes[0].upper
         return (self.peeled and ends) or super().whole_blocks(start, upper)
 
-    def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: Update, to: Places) -> Statement:
+    def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: StateUpdate, to: Places) -> Statement:
         """What the axis has no point for adds nothing: then no statement of a block has a guard. Where blocks may begin
         or end outside the axis, guards keep them from reading there."""
         nothing = NOTHING.get(update.op)

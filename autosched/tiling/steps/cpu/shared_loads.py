@@ -29,7 +29,7 @@ LOADS = Handle("loads", EACH)
 
 
 @dataclass(frozen=True)
-class Window:
+class StreamedWindow:
     """Reduction axes that are unrolled whole (innermost last), and the input operand that streams through the tile.
 
     `shared` are pairs (tiled axis, reduction axis) that move along one subscript of it; `outer` are the tiled axes that
@@ -81,7 +81,7 @@ class Window:
 
 
 @of_nest
-def window(nest: Nest, count: int) -> Window | None:
+def window(nest: Nest, count: int) -> StreamedWindow | None:
     """The window of the `count` innermost reduction axes; None where no two loads of a tile coincide, or where nothing
     is left of one of the axes to unroll."""
     if nest.depth is None or count > len(nest.reduction):
@@ -94,11 +94,11 @@ def window(nest: Nest, count: int) -> Window | None:
             moving = {tiled.name for tiled, *_ in shared}
             mine = nest.operand_axes(operand.name)
             outer = tuple(a for a in tiled_axes(nest) if a in mine and a.name not in moving)
-            return Window(axes, operand.name, shared, outer)
+            return StreamedWindow(axes, operand.name, shared, outer)
     return None
 
 
-def offered(nest: Nest, target: Target) -> dict[int, Window]:
+def offered(nest: Nest, target: Target) -> dict[int, StreamedWindow]:
     """The windows that a target's registers may hold, by value of the decision; none where nothing is shared, where
     registers hold matrices, or where steps are left out."""
     if nest.intrinsic.matrices is not None or nest.stepped != TRUE:
@@ -153,11 +153,11 @@ def shared_loads(nest: Nest, target: Target, names: StepNames) -> Step:
     )
 
 
-def _in_panel(found: Window, names: StepNames) -> Bool:
+def _in_panel(found: StreamedWindow, names: StepNames) -> Bool:
     return Var(names.pack(found.operand)).is_in(PANELS)
 
 
-def _live_registers(nest: Nest, found: Window, wide: Mapping[str, int], names: StepNames) -> Int:
+def _live_registers(nest: Nest, found: StreamedWindow, wide: Mapping[str, int], names: StepNames) -> Int:
     """Vector registers in use at once where the window's axes are unrolled; `wide`: those of each operand's own."""
     total = names.var("accumulators") * wide[nest.intrinsic.accumulator.name]
     for o in nest.intrinsic.inputs:
@@ -165,7 +165,7 @@ def _live_registers(nest: Nest, found: Window, wide: Mapping[str, int], names: S
     return total
 
 
-def _merged_registers(nest: Nest, found: Window, wide: Mapping[str, int], names: StepNames) -> Int:
+def _merged_registers(nest: Nest, found: StreamedWindow, wide: Mapping[str, int], names: StepNames) -> Int:
     """The same where steps that are unrolled for another reason share their loads."""
     total = names.var("accumulators") * wide[nest.intrinsic.accumulator.name]
     for o in nest.intrinsic.inputs:

@@ -13,7 +13,7 @@ from support.plans import covering_rows, plans_of
 from support.programs.matrices import matrix_plans, programs, target
 
 from autosched import permission
-from autosched.codegen.analysis.matrices import touches
+from autosched.codegen.analysis.matrix_moves import touches
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm

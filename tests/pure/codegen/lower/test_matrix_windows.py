@@ -8,7 +8,7 @@ import pytest
 from support.match.agreement import disagreement, expect
 from support.programs.matrices import COPIED, copied, matrix_plans, windows
 
-from autosched.codegen.analysis.matrices import move_of
+from autosched.codegen.analysis.matrix_moves import move_of
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower

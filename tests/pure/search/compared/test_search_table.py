@@ -12,7 +12,7 @@ from support.paths import TESTS
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 from benchmarks import search
-from benchmarks.search_table import Score, Space, markdown, overall, scored, text
+from benchmarks.common.search_table import Score, Space, markdown, overall, scored, text
 
 CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
 LANDSCAPE = Landscape(np.arange(1.0, 101.0))

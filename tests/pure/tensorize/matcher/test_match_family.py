@@ -6,7 +6,7 @@ import pytest
 
 import autosched
 from autosched.tensorize import Catalogue, Match, match
-from autosched.tensorize.matcher.family import carried, kinship
+from autosched.tensorize.matcher.family_answer import carried, kinship
 from autosched.tensorize.spec.load import load_text
 
 CATALOGUE = Catalogue.builtin()

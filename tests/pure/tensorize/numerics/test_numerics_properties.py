@@ -19,7 +19,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.bound import bound
 from autosched.tensorize.numerics.discriminate import discriminate
 from autosched.tensorize.numerics.dot import Dot, IntrinsicDot, ProgramDot
-from autosched.tensorize.numerics.exact import exact_range
+from autosched.tensorize.numerics.exact_sums import exact_range
 from autosched.tensorize.spec.catalogue import Catalogue
 
 CATALOGUE = Catalogue.builtin()

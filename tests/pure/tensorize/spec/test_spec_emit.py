@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autosched.codegen.cuda.fragments.lane_registers import registers_of
 from autosched.errors import SpecError
 from autosched.ir.dtypes import dtype
 from autosched.ir.map import identity
@@ -144,6 +145,37 @@ def test_c_that_leaves_its_brackets_is_no_expression(text):
     assert "bracket" in fault_of_template("c", text, operands, "a")
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{c} + {a}; abort()", "`;` ends it"),
+        ("{c}; c = {c} + {a}", "`;` ends it"),
+        ("{c} }} void evil(void) {{ {a}", "closed that was not opened"),
+        ("f({a}[0)]", "closed that was not opened"),
+        ("({c} + {a}", "( is not closed"),
+        ("{c} + {a} /*", "a comment has no end"),
+        ("{c} + {a} // all", "// hides what follows"),
+        ("{c} + {a} /* x */ // y", "// hides what follows"),
+        ("{c} + {a}\n#define x", "# is no operator"),
+        ("{c} + {a} \\", "\\ is no operator"),
+        ("{c} + {a} + '", "a quote has no end"),
+        ('{c} + {a} + "x', "a quote has no end"),
+    ],
+)
+def test_c_that_hides_or_ends_what_follows_is_no_expression(text, why):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ac"}
+    assert why in (fault_of_template("c", text, operands, "c") or "")
+
+
+IN_BRACKETS = ["({{ int x = {a}; x + {c}; }})", "f({a}, (T){{0}}) /* ; */ + {c}", """{c} + {a} + '"'"""]
+
+
+@pytest.mark.parametrize("text", IN_BRACKETS)
+def test_statements_in_brackets_are_an_expression(text):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ac"}
+    assert fault_of_template("c", text, operands, "c") is None
+
+
 IN_STRINGS = r"""f({a}, ")", {b}, ')', "\\")"""
 
 
@@ -151,3 +183,27 @@ IN_STRINGS = r"""f({a}, ")", {b}, ')', "\\")"""
 def test_brackets_in_strings_and_comments_do_not_count(text):
     operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
     assert fault_of_template("c", text, operands, "a") is None
+
+
+@pytest.mark.parametrize("printer", ["cuda", "cuda_registers"])
+def test_texts_of_a_language_with_descriptors_have_fields_for_them(printer):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
+    assert fault_of_template(printer, "f {a}, {b.across}, {keep};", operands, "a") is None
+    keep = operands | {"keep": operands["a"]}
+    assert "the field {keep}" in (fault_of_template(printer, "f {a}, {keep};", keep, "a") or "")
+
+
+@pytest.mark.parametrize("printer", ["c", "llvm", "hip", "cuda_of_another_kind", "cuda2"])
+def test_no_others_have(printer):
+    operands = {name: Operand(name, dtype("f32"), (1,), identity(("i",), (1,))) for name in "ab"}
+    assert "descriptors belong" in (fault_of_template(printer, "f({a}, {b.across})", operands, "a") or "")
+    assert "{keep} is no operand" in (fault_of_template(printer, "f({a}, {b}, {keep})", operands, "a") or "")
+    keep = operands | {"keep": operands["a"]}
+    assert fault_of_template(printer, "%{t} = add {a}, {b}\nadd %{t}, {keep}", keep, "a") is None or printer != "llvm"
+
+
+@pytest.mark.parametrize("registers", ["8 x b", "8 x q32", "8 x b12"])
+def test_registers_that_cuda_does_not_have_are_refused(registers):
+    operand = Operand("a", dtype("f32"), (1,), identity(("i",), (1,)), registers={"cuda": registers})
+    with pytest.raises(SpecError, match=f"operand a: '{registers}' names no registers of CUDA"):
+        registers_of(operand, 32)

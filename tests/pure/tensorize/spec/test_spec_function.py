@@ -11,7 +11,7 @@ from autosched.errors import SpecError
 from autosched.ir import parse
 from autosched.ir.formula import apply_formulas, closed, evaluate_formula
 from autosched.ir.value import Call, Cast
-from autosched.tensorize.check.function import errors
+from autosched.tensorize.check.function_error import errors
 from autosched.tensorize.check.verify import check
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of

@@ -10,7 +10,7 @@ from support.match.agreement import disagreement
 from support.plans import covering_rows, machine, plans_of
 
 from autosched.codegen.lower import lower
-from autosched.codegen.passes.simplify import decides
+from autosched.codegen.passes.substitute import decides
 from autosched.codegen.tree.kernel import For, If, IntrinsicCall, Stmt
 from autosched.costmodel.analytic.clock import clock
 from autosched.ir import parse, workload

@@ -20,7 +20,7 @@ from autosched.codegen.lower import lower
 from autosched.ir import parse, workload
 from autosched.ir.formula import evaluate_formula
 from autosched.machine.host import host_features
-from autosched.tensorize.check.function import arguments
+from autosched.tensorize.check.function_error import arguments
 
 HERE = machine(host_features())
 PROGRAMS = {

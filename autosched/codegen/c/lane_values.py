@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from autosched.codegen import workarounds
 from autosched.codegen.analysis.access import at_lane, classify, plain
-from autosched.codegen.analysis.masks import lane_truth, split_valid
+from autosched.codegen.analysis.lane_conditions import lane_truth, split_valid
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.tree.kernel import Lane

@@ -1,6 +1,6 @@
 """Tune one program in a process of its own, from a standing start, and tell how the time went.
 
-    echo '{"workload": "matmul", "sizes": {"m": 64}}' | python -m benchmarks.tuning
+    echo '{"workload": "matmul", "sizes": {"m": 64}}' | python -m benchmarks.common.tuning
 
 Input and output are one JSON object each (`Request`, `Tuned`): whatever happens in there, the caller goes on.
 """
@@ -93,7 +93,7 @@ class Tuned:
 def tune(request: Request) -> Tuned:
     """The request in a fresh process. The target's measured figures are kept beside the store."""
     started = time.perf_counter()
-    command = [sys.executable, "-m", "benchmarks.tuning"]
+    command = [sys.executable, "-m", "benchmarks.common.tuning"]
     environment = ONE_THREAD | os.environ | {"XDG_CACHE_HOME": str(Path(request.store).parent)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have it, and no process compiles them anew
     limit_s = request.timeout_s + GRACE_S
@@ -158,7 +158,7 @@ def _run(request: Request) -> Tuned:
 
 if __name__ == "__main__":
     argparse.ArgumentParser(
-        prog="python -m benchmarks.tuning",
+        prog="python -m benchmarks.common.tuning",
         description=(__doc__ or "").splitlines()[0],
         epilog="Reads a JSON object on stdin.",
     ).parse_args()

@@ -39,4 +39,4 @@ class Answering:
 
 def kernel(store: str, study: str, threads: int = 1) -> Answering:
     """The best kernel of a stored study; ask it for `time`, after its first answer."""
-    return Answering([sys.executable, "-m", "benchmarks.kernel", store, study, str(threads)])
+    return Answering([sys.executable, "-m", "benchmarks.common.kernel", store, study, str(threads)])

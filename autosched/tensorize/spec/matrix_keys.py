@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 
 from autosched.ir.program import Program
 from autosched.tensorize.matrices import USES, Matrices
-from autosched.tensorize.spec.emit import fault_of_fields
-from autosched.tensorize.spec.models import IntrinsicKeys
+from autosched.tensorize.spec.emit import fault_of_c, fault_of_fields
+from autosched.tensorize.spec.models import IntrinsicKeys, Keys
 from autosched.tensorize.spec.operands import DocumentSource
 from autosched.yaml_lines import validate
 
@@ -21,22 +21,18 @@ _LLVM = re.compile(r"call void @llvm\.[\w.]+\([^()]*\)")
 _Byte = Annotated[int, Field(ge=0, le=255)]
 
 
-class _Keys(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Run(_Keys):
+class _ByteRun(Keys):
     at: Annotated[int, Field(ge=0)]
     to: list[_Byte]
 
 
-class _Configuration(_Keys):
+class _Configuration(Keys):
     bytes: Annotated[int, Field(ge=1, le=4096)]
     rows: Annotated[int, Field(ge=0)] | None = None
-    set: list[_Run] = Field(default_factory=list)
+    set: list[_ByteRun] = Field(default_factory=list)
 
 
-class _Texts(_Keys):
+class _Texts(Keys):
     configure: str
     release: str
     zero: str
@@ -44,7 +40,7 @@ class _Texts(_Keys):
     store: str
 
 
-class _MatrixKeys(_Keys):
+class _MatrixKeys(Keys):
     registers: PositiveInt
     rows: PositiveInt
     bytes_a_row: PositiveInt
@@ -90,6 +86,8 @@ def matrices_of(keys: IntrinsicKeys, program: Program, source: DocumentSource) -
             fault = fault_of_fields(text, set(fields), set(fields))
             if printer == "llvm" and not fault and not _LLVM.fullmatch(text):
                 fault = f"{text!r} is not accepted: write call void @llvm.…(…)"
+            if printer == "c" and not fault:
+                fault = fault_of_c(text)
             if fault:
                 raise source.error(f"{printer}.{use}: {fault}", *place, printer, use)
             texts.append((printer, use, text))

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from autosched.backends import CUDA
 from autosched.codegen.cuda.types import element_type
+from autosched.errors import SpecError
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 
 _KINDS = {"b32": ("uint32_t", "r"), "f32": ("float", "f"), "f64": ("double", "d"), "b64": ("uint64_t", "l")}
 _KINDS |= {"b16": ("uint16_t", "h")}
+_TEXT = re.compile(r"(?P<count>[1-9]\d{0,3}) x (?P<kind>\w+)", re.ASCII)
 ALONG, ACROSS, HELD = "k", "mn", "registers"
 """How an operand that an instruction takes from shared memory lies: its rows along the reduction, or along its own
 axis; or it is in registers after all."""
@@ -36,11 +38,17 @@ def lanes_of(intrinsic: Intrinsic) -> int:
 
 
 def registers_of(operand: Operand, lanes: int) -> Registers:
-    """An operand's registers in one lane: as the YAML says, else 32-bit words (or elements, where they are wider)."""
+    """An operand's registers in one lane: as the YAML says, else 32-bit words (or elements, where they are wider).
+    SpecError where what it says is none."""
     text = operand.opaque.registers if operand.opaque is not None else operand.registers.get("cuda")
     if text:
-        count, kind = text.split(" x ")
-        return Registers(int(count), *_KINDS[kind])
+        found = _TEXT.fullmatch(text)
+        if found is None or found["kind"] not in _KINDS:
+            raise SpecError(
+                f"operand {operand.name}: {text!r} names no registers of CUDA",
+                hint=f"write a number and a kind, as `8 x b32`; kinds: {', '.join(sorted(_KINDS))}",
+            )
+        return Registers(int(found["count"]), *_KINDS[found["kind"]])
     bits = operand.elements * operand.dtype.bits // lanes
     if operand.dtype.name in ("f32", "f64"):
         return Registers(bits // operand.dtype.bits, *_KINDS[operand.dtype.name])

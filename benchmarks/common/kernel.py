@@ -1,6 +1,6 @@
 """A stored study's best kernel in this process, with random inputs; as a server it times itself on demand.
 
-    python -m benchmarks.kernel STORE STUDY THREADS     # answers seconds to each line `time` on stdin
+    python -m benchmarks.common.kernel STORE STUDY THREADS     # answers seconds to each line `time` on stdin
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import cycle
 
 from autosched.ir.program import Program
-from benchmarks import cpus
+from benchmarks.common import cpus
+from benchmarks.common.sampling import repeats_of, time_calls
 from benchmarks.peers.task import Array
-from benchmarks.sampling import repeats_of, time_calls
 
 PLACES = 8
 """Copies of the data that samples are taken on in turn. Which physical pages they lie on decides how sets of the caches
@@ -102,7 +102,8 @@ def load_kernel(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel", description=(__doc__ or "").splitlines()[0])
+    about = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.common.kernel", description=about)
     parser.add_argument("store", help="file of studies")
     parser.add_argument("study", help="name of the study whose best kernel runs")
     parser.add_argument("threads", type=int, help="threads of the kernel")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import Row, geometric_mean
+from benchmarks.common.tables import Row, geometric_mean
 
 SCHEMA = "autosched/benchmarks/cpu/kept/1"
 DIGITS = 5

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from autosched.codegen.cuda.fragments.fragments import LANE
-from autosched.codegen.cuda.fragments.registers import ACROSS, ALONG, HELD
+from autosched.codegen.cuda.fragments.lane_registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.grids import WARP
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import (

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from autosched.ir.program import Program
-from benchmarks import cpus
+from benchmarks.common import cpus
+from benchmarks.common.sampling import Times, quartiles, repeats_of, time_calls
 from benchmarks.peers.task import Array
-from benchmarks.sampling import Times, quartiles, repeats_of, time_calls
 
 LIMIT_S = 900.0
 PEAK_EVERY = 4
@@ -90,7 +90,7 @@ class Outcome:
 
 def compare(bout: Bout) -> Outcome | str:
     """The outcome, or why there is none."""
-    found = ask("benchmarks.contest", asdict(bout), bout.threads)
+    found = ask("benchmarks.common.contest", asdict(bout), bout.threads)
     return found if isinstance(found, str) else from_json(found)
 
 
@@ -130,11 +130,11 @@ def _compare(bout: Bout) -> Outcome:
     own = cpus.chosen(bout.threads)
     cpus.hold(own)  # before torch and others are loaded, which start threads
     from benchmarks import peers
-    from benchmarks.kernel import load_kernel
-    from benchmarks.pages import huge_share
-    from benchmarks.peak import Peak
-    from benchmarks.stream import KINDS, Stream
-    from benchmarks.work import work_of
+    from benchmarks.common.kernel import load_kernel
+    from benchmarks.common.pages import huge_share
+    from benchmarks.common.peak import Peak
+    from benchmarks.common.stream import KINDS, Stream
+    from benchmarks.common.work import work_of
 
     contenders: list[peers.Contender] = []
     notes: dict[str, str] = {}

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from math import exp, log
 from typing import Any
 
-from benchmarks import contest, tuning
-from benchmarks.contest import Against, Outcome
-from benchmarks.suite import ASKED, Asked, Case
-from benchmarks.tuning import Tuned
+from benchmarks.common import contest, tuning
+from benchmarks.common.contest import Against, Outcome
+from benchmarks.common.suite import ASKED, Asked, Case
+from benchmarks.common.tuning import Tuned
 
 
 def row_key(case: Case, threads: int, packed: bool) -> str:
