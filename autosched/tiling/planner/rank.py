@@ -35,6 +35,8 @@ from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
 
 VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised."""
+COMPUTED_CYCLES = 1 / 32
+"""Cycles to compute an element of an operand on the way, which a stage would store and the nest load again."""
 TEAM_CYCLES = 1 / 32
 """Cycles of an element of a stage that a GPU's threads compute: four instructions, on 128 lanes of a core."""
 CHECK_CYCLES = 1 / 32
@@ -75,6 +77,9 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
     if nest.intrinsic.shared_memory:
         return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
+        if operand.name in nest.computed:
+            cycles += COMPUTED_CYCLES * panel_elements(nest, operand.name)
+            continue
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if not vectorises(nest, operand.name) and not known:
             way = interleave(nest, operand.name)

@@ -9,11 +9,14 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import is_value
 from autosched.tensorize import match_types
+from autosched.tensorize.adapters.factored import factored, factorings, sides
 from autosched.tensorize.adapters.gathered import gathered
+from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import default_stages, match
+from autosched.tensorize.reduction.update import NotAnUpdate
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.variants.conditional import usable_as
 
@@ -68,7 +71,7 @@ def adapted_programs(
     while todo:
         here = todo.pop(0)
         yield here
-        for adapted in _next(here, mode):
+        for adapted in _next(here, mode, intrinsics, numerics):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
@@ -87,7 +90,9 @@ def _fitting(stage: str, before: Variant, now: Variant, intrinsics: Sequence[Int
     if stage in now.stages:
         mappings = [m for m in mappings if m.program is now.program or not m.adapters]
     fitted = {m.intrinsic.name for m in mappings}
-    known = any(stage == found.stage for found in before.matches) or stage in now.stages
+    if stage in now.stages:
+        return [i for i in intrinsics if i.name in fitted] or list(intrinsics)  # none: never asked as it is now
+    known = any(stage == found.stage for found in before.matches)
     return [i for i in intrinsics if i.name in fitted] if known else list(intrinsics)
 
 
@@ -107,7 +112,7 @@ def _worth(program: Program, adapted: Variant) -> list[str]:
     ]
 
 
-def _next(here: Variant, mode: str) -> Iterator[Variant]:
+def _next(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
     """One more stage adapted, for the first stage that needs it (the others follow from there)."""
     by_stage: dict[str, list[Match]] = {}
     for found in here.matches:
@@ -132,3 +137,30 @@ def _next(here: Variant, mode: str) -> Iterator[Variant]:
             yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
         if chosen:
             return
+        stage = found_of_stage[0].stage
+        apart = None if plain or stage in here.stages else _factored(here, stage, intrinsics, numerics)
+        if apart is not None:
+            yield apart
+            return
+
+
+def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Variant | None:
+    """The program with the expressions among the stage's operands in intermediates of their own, where an instruction
+    fits what is left: the stage as it is written, since a float's factors in another order round differently."""
+    facts = StageFacts(here.program, here.program.stage(stage))
+    value = facts.original.assign.value
+    try:
+        parts = next((p for written, p in factorings(facts) if written == value), ()) or sides(facts)
+        made = factored(facts, value, parts) if parts else None
+    except (NoPlace, NotAnUpdate):
+        return None
+    if made is None:
+        return None
+    found = match(made.rewrite.after, intrinsics, numerics, [made.stage.name])
+    fitting = [m for answer in found for m in answer.mappings if not m.conditions and not _by_data(m)]
+    native = [m for m in fitting if not m.intrinsic.portable] or fitting
+    if not native:
+        return None
+    plain = [m for m in native if not m.adapters] or native
+    how = plain[0].adapted(made.names, made.obligations)
+    return Variant(how.program, (), (*here.adapters, *how.adapters), {**here.stages, how.stage.name: how})

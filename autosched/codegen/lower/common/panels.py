@@ -225,7 +225,10 @@ class Filling:
         real.append(substitute_bool(nest.guarded[self.operand], axes))
         read = nest.mapping.operands[self.operand]
         element = Read(self.tensor.name, place_index(read.index, axes), self.tensor.dtype)
-        value = or_fill(element, all_of(*real), nest.fill(self.operand))
+        fill = nest.fill(self.operand)
+        if fill.dtype != element.dtype:  # what the operand is computed from: nothing past the ends is used
+            fill = Literal(0, element.dtype)
+        value = or_fill(element, all_of(*real), fill)
         index = panel_index(nest, self.operand, at, place, self.piece)
         body: tuple[Stmt, ...] = (Assign(buffer.name, index, value, lane),)
         if by_row and not self.rows_around:

@@ -15,12 +15,14 @@ LANE = "e"
 class Position:
     """Where the code being emitted stands on one nest axis: register tile `tile` (or None), element of the register
     tile or unit `unit`, both expressions; `partial` when the intrinsic tile there may reach past the extent; `inside`
-    when no border reaches the register tile, so that a row that skips borders has nothing to skip."""
+    when no border reaches the register tile, so that a row that skips borders has nothing to skip; `group`: the number
+    of the group that all units of this visit are in, where they are taken in groups."""
 
     tile: Int | None
     unit: Int
     partial: bool = False
     inside: bool = False
+    group: Int | None = None
 
 
 def elements(nest: Nest, at: Mapping[str, Position], lanes: Mapping[str, Int]) -> dict[str, Int]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from math import prod
+from math import gcd, prod
 from types import MappingProxyType
 
 from autosched.codegen.lower.common.context import Context, identifier
@@ -30,6 +30,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import APART, COLUMNS, DIRECT, PANEL, StepNames, Window
+from autosched.tiling.steps.common.computed import group_units
 from autosched.tiling.steps.cpu.edges import EDGES
 from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH, PREFETCH_OUT
 from autosched.tiling.steps.cpu.skip_guarded import settled, unrolled, visited
@@ -320,6 +321,8 @@ class RegisterTile:
         found = spans(self.nest, self.left, axis, at, counts)
         if self.left and found.asked != self.left:
             return self.visited_depth(at, counts, axis, depth, found)
+        if (group := self.group) > 1 and not rest:
+            return self.groups(at, counts, axis, depth, group)
         if full:
             upper = depth.upper if not rest else minimum(depth.upper, full)
             body = self.unrolled_steps(at, counts, axis, var, depth.lower)
@@ -337,6 +340,26 @@ class RegisterTile:
             reached = depth.upper > full
             stmts += tail if reached == TRUE else (If(reached, tail),)
         return tuple(stmts)
+
+    @property
+    def group(self) -> int:
+        """Depth units that are taken together, since some of what operands are computed from stays for them."""
+        return gcd(*(g for o in self.nest.computed if (g := group_units(self.nest, o)) > 1))
+
+    def groups(
+        self, at: Places, counts: dict[str, int], axis: NestAxis, depth: DepthRange, group: int
+    ) -> tuple[Stmt, ...]:
+        """The depth in groups of units, each in a loop of its own: what stays for a group is loaded once there."""
+        var, number = f"{identifier(axis.name)}u", Var(f"{identifier(axis.name)}g")
+        start = number * group
+        upper: Int = Const(group) if axis.units % group == 0 else minimum(group, Const(axis.units) - start)
+        body = self.unrolled_steps(at, counts, axis, var, Const(0), number, start)
+        inner: tuple[Stmt, ...] = (For(var, Const(0), upper, body, "serial", self.unroll),)
+        if upper == Const(self.unroll):
+            inner = bind(body, {var: Const(0)})
+        first, last = depth.lower // group, (depth.upper + (group - 1)) // group
+        note = f"groups of {group} units of {axis.name}"
+        return (For(number.name, first, last, inner, note=note),)
 
     def visited_depth(
         self, at: Places, counts: dict[str, int], axis: NestAxis, depth: DepthRange, found: Spans
@@ -367,11 +390,19 @@ class RegisterTile:
         )
 
     def unrolled_steps(
-        self, at: Places, counts: dict[str, int], axis: NestAxis, var: str, start: Int
+        self,
+        at: Places,
+        counts: dict[str, int],
+        axis: NestAxis,
+        var: str,
+        start: Int,
+        group: Int | None = None,
+        before: Int = Const(0),
     ) -> tuple[Stmt, ...]:
+        """One trip: `var`, the number of its first unit, counts from `before`, where its `group` begins."""
         inner = f"{identifier(axis.name)}v"
         unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
-        body = self.step(at | {axis.name: Position(None, unit)}, counts, axis)
+        body = self.step(at | {axis.name: Position(None, before + unit, group=group)}, counts, axis)
         if self.unroll > 1:
             body = (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
         if self.next is None:

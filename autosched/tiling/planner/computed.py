@@ -1,0 +1,55 @@
+"""Which operands of a program's nests may be computed on the way, and where: the ways to lay out its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.on_the_way import LOAD, OnTheWay, computed_on_the_way
+from autosched.tiling.steps.common.computed import element_bytes, sources
+
+NARROW = 0.75
+"""Constants are converted before the run, unless computing them on the way reads so small a share of the bytes."""
+DEFAULT_L1 = 32 << 10
+
+
+def on_the_way(program: Program, nests: Mapping[str, Nest], target: Target) -> Iterator[dict[str, Nest]]:
+    """The nests of a plan, by stage, with operands computed on the way."""
+    if scheme_of(target) != "cpu":
+        return
+    placed = {name: _placed(program, nest, target) for name, nest in nests.items()}
+    if any(placed[n] is not nest for n, nest in nests.items()):
+        yield placed
+
+
+def _placed(program: Program, nest: Nest, target: Target) -> Nest:
+    """The nest with all operands computed on the way that can and are worth it; itself where there are none."""
+    found: dict[str, OnTheWay] = {}
+    if nest.mapping.conditions or nest.mapping.assumed:
+        return nest  # they may be about the operand's own tensor, which is checked in memory
+    for operand in nest.intrinsic.inputs:
+        read = nest.mapping.operands[operand.name]
+        computed = computed_on_the_way(program, nest.stage, read, LOAD)
+        if computed is None:
+            continue
+        alone = replace(nest, computed={operand.name: computed})
+        if sources(alone, operand.name) is not None and _worth(program, alone, operand.name, target):
+            found[operand.name] = computed
+    return replace(nest, computed=found) if found else nest
+
+
+def _worth(program: Program, nest: Nest, operand: str, target: Target) -> bool:
+    """Whether computing an operand in each load may save time: it is no constant that would be converted before the
+    run, or it is narrower in memory than in registers and outgrows the first cache."""
+    tensor = program.tensors[nest.computed[operand].tensor]
+    if tensor.name not in program.prepared:
+        return True
+    wide = tensor.dtype.bytes
+    for extent in tensor.extents:
+        wide *= extent
+    first = next((m.bytes for m in target.memories if m.name == "L1"), DEFAULT_L1)
+    return wide > first and element_bytes(nest, operand) <= NARROW * tensor.dtype.bytes

@@ -1,0 +1,194 @@
+"""Operands computed in the load: what each element that they are computed from looks like to the nest, and what
+computing them costs.
+
+An element that moves with the operand is read from a narrow panel, re-laid before the run in the order of use, or from
+its tensor. One that stays for a group of depth units (`S[p // 32, j]`, a scale) is loaded once for each group, in a
+loop of its own around the group's units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+
+from autosched.ir.value import Call, Cast, FromIndex, Literal, Read, Scalar, Value, is_plain, reads, walk
+from autosched.ir.value import children as parts_of
+from autosched.logic import TRUE, Binary, Const, Int, Var, free_vars
+from autosched.logic.walk import children
+from autosched.tiling.plans.cached_on_nest import of_nest
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
+from autosched.tiling.plans.on_the_way import LOAD
+from autosched.tiling.steps.common.layout import panel_elements, tensor_elements, vectorises
+
+PADDING = 2
+"""A narrow panel may hold so many times the elements of its tensor (whole registers, past the ends)."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An element that an operand is computed from. `nest`: the nest as if the operand were this element; where it stays
+    for the units of a group (`grouped`) the depth counts groups there. `panel`: whether it is re-laid before the run.
+    """
+
+    read: Read
+    nest: Nest
+    panel: bool
+    grouped: bool
+
+    def moves(self, operand: str) -> bool:
+        """Whether it may be another one at each depth unit."""
+        depth = self.nest.depth
+        return not self.grouped and depth is not None and depth in self.nest.operand_axes(operand)
+
+
+def loaded(nest: Nest, operand: str) -> bool:
+    """Whether an operand is computed where its registers are loaded."""
+    return operand in nest.computed and nest.computed[operand].place == LOAD
+
+
+@of_nest
+def sources(nest: Nest, operand: str) -> tuple[Source, ...] | None:
+    """What the operand is computed from; None where some of it cannot be loaded as vectors, or where the nest needs
+    more of the operand than its elements: fills, whole matrices."""
+    matrices = nest.intrinsic.matrices is not None or operand in nest.intrinsic.windows
+    cut = [a for a in nest.operand_axes(operand) if a.reduction and a.extent % a.unit]
+    if matrices or nest.guarded[operand] != TRUE or nest.mapping.fills.get(operand) or cut:
+        return None
+    found = [_source(nest, operand, read) for read in nest.computed[operand].sources]
+    return None if any(s is None for s in found) else tuple(s for s in found if s is not None)
+
+
+def _source(nest: Nest, operand: str, read: Read) -> Source | None:
+    if not is_plain(read.index):
+        return None
+    const = nest.mapping.program.tensors[read.tensor].const
+    group = group_units(nest, operand)
+    grouped = group > 1 and nest.depth is not None and _stays(read, nest.depth, group)
+    seen = _as_operand(nest, operand, read, group if grouped else 1)
+    least = max(tensor_elements(seen, operand), nest.intrinsic.operands[operand].elements)
+    along = grouped or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
+    if const and along and panel_elements(seen, operand) <= PADDING * least:
+        return Source(read, seen, True, grouped)
+    return Source(read, seen, False, grouped) if vectorises(seen, operand) else None
+
+
+def _as_operand(nest: Nest, operand: str, read: Read, group: int) -> Nest:
+    """The nest with the element in the operand's place; of a group of depth units, with the depth in groups."""
+    axes = nest.axes
+    if group > 1:
+        assert nest.depth is not None
+        read = replace(read, index=tuple(_in_groups(i, nest.depth, group) for i in read.index if isinstance(i, Int)))
+        (name, lower, _), count = nest.depth.members[0], -(-nest.depth.extent // group)
+        axes = tuple(replace(a, extent=count, members=((name, lower, count),)) if a is nest.depth else a for a in axes)
+    mapping = replace(nest.mapping, operands={**nest.mapping.operands, operand: read})
+    return replace(nest, mapping=mapping, axes=axes, computed={})
+
+
+@of_nest
+def group_units(nest: Nest, operand: str) -> int:
+    """Depth units for which some of what the operand is computed from stays: of the divisors of the depth in their
+    addresses what divides all; 1 where there are none."""
+    depth = nest.depth
+    if depth is None or depth.unit != 1 or len(depth.members) != 1 or depth.members[0][1] != 0:
+        return 1
+    if depth is not nest.blocked_reduction or not loaded(nest, operand):
+        return 1
+    divisors = [d for r in nest.computed[operand].sources if is_plain(r.index) for d in _divisors(r, depth)]
+    return gcd(*divisors) if divisors else 1
+
+
+def _divisors(read: Read, depth: NestAxis) -> list[int]:
+    """The number by which each subscript divides the depth, where that is all that the element has of it."""
+    found = []
+    for part in read.index:
+        if isinstance(part, Int) and depth.name in free_vars(part):
+            inside = _quotients(part, depth.name)
+            if inside is None:
+                return []
+            found += inside
+    return found
+
+
+def _quotients(part: Int, name: str) -> list[int] | None:
+    """The divisors of `name // d` in an expression; None where it has the variable elsewhere too."""
+    match part:
+        case Binary("//", Var(inner), Const(d)) if inner == name and d > 0:
+            return [d]
+        case Var(inner) if inner == name:
+            return None
+    found: list[int] = []
+    for child in children(part):
+        inside = _quotients(child, name) if isinstance(child, Int) else []
+        if inside is None:
+            return None
+        found += inside
+    return found
+
+
+def _stays(read: Read, depth: NestAxis, group: int) -> bool:
+    divisors = _divisors(read, depth)
+    return bool(divisors) and all(d % group == 0 for d in divisors)
+
+
+def _in_groups(part: Int, depth: NestAxis, group: int) -> Int:
+    """A subscript of an element that stays for a group, over the number of the group."""
+    match part:
+        case Binary("//", Var(inner), Const(d)) if inner == depth.name:
+            return Var(inner) // (d // group)
+        case Binary(op, left, right):
+            return Binary(op, _in_groups(left, depth, group), _in_groups(right, depth, group))
+    return part
+
+
+@of_nest
+def element_bytes(nest: Nest, operand: str) -> float:
+    """Bytes of memory behind one element of the operand: what is read of it, where it is computed in the load."""
+    if not loaded(nest, operand):
+        return float(nest.intrinsic.operands[operand].dtype.bytes)
+    group, found = group_units(nest, operand), sources(nest, operand) or ()
+    size = 0.0
+    for source in found:
+        share = group if source.grouped else 1
+        depth = nest.depth
+        if depth is not None and not source.grouped and depth not in source.nest.operand_axes(operand):
+            share = depth.units
+        size += nest.mapping.program.tensors[source.read.tensor].dtype.bytes / share
+    return size
+
+
+@of_nest
+def operations(nest: Nest, operand: str) -> int:
+    """Vector operations for one register of the operand at each depth unit, its loads aside."""
+    if not loaded(nest, operand):
+        return 0
+    moving = {s.read for s in sources(nest, operand) or () if s.moves(operand)}
+    value = nest.computed[operand].value
+    nodes = [v for v in walk(value) if not isinstance(v, Read | Literal | Scalar | FromIndex)]
+    counted = [v for v in nodes if moving & {*reads(v)} and not (isinstance(v, Call) and v.function[:5] == "bits_")]
+    return sum(_operations(v) for v in counted)
+
+
+def _operations(value: Value) -> int:
+    """Of one node: integers of fewer bits become floats by way of 32 bits."""
+    match value:
+        case Cast(operand, dtype, _) if operand.dtype.is_integer and operand.dtype.bits < 32 and dtype.is_float:
+            return 2
+    return 1
+
+
+@of_nest
+def kept_registers(nest: Nest, operand: str) -> int:
+    """Registers for each of the operand's that stay over a group of depth units, or over all of them: the largest parts
+    of the value without an element that moves."""
+    if not loaded(nest, operand):
+        return 0
+    moving = {s.read for s in sources(nest, operand) or () if s.moves(operand)}
+
+    def parts(value: Value) -> int:
+        inside = {*reads(value)}
+        if inside and not inside & moving:
+            return 1
+        return 0 if isinstance(value, Read) else sum(map(parts, parts_of(value)))
+
+    return parts(nest.computed[operand].value)

@@ -1,0 +1,42 @@
+"""Operands computed on the way, as machine code and as exported C: both agree with the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.compiled.c_build import missing_features, needs_compiler
+from support.compiled.native import check_exported_c, check_machine_code
+from support.match.agreement import expect
+from support.plans import this_machine
+from support.programs.computed import COMPUTED, computed_plans
+
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
+from autosched.machine.host import host_features
+
+
+def kernels(name: str, count: int) -> list[Kernel]:
+    """Kernels of rows at random of the first plans of the program."""
+    made = []
+    for plan in computed_plans(COMPUTED[name], this_machine())[:3]:
+        ids = plan.space.sample(count, np.random.default_rng(len(name)))
+        made += [lower(plan, plan.space.schedule(int(row))) for row in ids]
+    assert made
+    return made
+
+
+@pytest.mark.x86
+@pytest.mark.parametrize("name", COMPUTED)
+def test_machine_code(name: str) -> None:
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    check_machine_code(kernels(name, 6), expect(COMPUTED[name]))
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_exported_c(tmp_path: Path) -> None:
+    made = [(k, expect(COMPUTED[name])) for name in COMPUTED for k in kernels(name, 2)]
+    check_exported_c([m for m in made if not missing_features(m[0])], tmp_path, "-fopenmp")
