@@ -12,7 +12,9 @@ from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Lane, Stmt
+from autosched.codegen.tree.rename import place as place_value
 from autosched.codegen.tree.rename import place_index
+from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_vars, interval, minimum
 from autosched.logic.walk import substitute_bool
@@ -104,7 +106,7 @@ def panel(
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     """The panel's buffer and what fills it: fills stand where the program has no element."""
     filling = Filling(nest, operand, register, tensor, piece)
-    buffer = ctx.declare(f"{tensor.name}_panel", tensor.dtype, filling.shape(), "workspace", tensor.name)
+    buffer = ctx.declare(f"{tensor.name}_panel", filling.dtype, filling.shape(), "workspace", tensor.name)
     return buffer, filling.statements(buffer)
 
 
@@ -119,6 +121,16 @@ class Filling:
     tensor: Buffer
     piece: PanelPiece
 
+    @property
+    def computed(self) -> Value | None:
+        """What the panel holds, at the program's axes, where that is no element of the tensor."""
+        way = self.nest.computed.get(self.operand)
+        return None if way is None else way.value
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype if self.computed is None else self.computed.dtype
+
     def count(self, axis: NestAxis) -> int:
         """Register tiles along a tiled axis, units along any other."""
         return -(-axis.units // self.register.get(axis.name, 1))
@@ -132,7 +144,7 @@ class Filling:
         units, widths = [self.register[a.name] for a in tiled], self.widths()
         if not self.piece.columns:
             return (*owners, *tiles, *depths, *units, *widths)
-        unit_bytes = prod(widths) * self.tensor.dtype.bytes
+        unit_bytes = prod(widths) * self.dtype.bytes
         depths[-1] = column_units(prod(depths), unit_bytes) if len(depths) == 1 else depths[-1]
         return (*owners, *tiles, *units, *depths, *widths)
 
@@ -223,8 +235,12 @@ class Filling:
         real = [positions[a.name] < a.extent for a in nest.operand_axes(self.operand)]
         real = [c for c in real if not _always(c, box)]
         real.append(substitute_bool(nest.guarded[self.operand], axes))
-        read = nest.mapping.operands[self.operand]
-        element = Read(self.tensor.name, place_index(read.index, axes), self.tensor.dtype)
+        element: Value
+        if self.computed is None:
+            read = nest.mapping.operands[self.operand]
+            element = Read(self.tensor.name, place_index(read.index, axes), self.tensor.dtype)
+        else:
+            element = place_value(self.computed, axes)
         fill = nest.fill(self.operand)
         if fill.dtype != element.dtype:  # what the operand is computed from: nothing past the ends is used
             fill = Literal(0, element.dtype)
@@ -254,7 +270,7 @@ def or_zero(read: Read, real: Bool) -> Value:
     return or_fill(read, real, Literal(0, read.dtype))
 
 
-def or_fill(read: Read, real: Bool, fill: Literal) -> Value:
+def or_fill(read: Value, real: Bool, fill: Literal) -> Value:
     """The element where it is real, else the fill."""
     return read if real == TRUE else Select(real, read, fill, read.dtype)
 

@@ -402,7 +402,8 @@ class RegisterTile:
         """One trip: `var`, the number of its first unit, counts from `before`, where its `group` begins."""
         inner = f"{identifier(axis.name)}v"
         unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
-        body = self.step(at | {axis.name: Position(None, before + unit, group=group)}, counts, axis)
+        step = None if self.unroll % 2 else (before + Var(var), Var(inner))
+        body = self.step(at | {axis.name: Position(None, before + unit, group=group, step=step)}, counts, axis)
         if self.unroll > 1:
             body = (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
         if self.next is None:

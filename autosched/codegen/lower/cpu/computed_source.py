@@ -11,12 +11,13 @@ from autosched.codegen.lower.common.panels import panel
 from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function
 from autosched.codegen.tree.rename import place
-from autosched.ir.value import Read, Value
+from autosched.ir.dtypes import dtype
+from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Value
 from autosched.logic import Bool, Int, all_of
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
-from autosched.tiling.steps.common.computed import Source, group_units, sources
+from autosched.tiling.steps.common.computed import PAIRED_BITS, SourceElement, group_units, sources
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class ComputedSource:
 
     nest: Nest
     operand: str
-    held: Mapping[Read, tuple[Source, MemorySource]]
+    held: Mapping[Read, tuple[SourceElement, MemorySource]]
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
@@ -33,26 +34,52 @@ class ComputedSource:
         values: dict[Value, Value] = {}
         valid: list[Bool] = []
         for read, (source, memory) in self.held.items():
-            values[place(read, axes)], real = memory.load(self.seen_by(source, at), element)
+            found, real = memory.load(self.seen_by(source, at), element)
+            values[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
             valid.append(real)
         value = place(self.nest.computed[self.operand].value, axes, lambda r: values[r])
         return value, all_of(*valid)
 
-    def seen_by(self, source: Source, at: dict[str, Position]) -> dict[str, Position]:
+    def seen_by(self, source: SourceElement, at: dict[str, Position]) -> dict[str, Position]:
         """The place as a source's nest has it: with the number of the group in place of the depth unit."""
         depth = self.nest.depth
-        if not source.grouped or depth is None:
+        if depth is None or not (source.grouped or source.paired):
             return at
         here = at[depth.name]
+        if source.paired:
+            return at | {depth.name: Position(None, self.pair(here)[0])}
         group = here.unit // group_units(self.nest, self.operand) if here.group is None else here.group
         return at | {depth.name: Position(None, group)}
+
+
+    @staticmethod
+    def pair(here: Position) -> tuple[Int, Int]:
+        """The pair of depth units in which this one is, and its place there. Trips of an even number of units begin
+        with a pair."""
+        if here.step is None:
+            return here.unit // 2, here.unit % 2
+        first, behind = here.step
+        return first // 2 + behind // 2, behind % 2
+
+    def unpaired(self, pair: Value, read: Read, at: dict[str, Position]) -> Value:
+        """An element of four bits out of the byte that has it. A signed one stands in the highest bits of a word for a
+        moment, so that it brings its sign along."""
+        assert self.nest.depth is not None
+        _, place = self.pair(at[self.nest.depth.name])
+        word = dtype("s32" if read.dtype.signed else "u32")
+        if not read.dtype.signed:
+            low = Arith(">>", Cast(pair, word), FromIndex(place * PAIRED_BITS, word), word)
+            return Cast(Arith("&", low, Literal((1 << PAIRED_BITS) - 1, word), word), read.dtype)
+        up = FromIndex(word.bits - PAIRED_BITS - place * PAIRED_BITS, word)
+        high = Arith("<<", Cast(pair, word), up, word)
+        return Cast(Arith(">>", high, Literal(word.bits - PAIRED_BITS, word), word), read.dtype)
 
 
 def computed_source(part: TensorPart, operand: str, ctx: Context) -> ComputedSource:
     """The source of an operand that is computed in the load; `prepare` functions fill its narrow panels."""
     nest = part.nest
     register = {a.name: ctx.values[part.names.register(a)] for a in tiled_axes(nest)}
-    held: dict[Read, tuple[Source, MemorySource]] = {}
+    held: dict[Read, tuple[SourceElement, MemorySource]] = {}
     for source in sources(nest, operand) or ():
         tensor = ctx.tensor(source.read.tensor)
         if source.panel:

@@ -3,38 +3,46 @@ computing them costs.
 
 An element that moves with the operand is read from a narrow panel, re-laid before the run in the order of use, or from
 its tensor. One that stays for a group of depth units (`S[p // 32, j]`, a scale) is loaded once for each group, in a
-loop of its own around the group's units.
+loop of its own around the group's units. Of elements of four bits a narrow panel has two in a byte, neighbours along
+the depth.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import TypeGuard
 
-from autosched.ir.value import Call, Cast, FromIndex, Literal, Read, Scalar, Value, is_plain, reads, walk
+from autosched.ir.dtypes import dtype
+from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Read, Scalar, Select, Value, is_plain, reads, walk
 from autosched.ir.value import children as parts_of
 from autosched.logic import TRUE, Binary, Const, Int, Var, free_vars
-from autosched.logic.walk import children
+from autosched.logic.walk import children, substitute_int
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.plans.on_the_way import LOAD
+from autosched.tiling.plans.on_the_way import LOAD, PACKING, OnTheWay
 from autosched.tiling.steps.common.layout import panel_elements, tensor_elements, vectorises
 
+PAIRED_BITS = 4
+BYTE = dtype("u8")
+UNPAIRING = 1
+"""Operations that take an element out of a byte: a shift or a mask of what both are loaded by."""
 PADDING = 2
 """A narrow panel may hold so many times the elements of its tensor (whole registers, past the ends)."""
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceElement:
     """An element that an operand is computed from. `nest`: the nest as if the operand were this element; where it stays
-    for the units of a group (`grouped`) the depth counts groups there. `panel`: whether it is re-laid before the run.
-    """
+    for the units of a group (`grouped`) the depth counts groups there. `panel`: whether it is re-laid before the run,
+    `paired`: with two depth units in a byte, which the depth of `nest` counts then."""
 
     read: Read
     nest: Nest
     panel: bool
-    grouped: bool
+    grouped: bool = False
+    paired: bool = False
 
     def moves(self, operand: str) -> bool:
         """Whether it may be another one at each depth unit."""
@@ -48,7 +56,7 @@ def loaded(nest: Nest, operand: str) -> bool:
 
 
 @of_nest
-def sources(nest: Nest, operand: str) -> tuple[Source, ...] | None:
+def sources(nest: Nest, operand: str) -> tuple[SourceElement, ...] | None:
     """What the operand is computed from; None where some of it cannot be loaded as vectors, or where the nest needs
     more of the operand than its elements: fills, whole matrices."""
     matrices = nest.intrinsic.matrices is not None or operand in nest.intrinsic.windows
@@ -59,7 +67,7 @@ def sources(nest: Nest, operand: str) -> tuple[Source, ...] | None:
     return None if any(s is None for s in found) else tuple(s for s in found if s is not None)
 
 
-def _source(nest: Nest, operand: str, read: Read) -> Source | None:
+def _source(nest: Nest, operand: str, read: Read) -> SourceElement | None:
     if not is_plain(read.index):
         return None
     const = nest.mapping.program.tensors[read.tensor].const
@@ -69,20 +77,49 @@ def _source(nest: Nest, operand: str, read: Read) -> Source | None:
     least = max(tensor_elements(seen, operand), nest.intrinsic.operands[operand].elements)
     along = grouped or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
     if const and along and panel_elements(seen, operand) <= PADDING * least:
-        return Source(read, seen, True, grouped)
-    return Source(read, seen, False, grouped) if vectorises(seen, operand) else None
+        if read.dtype.bits == PAIRED_BITS and not grouped and _counts(nest.depth) and nest.depth.extent > 1:
+            return SourceElement(read, _in_pairs(nest, operand, read, nest.depth), True, paired=True)
+        return SourceElement(read, seen, True, grouped)
+    return SourceElement(read, seen, False, grouped) if vectorises(seen, operand) else None
+
+
+def _counts(depth: NestAxis | None) -> TypeGuard[NestAxis]:
+    """Whether the depth's units are values of a program axis."""
+    return depth is not None and depth.unit == 1 and len(depth.members) == 1 and depth.members[0][1] == 0
+
+
+def _in_pairs(nest: Nest, operand: str, read: Read, depth: NestAxis) -> Nest:
+    """The nest with bytes in the operand's place, of two neighbours along the depth each: the first has the lower
+    bits."""
+
+    def bits(unit: Int) -> Value:
+        index = tuple(substitute_int(i, {depth.name: unit}) for i in read.index if isinstance(i, Int))
+        return Arith("&", Cast(replace(read, index=index), BYTE), Literal((1 << PAIRED_BITS) - 1, BYTE), BYTE)
+
+    first, second = (bits(Var(depth.name) * 2 + k) for k in (0, 1))
+    if depth.extent % 2:
+        second = Select(Var(depth.name) * 2 + 1 < depth.extent, second, Literal(0, BYTE), BYTE)
+    pair = Arith("|", first, Arith("<<", second, Literal(PAIRED_BITS, BYTE), BYTE), BYTE)
+    seen = _with_depth(nest, depth, -(-depth.extent // 2))
+    index = tuple(substitute_int(i, {depth.name: Var(depth.name) * 2}) for i in read.index if isinstance(i, Int))
+    mapping = replace(nest.mapping, operands={**nest.mapping.operands, operand: replace(read, index=index)})
+    return replace(seen, mapping=mapping, computed={operand: OnTheWay(read.tensor, "", pair, PACKING)})
+
+
+def _with_depth(nest: Nest, depth: NestAxis, extent: int) -> Nest:
+    (name, lower, _), *_ = depth.members
+    short = replace(depth, extent=extent, members=((name, lower, extent),))
+    return replace(nest, axes=tuple(short if a is depth else a for a in nest.axes))
 
 
 def _as_operand(nest: Nest, operand: str, read: Read, group: int) -> Nest:
     """The nest with the element in the operand's place; of a group of depth units, with the depth in groups."""
-    axes = nest.axes
     if group > 1:
         assert nest.depth is not None
         read = replace(read, index=tuple(_in_groups(i, nest.depth, group) for i in read.index if isinstance(i, Int)))
-        (name, lower, _), count = nest.depth.members[0], -(-nest.depth.extent // group)
-        axes = tuple(replace(a, extent=count, members=((name, lower, count),)) if a is nest.depth else a for a in axes)
+        nest = _with_depth(nest, nest.depth, -(-nest.depth.extent // group))
     mapping = replace(nest.mapping, operands={**nest.mapping.operands, operand: read})
-    return replace(nest, mapping=mapping, axes=axes, computed={})
+    return replace(nest, mapping=mapping, computed={})
 
 
 @of_nest
@@ -90,9 +127,7 @@ def group_units(nest: Nest, operand: str) -> int:
     """Depth units for which some of what the operand is computed from stays: of the divisors of the depth in their
     addresses what divides all; 1 where there are none."""
     depth = nest.depth
-    if depth is None or depth.unit != 1 or len(depth.members) != 1 or depth.members[0][1] != 0:
-        return 1
-    if depth is not nest.blocked_reduction or not loaded(nest, operand):
+    if not _counts(depth) or depth is not nest.blocked_reduction or not loaded(nest, operand):
         return 1
     divisors = [d for r in nest.computed[operand].sources if is_plain(r.index) for d in _divisors(r, depth)]
     return gcd(*divisors) if divisors else 1
@@ -143,7 +178,7 @@ def _in_groups(part: Int, depth: NestAxis, group: int) -> Int:
 
 @of_nest
 def element_bytes(nest: Nest, operand: str) -> float:
-    """Bytes of memory behind one element of the operand: what is read of it, where it is computed in the load."""
+    """Bytes of memory behind one element of the operand: what is read for it, where it is computed in the load."""
     if not loaded(nest, operand):
         return float(nest.intrinsic.operands[operand].dtype.bytes)
     group, found = group_units(nest, operand), sources(nest, operand) or ()
@@ -153,6 +188,7 @@ def element_bytes(nest: Nest, operand: str) -> float:
         depth = nest.depth
         if depth is not None and not source.grouped and depth not in source.nest.operand_axes(operand):
             share = depth.units
+        share *= 2 if source.paired else 1
         size += nest.mapping.program.tensors[source.read.tensor].dtype.bytes / share
     return size
 
@@ -162,17 +198,18 @@ def operations(nest: Nest, operand: str) -> int:
     """Vector operations for one register of the operand at each depth unit, its loads aside."""
     if not loaded(nest, operand):
         return 0
-    moving = {s.read for s in sources(nest, operand) or () if s.moves(operand)}
+    found = sources(nest, operand) or ()
+    moving = {s.read for s in found if s.moves(operand)}
     value = nest.computed[operand].value
     nodes = [v for v in walk(value) if not isinstance(v, Read | Literal | Scalar | FromIndex)]
     counted = [v for v in nodes if moving & {*reads(v)} and not (isinstance(v, Call) and v.function[:5] == "bits_")]
-    return sum(_operations(v) for v in counted)
+    return sum(_operations(v) for v in counted) + sum(s.paired for s in found) * UNPAIRING
 
 
 def _operations(value: Value) -> int:
     """Of one node: integers of fewer bits become floats by way of 32 bits."""
     match value:
-        case Cast(operand, dtype, _) if operand.dtype.is_integer and operand.dtype.bits < 32 and dtype.is_float:
+        case Cast(operand, into, _) if operand.dtype.is_integer and operand.dtype.bits < 32 and into.is_float:
             return 2
     return 1
 
