@@ -61,6 +61,7 @@ def staged(X: f32[m, k], W: const[s8[k, n]], S: const[f32[n]], Y: f32[m, n], *, 
 TEXTS = {"column": COLUMN, "turned": TURNED, "both": BOTH, "ends": ENDS, "staged": STAGED}
 COMPUTED: dict[str, Program] = {name: parse(text, filename="f.py") for name, text in TEXTS.items()} | {
     "one_row": workload("matmul_int4", m=1, n=40, k=64, g=32),
+    "two_groups": parse(BOTH.replace("i, p // g", "i, p // 18").replace("[m, kg]", "[m, 2]"), filename="f.py"),
     "fp8": workload("matmul_fp8", m=3, n=24, k=32, g=16),
     "converted": workload("matmul", m=3, n=40, k=24, a="f32", b="s8"),
 }
@@ -100,6 +101,10 @@ def computed_texts(draw: st.DrawFn) -> str:
     if draw(st.integers(0, 3)) == 0:
         head.append(f"R: f32[{m}]")
         left = f"({left} * R[i])"
+    elif draw(st.integers(0, 2)) == 0:
+        own = draw(st.sampled_from([n for n in (2, 4, 6, 8, 12) if k % n == 0] or [k]))
+        head.append(f"R: f32[{m}, {k // own}]")
+        left = f"({left} * R[i, p // {own}])"
     narrow = draw(st.sampled_from(["s8", "s8", "u8", "s4", "u4", "e4m3", "bf16", "f16", "s16", "f32"]))
     right = _read(draw, head, "W", narrow, ("p", k), ("j", n), const=4)
     zero = draw(st.sampled_from(["", "", "literal", "group", "column"]))

@@ -9,6 +9,7 @@ from itertools import groupby
 from math import gcd, prod
 from types import MappingProxyType
 
+from autosched.codegen.lower.common.computed_source import ComputedSource
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
 from autosched.codegen.lower.common.fused_stages import epilogue
@@ -309,7 +310,25 @@ class RegisterTile:
         }
         return replace(self, sources={**self.sources, **free}) if free else self
 
+    def keep(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """Fills registers with the parts of computed operands that stay from here on."""
+        stmts: list[Stmt] = []
+        for o in self.intrinsic.inputs:
+            source = self.sources[o.name]
+            if isinstance(source, ComputedSource):
+                for there, value, valid in source.keep(at, self.element(o.elements)):
+                    index = tuple(i for i in there.index if isinstance(i, Int))
+                    stmt = Assign(there.tensor, index, value, self.lane(o.elements), valid)
+                    stmts += self.over(self.own(o.name), counts, (stmt,))
+        return tuple(stmts)
+
     def depth_loop(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        """The depth, after what stays all along it."""
+        if self.group > 1:
+            return self.depth_units(at, counts, depth)
+        return (*self.keep(at, counts), *self.depth_units(at, counts, depth))
+
+    def depth_units(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         axis = self.nest.depth
         if axis is None or depth is None:
             return self.step(at, counts, None)
@@ -321,7 +340,7 @@ class RegisterTile:
         found = spans(self.nest, self.left, axis, at, counts)
         if self.left and found.asked != self.left:
             return self.visited_depth(at, counts, axis, depth, found)
-        if (group := self.group) > 1 and not rest:
+        if (group := self.group) > 1:
             return self.groups(at, counts, axis, depth, group)
         if full:
             upper = depth.upper if not rest else minimum(depth.upper, full)
@@ -353,10 +372,11 @@ class RegisterTile:
         var, number = f"{identifier(axis.name)}u", Var(f"{identifier(axis.name)}g")
         start = number * group
         upper: Int = Const(group) if axis.units % group == 0 else minimum(group, Const(axis.units) - start)
-        body = self.unrolled_steps(at, counts, axis, var, Const(0), number, start)
+        body = self.unrolled_steps(at, counts, axis, var, Const(0), start)
         inner: tuple[Stmt, ...] = (For(var, Const(0), upper, body, "serial", self.unroll),)
         if upper == Const(self.unroll):
             inner = bind(body, {var: Const(0)})
+        inner = (*self.keep(at | {axis.name: Position(None, start, group=start)}, counts), *inner)
         first, last = depth.lower // group, (depth.upper + (group - 1)) // group
         note = f"groups of {group} units of {axis.name}"
         return (For(number.name, first, last, inner, note=note),)
@@ -397,9 +417,9 @@ class RegisterTile:
         var: str,
         start: Int,
         group: Int | None = None,
-        before: Int = Const(0),
     ) -> tuple[Stmt, ...]:
-        """One trip: `var`, the number of its first unit, counts from `before`, where its `group` begins."""
+        """One trip: `var`, the number of its first unit, counts from where its `group` begins."""
+        before = Const(0) if group is None else group
         inner = f"{identifier(axis.name)}v"
         unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
         step = None if self.unroll % 2 else (before + Var(var), Var(inner))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from autosched.codegen.lower.common.computed_source import computed_source
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.copied_part import ALL, part_of
 from autosched.codegen.lower.common.matrix_rows import ROW
@@ -20,7 +21,6 @@ from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
-from autosched.codegen.lower.cpu.computed_source import computed_source
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
 from autosched.codegen.passes.simplify import bind
 from autosched.codegen.tree.kernel import For, If, Stmt

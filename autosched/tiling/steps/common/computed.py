@@ -14,10 +14,11 @@ from math import gcd
 from typing import TypeGuard
 
 from autosched.ir.dtypes import dtype
-from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Read, Scalar, Select, Value, is_plain, reads, walk
+from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Value, is_plain, map_value, walk
 from autosched.ir.value import children as parts_of
 from autosched.logic import TRUE, Binary, Const, Int, Var, free_vars
 from autosched.logic.walk import children, substitute_int
+from autosched.tensorize.addresses.axes import value_axes
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -74,6 +75,10 @@ def _source(nest: Nest, operand: str, read: Read) -> SourceElement | None:
     group = group_units(nest, operand)
     grouped = group > 1 and nest.depth is not None and _stays(read, nest.depth, group)
     seen = _as_operand(nest, operand, read, group if grouped else 1)
+    try:
+        _ = seen.placed_guards
+    except LookupError:
+        return None  # only a choice in the value keeps it inside its tensor
     least = max(tensor_elements(seen, operand), nest.intrinsic.operands[operand].elements)
     along = grouped or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
     if const and along and panel_elements(seen, operand) <= PADDING * least:
@@ -194,38 +199,51 @@ def element_bytes(nest: Nest, operand: str) -> float:
 
 
 @of_nest
+def kept_parts(nest: Nest, operand: str) -> tuple[Value, ...]:
+    """The largest parts of the value that stay for a group of depth units, or for all: registers hold them meanwhile.
+    What a choice keeps from being computed is no such part."""
+
+    def parts(value: Value) -> tuple[Value, ...]:
+        if not any(isinstance(v, Read) for v in walk(value)):
+            return ()
+        if stays(nest, operand, value):
+            return (value,)
+        return () if isinstance(value, Read | Select) else tuple(p for v in parts_of(value) for p in parts(v))
+
+    return tuple(dict.fromkeys(parts(nest.computed[operand].value))) if loaded(nest, operand) else ()
+
+
+def stays(nest: Nest, operand: str, value: Value) -> bool:
+    """Whether a part of an operand's value is the same for all depth units of a group."""
+    found = sources(nest, operand) or ()
+    grouped = {s.read: Literal(0, s.read.dtype) for s in found if s.grouped}
+    depth = {name for name, _, _ in nest.depth.members} if nest.depth is not None else set()
+    return not depth & value_axes(map_value(value, lambda v: grouped.get(v, v) if isinstance(v, Read) else v))
+
+
+@of_nest
 def operations(nest: Nest, operand: str) -> int:
     """Vector operations for one register of the operand at each depth unit, its loads aside."""
     if not loaded(nest, operand):
         return 0
-    found = sources(nest, operand) or ()
-    moving = {s.read for s in found if s.moves(operand)}
-    value = nest.computed[operand].value
-    nodes = [v for v in walk(value) if not isinstance(v, Read | Literal | Scalar | FromIndex)]
-    counted = [v for v in nodes if moving & {*reads(v)} and not (isinstance(v, Call) and v.function[:5] == "bits_")]
-    return sum(_operations(v) for v in counted) + sum(s.paired for s in found) * UNPAIRING
+    kept = kept_parts(nest, operand)
+
+    def count(value: Value) -> int:
+        if value in kept or not any(isinstance(v, Read) for v in walk(value)):
+            return 0
+        return _operations(value) + sum(map(count, parts_of(value)))
+
+    unpaired = sum(s.paired for s in sources(nest, operand) or ()) * UNPAIRING
+    return count(nest.computed[operand].value) + unpaired
 
 
 def _operations(value: Value) -> int:
     """Of one node: integers of fewer bits become floats by way of 32 bits."""
     match value:
+        case Read():
+            return 0
+        case Call(function) if function.startswith("bits_"):
+            return 0
         case Cast(operand, into, _) if operand.dtype.is_integer and operand.dtype.bits < 32 and into.is_float:
             return 2
     return 1
-
-
-@of_nest
-def kept_registers(nest: Nest, operand: str) -> int:
-    """Registers for each of the operand's that stay over a group of depth units, or over all of them: the largest parts
-    of the value without an element that moves."""
-    if not loaded(nest, operand):
-        return 0
-    moving = {s.read for s in sources(nest, operand) or () if s.moves(operand)}
-
-    def parts(value: Value) -> int:
-        inside = {*reads(value)}
-        if inside and not inside & moving:
-            return 1
-        return 0 if isinstance(value, Read) else sum(map(parts, parts_of(value)))
-
-    return parts(nest.computed[operand].value)

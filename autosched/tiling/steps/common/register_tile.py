@@ -9,7 +9,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.computed import kept_registers, loaded
+from autosched.tiling.steps.common.computed import kept_parts, loaded
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
 OUTER_ROWS = (1, 2, 4)
@@ -66,7 +66,7 @@ def held_tiles(nest: Nest, tiled: tuple[NestAxis, ...], operand: str, names: Ste
 
 def kept_tiles(nest: Nest, tiled: tuple[NestAxis, ...], operand: str, names: StepNames) -> Int:
     """Registers that stay for a group of the depth, of an operand that is computed in the load."""
-    total: Int = Const(kept_registers(nest, operand))
+    total: Int = Const(len(kept_parts(nest, operand)))
     for axis in tiled:
         if axis in nest.operand_axes(operand):
             total = total * Var(names.register(axis))

@@ -2,43 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands import MemorySource
 from autosched.codegen.lower.common.panels import panel
 from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import dtype
-from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Value
-from autosched.logic import Bool, Int, all_of
+from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Value, map_value, walk
+from autosched.logic import Binary, Bool, Const, Int, Var, all_of
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
-from autosched.tiling.steps.common.computed import PAIRED_BITS, SourceElement, group_units, sources
+from autosched.tiling.steps.common.computed import PAIRED_BITS, SourceElement, group_units, kept_parts, sources
 
 
 @dataclass(frozen=True)
 class ComputedSource:
-    """An operand's source that computes each element of `held`: what it is computed from, and where that lies."""
+    """An operand's source that computes each element of `held`: what it is computed from, and where that lies. `kept`:
+    parts of the value with the registers that hold them for a group of depth units, one for each of the operand's."""
 
     nest: Nest
     operand: str
     held: Mapping[Read, tuple[SourceElement, MemorySource]]
+    kept: Mapping[Value, str]
+    tiled: tuple[NestAxis, ...]
+
+    def keep(self, at: dict[str, Position], element: Int) -> list[tuple[Read, Value, Bool]]:
+        """For each part that is kept: the register's element, its value at a place, and where that is real."""
+        return [
+            (Read(name, (*self.register, element), part.dtype), *self.value(part, at, element))
+            for part, name in self.kept.items()
+        ]
+
+    @property
+    def register(self) -> tuple[Int, ...]:
+        return tuple(Var(f"{identifier(a.name)}r") for a in self.tiled)
 
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
+        held = {part: Read(name, (*self.register, element), part.dtype) for part, name in self.kept.items()}
+        return self.value(_with(self.nest.computed[self.operand].value, held), at, element, {*held.values()})
+
+    def value(
+        self, wanted: Value, at: dict[str, Position], element: Int, registers: Set[Value] = frozenset()
+    ) -> tuple[Value, Bool]:
+        """A value over the program's axes at a place; `registers` are reads of registers in it."""
         axes = self.nest.at(elements(self.nest, at, self.nest.lane_coordinates(self.operand, element)))
         values: dict[Value, Value] = {}
         valid: list[Bool] = []
-        for read, (source, memory) in self.held.items():
+        inside = {v for v in walk(wanted) if isinstance(v, Read)} - registers
+        for read, (source, memory) in ((r, h) for r, h in self.held.items() if r in inside):
             found, real = memory.load(self.seen_by(source, at), element)
             values[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
             valid.append(real)
-        value = place(self.nest.computed[self.operand].value, axes, lambda r: values[r])
-        return value, all_of(*valid)
+        return place(wanted, axes, lambda r: values.get(r, r)), all_of(*valid)
 
     def seen_by(self, source: SourceElement, at: dict[str, Position]) -> dict[str, Position]:
         """The place as a source's nest has it: with the number of the group in place of the depth unit."""
@@ -48,8 +70,8 @@ class ComputedSource:
         here = at[depth.name]
         if source.paired:
             return at | {depth.name: Position(None, self.pair(here)[0])}
-        group = here.unit // group_units(self.nest, self.operand) if here.group is None else here.group
-        return at | {depth.name: Position(None, group)}
+        first = here.unit if here.group is None else here.group
+        return at | {depth.name: Position(None, _quotient(first, group_units(self.nest, self.operand)))}
 
 
     @staticmethod
@@ -75,6 +97,19 @@ class ComputedSource:
         return Cast(Arith(">>", high, Literal(word.bits - PAIRED_BITS, word), word), read.dtype)
 
 
+def _quotient(first: Int, units: int) -> Int:
+    """Which group of so many units begins with, or has, this one."""
+    match first:
+        case Binary("*", number, Const(size)) if size == units:
+            return number
+    return first // units
+
+
+def _with(value: Value, parts: Mapping[Value, Read]) -> Value:
+    """The value with these parts read from registers."""
+    return map_value(value, lambda v: parts.get(v, v)) if parts else value
+
+
 def computed_source(part: TensorPart, operand: str, ctx: Context) -> ComputedSource:
     """The source of an operand that is computed in the load; `prepare` functions fill its narrow panels."""
     nest = part.nest
@@ -90,4 +125,7 @@ def computed_source(part: TensorPart, operand: str, ctx: Context) -> ComputedSou
         else:
             memory = replace(MemorySource(source.nest, operand, DIRECT, tensor), inside=True)
         held[source.read] = source, memory
-    return ComputedSource(nest, operand, held)
+    tiled = tuple(a for a in tiled_axes(nest) if a in nest.operand_axes(operand))
+    shape = (*(register[a.name] for a in tiled), nest.intrinsic.operands[operand].elements)
+    kept = {p: ctx.declare(f"{operand}_kept", p.dtype, shape, "register").name for p in kept_parts(nest, operand)}
+    return ComputedSource(nest, operand, held, kept, tiled)
