@@ -61,6 +61,8 @@ def staged(X: f32[m, k], W: const[s8[k, n]], S: const[f32[n]], Y: f32[m, n], *, 
 TEXTS = {"column": COLUMN, "turned": TURNED, "both": BOTH, "ends": ENDS, "staged": STAGED}
 COMPUTED: dict[str, Program] = {name: parse(text, filename="f.py") for name, text in TEXTS.items()} | {
     "one_row": workload("matmul_int4", m=1, n=40, k=64, g=32),
+    "rows": workload("matmul_int8", m=37, n=40, k=24, g=8),
+    "normalised": workload("rms_norm_product", m=19, n=150, k=20),
     "two_groups": parse(BOTH.replace("i, p // g", "i, p // 18").replace("[m, kg]", "[m, 2]"), filename="f.py"),
     "fp8": workload("matmul_fp8", m=3, n=24, k=32, g=16),
     "converted": workload("matmul", m=3, n=40, k=24, a="f32", b="s8"),
@@ -93,7 +95,7 @@ def _catalogue() -> Catalogue:
 def computed_texts(draw: st.DrawFn) -> str:
     """A product whose operands are expressions: narrow weights, scales and zero points by column, row and group, in
     either layout, const or not, written in the product or as a stage in front of it."""
-    m, n = draw(st.integers(1, 6)), draw(st.sampled_from([1, 8, 16, 19, 33, 40]))
+    m, n = draw(st.sampled_from([1, 2, 3, 4, 5, 6, 20, 37])), draw(st.sampled_from([1, 8, 16, 19, 33, 40, 150]))
     g, groups = draw(st.sampled_from([2, 3, 8])), draw(st.integers(1, 4))
     k = g * groups
     head = [f"X: {(x := draw(st.sampled_from(['f32', 'f32', 'bf16', 's8'])))}[{m}, {k}]"]

@@ -55,18 +55,19 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
             decisions.append(Decision(names.pack(operand.name), (LOAD,), (LABELS[LOAD],)))
             rules += whole_groups(nest, operand.name, names)
             continue
-        kinds = [DIRECT] if in_place(nest, operand.name) else []
+        computed = operand.name in nest.computed
+        kinds = [DIRECT] if not computed and in_place(nest, operand.name) else []
         if panel_fits(nest, operand.name):
             kinds.append(PANEL)
-        if shuffles(nest, operand.name):
+        if not computed and shuffles(nest, operand.name):
             kinds.append(DIRECT)
-        if padded(nest, operand.name, DIRECT in kinds):
+        if not computed and padded(nest, operand.name, DIRECT in kinds):
             kinds.append(PADDED)
-        if interleave(nest, operand.name) is not None:
+        if not computed and interleave(nest, operand.name) is not None:
             kinds.append(INTERLEAVED)
         if nest.mapping.fills.get(operand.name):
             kinds = [PANEL]  # a masked load leaves zeros
-        known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
+        known = not computed and nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if PANEL in kinds and not known and offers_blocks(nest, operand.name, target):
             kinds.append(BLOCK)
             rule, quantities = block_panel(nest, operand.name, target, names)

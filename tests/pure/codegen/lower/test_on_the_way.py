@@ -26,7 +26,7 @@ def test_they_compute_the_program(name: str) -> None:
     program = COMPUTED[name]
     plans = computed_plans(program)
     assert plans
-    for plan in plans[:2]:
+    for plan in plans[:4]:
         ids = plan.space.sample(4, np.random.default_rng(3)).tolist()
         assert disagreement(plan, ids, expect(program)) is None
 
@@ -39,7 +39,9 @@ def test_random_expressions(text: str, target: int, threads: int, seed: int) -> 
     plans = computed_plans(program, TARGETS[target], threads)
     event(f"plans: {min(len(plans), 1)}")
     expected = expect(program, seed)
-    for plan in plans[:3]:
+    for place in {c.place for p in plans for t in p.tensor_parts for c in t.nest.computed.values()}:
+        event(place)
+    for plan in plans[:4]:
         ids = plan.space.sample(3, np.random.default_rng(seed))
         values = plan.space.values(ids)
         total = clock(plan, values)["total"]
