@@ -58,7 +58,36 @@ def staged(X: f32[m, k], W: const[s8[k, n]], S: const[f32[n]], Y: f32[m, n], *, 
         for p in range(k):
             Y[i, j] += X[i, p] * D[p, j]
 """
-TEXTS = {"column": COLUMN, "turned": TURNED, "both": BOTH, "ends": ENDS, "staged": STAGED}
+GATHERED = """
+def gathered(X: f32[v, k], I: s32[m], W: const[f32[k, n]], Y: f32[m, n], *, v=30, m=7, k=12, n=530):
+    assume(0 <= I < v)
+    for i, j in grid(m, n):
+        Y[i, j] = 0.0
+        for p in range(k):
+            Y[i, j] += X[I[i], p] * W[p, j]
+"""
+ROTATED = """
+def rotated(X: f32[m, k], C: const[f32[l, h]], S: const[f32[l, h]], W: const[f32[k, n]], Y: f32[m, n],
+            *, m=20, l=20, h=6, k=12, n=530):
+    R: f32[m, k]
+    for i, p in grid(m, k):
+        R[i, p] = X[i, p] * C[i, p % h] + (0.0 - X[i, p + h] if p < h else X[i, p - h]) * S[i, p % h]
+    for i, j in grid(m, n):
+        Y[i, j] = 0.0
+        for p in range(k):
+            Y[i, j] += R[i, p] * W[p, j]
+"""
+MASKED = """
+def masked(X: f32[m, k], L: s32[m], W: const[f32[k, n]], Y: f32[m, n], *, m=20, k=12, n=530):
+    R: f32[m, k]
+    for i, p in grid(m, k):
+        R[i, p] = X[i, p] if s32(p) < L[i] else 0.0
+    for i, j in grid(m, n):
+        Y[i, j] = 0.0
+        for p in range(k):
+            Y[i, j] += R[i, p] * W[p, j]
+"""
+TEXTS = {"gathered": GATHERED, "rotated": ROTATED, "masked": MASKED, "column": COLUMN, "turned": TURNED, "both": BOTH, "ends": ENDS, "staged": STAGED}
 COMPUTED: dict[str, Program] = {name: parse(text, filename="f.py") for name, text in TEXTS.items()} | {
     "one_row": workload("matmul_int4", m=1, n=40, k=64, g=32),
     "rows": workload("matmul_int8", m=37, n=40, k=24, g=8),
