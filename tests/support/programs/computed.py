@@ -87,7 +87,16 @@ def masked(X: f32[m, k], L: s32[m], W: const[f32[k, n]], Y: f32[m, n], *, m=20, 
         for p in range(k):
             Y[i, j] += R[i, p] * W[p, j]
 """
-TEXTS = {"gathered": GATHERED, "rotated": ROTATED, "masked": MASKED, "column": COLUMN, "turned": TURNED, "both": BOTH, "ends": ENDS, "staged": STAGED}
+TEXTS = {
+    "gathered": GATHERED,
+    "rotated": ROTATED,
+    "masked": MASKED,
+    "column": COLUMN,
+    "turned": TURNED,
+    "both": BOTH,
+    "ends": ENDS,
+    "staged": STAGED,
+}
 COMPUTED: dict[str, Program] = {name: parse(text, filename="f.py") for name, text in TEXTS.items()} | {
     "one_row": workload("matmul_int4", m=1, n=40, k=64, g=32),
     "rows": workload("matmul_int8", m=37, n=40, k=24, g=8),

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from math import prod
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands import MemorySource
 from autosched.codegen.lower.common.panels import panel
 from autosched.codegen.lower.common.positions import Position, elements
-from autosched.codegen.tree.kernel import Buffer, Function
+from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import dtype
 from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Value, map_value, walk
 from autosched.logic import Binary, Bool, Const, Int, Var, all_of
+from autosched.logic.walk import substitute_int
+from autosched.tiling.analysis.nontemporal import LINE_BYTES
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
 from autosched.tiling.steps.common.computed import PAIRED_BITS, SourceElement, group_units, kept_parts, sources
+from autosched.tiling.steps.cpu.prefetch import FAR_BYTES
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,27 @@ class ComputedSource:
             values[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
             valid.append(real)
         return place(wanted, axes, lambda r: values.get(r, r)), all_of(*valid)
+
+    def ahead(self, at: dict[str, Position], counts: Mapping[str, int], units: int) -> tuple[Prefetch, ...]:
+        """Ask for the lines of the narrow panels that a trip of so many depth units reads of a register tile, FAR_BYTES
+        and more after the trip that begins at `at`."""
+        depth, stmts = self.nest.depth, list[Prefetch]()
+        assert depth is not None
+        registers = prod(counts.get(a.name, 1) for a in self.tiled)
+        elements = self.nest.intrinsic.operands[self.operand].elements
+        for source, memory in self.held.values():
+            if not (source.panel and source.moves(self.operand)):
+                continue
+            size = memory.buffer.dtype.bytes
+            span = registers * elements * size * units // (2 if source.paired else 1)
+            later = Position(None, at[depth.name].unit + max(1, -(-FAR_BYTES // max(1, span))) * units)
+            read, _ = memory.load(self.seen_by(source, at | {depth.name: later}), Const(0))
+            assert isinstance(read, Read)
+            first = {f"{identifier(a.name)}r": Const(0) for a in self.tiled}
+            index = [substitute_int(i, first) for i in read.index if isinstance(i, Int)]
+            for line in range(-(-span // LINE_BYTES)):
+                stmts.append(Prefetch(read.tensor, (*index[:-1], index[-1] + line * (LINE_BYTES // size))))
+        return tuple(stmts)
 
     def seen_by(self, source: SourceElement, at: dict[str, Position]) -> dict[str, Position]:
         """The place as a source's nest has it: with the number of the group in place of the depth unit."""

@@ -426,6 +426,7 @@ class RegisterTile:
         body = self.step(at | {axis.name: Position(None, before + unit, group=group, step=step)}, counts, axis)
         if self.unroll > 1:
             body = (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
+        body = (*self.ask_narrow(at | {axis.name: Position(None, before + Var(var))}, counts, axis), *body)
         if self.next is None:
             return body
         first = at | {axis.name: Position(None, Var(var))}
@@ -483,10 +484,20 @@ class RegisterTile:
         index = (*self.register_index(self.held(operand)), self.element(n))
         return (Assign(self.registers[operand], index, value, self.lane(n), valid),)
 
+    def ask_narrow(self, at: Places, counts: dict[str, int], axis: NestAxis) -> tuple[Stmt, ...]:
+        """What a trip asks for ahead of operands that are computed in the load: many registers share a line."""
+        if PREFETCH.of(self.names, self.ctx.values) != FAR:
+            return ()
+        found = (self.sources[o.name] for o in self.intrinsic.inputs if axis in self.nest.operand_axes(o.name))
+        asked = (s.ahead(at, counts, self.unroll) for s in found if isinstance(s, ComputedSource))
+        return tuple(p for stmts in asked for p in stmts)
+
     def ask_ahead(self, operand: str, at: Places, axis: NestAxis | None) -> tuple[Stmt, ...]:
         distance = PREFETCH.of(self.names, self.ctx.values)
         if axis is None or distance in (NO, NEXT) or axis not in self.nest.operand_axes(operand):
             return ()
+        if isinstance(self.sources[operand], ComputedSource):
+            return ()  # `ask_narrow`
         return (ahead(self.nest, operand, self.sources[operand], at, self.far(operand, distance)),)
 
     def far(self, operand: str, distance: int) -> int:

@@ -186,13 +186,10 @@ def element_bytes(nest: Nest, operand: str) -> float:
     """Bytes of memory behind one element of the operand: what is read for it, where it is computed in the load."""
     if not loaded(nest, operand):
         return float(nest.intrinsic.operands[operand].dtype.bytes)
-    group, found = group_units(nest, operand), sources(nest, operand) or ()
+    units = 1 if nest.depth is None else nest.depth.units
     size = 0.0
-    for source in found:
-        share = group if source.grouped else 1
-        depth = nest.depth
-        if depth is not None and not source.grouped and depth not in source.nest.operand_axes(operand):
-            share = depth.units
+    for source in sources(nest, operand) or ():
+        share = group_units(nest, operand) if source.grouped else 1 if source.moves(operand) else units
         share *= 2 if source.paired else 1
         size += nest.mapping.program.tensors[source.read.tensor].dtype.bytes / share
     return size

@@ -64,7 +64,9 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: b
     if nest.intrinsic.matrices is not None:
         return Step("prefetch", (Decision(column, (NO,)), *out))  # asking for rows of matrices ahead gained nothing
     if any(loaded(nest, o.name) for o in nest.intrinsic.inputs):
-        return Step("prefetch", (Decision(column, (NO,), ("no",)), *out))  # a line is many registers of narrow elements
+        beyond = streamed_bytes(nest) > cache_bytes(target) and nest.depth.units > FAR
+        far = Decision(column, (NO, FAR), ("no", "far")) if beyond else Decision(column, (NO,), ("no",))
+        return Step("prefetch", (far, *out))
     if not streams(nest):
         near = Decision(column, (NO, NEAR), ("no", "near")) if nest.depth.units > NEAR else Decision(column, (NO,))
         return Step("prefetch", (near, *out))

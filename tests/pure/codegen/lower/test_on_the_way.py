@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 from support.match.agreement import disagreement, expect
 from support.match.examples import examples
+from support.paths import TESTS
 from support.plans import machine
 from support.programs.computed import COMPUTED, computed_plans, computed_texts
 
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Assign, For, statements
+from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock, floors
 from autosched.ir import parse
 from autosched.ir.value import reads
@@ -59,6 +63,8 @@ def test_narrow_data_stay_narrow() -> None:
     assert copies == {"W_panel": "s8"}
     (part,) = plan.tensor_parts
     assert element_bytes(part.nest, "b") == 1 + 4 / 24
+    (paired, *_) = (t.nest for p in computed_plans(COMPUTED["turned"]) for t in p.tensor_parts)
+    assert element_bytes(paired, "b") == 1 / 2 + 1 / 8 + 4 / 8
 
 
 def test_a_scale_is_loaded_once_for_its_group() -> None:
@@ -71,6 +77,20 @@ def test_a_scale_is_loaded_once_for_its_group() -> None:
         (units,) = (s for s in group.body if isinstance(s, For) and s.var == "pu")
         read = {r.tensor for s in statements(units.body) if isinstance(s, Assign) for r in reads(s.value)}
         assert read == {"X", "W_panel", "b_kept"}
+
+
+def test_the_loops_of_four_bits_and_groups() -> None:
+    """Golden text: pairs of weights in a byte, scales and zero points in registers for their group."""
+    plan = next(p for p in computed_plans(COMPUTED["turned"]) if p.intrinsics == ("x86/vfmadd.f32.zmm",))
+    wanted = {"reg_i": 3, "reg_j": 2, "unroll": 2, "pack_a": 0, "block_p": 0}
+    ids = plan.space.enumerate().ids
+    values = plan.space.values(ids)
+    row = int(ids[np.all([values[name] == value for name, value in wanted.items()], axis=0)][0])
+    file = TESTS / "golden" / "kernel_four_bits.txt"
+    text = print_kernel(lower(plan, plan.space.schedule(row)))
+    if os.environ.get("AUTOSCHED_UPDATE_GOLDEN"):
+        file.write_text(text)
+    assert text == file.read_text()
 
 
 WRITTEN_AGAIN = """
