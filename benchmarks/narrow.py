@@ -1,6 +1,6 @@
 """Products on weights of 8 and 4 bits with f32 activations, on one core: beside PyTorch, and beside what limits them.
 
-    python -m benchmarks.narrow [--trials 64] [--rounds 31] [--group 128] [NAME…]
+    python -m benchmarks.narrow [--trials 64] [--rounds 101] [--group 128] [NAME…]
 
 One row, of the roofline: the bytes of the weights, scales and zero points as they lie, read by a plain loop, or the
 instructions that conversion needs, at the rate at which a loop of nothing else runs on data of the first cache; the
@@ -11,6 +11,7 @@ process; ratios are medians of neighbours in time, and of the best samples of ea
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -24,11 +25,15 @@ from autosched.ir import random_inputs, run
 from autosched.ir.program import Program
 from benchmarks import cpus
 from benchmarks.narrow_mix import ConversionMix, lanes
-from benchmarks.sampling import quartiles, repeats_of, time_calls
+from benchmarks.sampling import quartiles
 from benchmarks.stream import Stream
 
 SHAPES = ((4096, 4096), (4096, 1024))
 """(k, n)."""
+BURST_S = 2e-3
+"""Calls of one sample last this long together: less than what a busy machine gives a process at a time."""
+FAR_BEHIND = 20.0
+"""Peers that take so many times as long are timed once."""
 CACHED = (16, 512, 256)
 """Rows, k and n of the f32 product whose weights a cache holds."""
 
@@ -65,6 +70,15 @@ def tuned(program: Program, target: Any, trials: int, seed: int = 0) -> Ours:
     assert np.allclose(arrays[out], wanted, rtol=1e-3, atol=1e-3 * float(np.abs(wanted).max()))
     (stage,) = (s for s in program.stages if s.reduction)
     return Ours(program, call, arrays, 2 * prod(a.extent for a in stage.axes), f"{study.best.schedule}")
+
+
+def burst(call: Callable[[], object], repeats: int) -> float:
+    """Seconds of one call, after one that brings its data back."""
+    call()
+    started = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - started) / repeats
 
 
 def torch_calls(ours: Ours, bits: int, group: int) -> dict[str, Callable[[], Any]]:
@@ -124,11 +138,15 @@ def compare(name: str, rows: int, shape: tuple[int, int], target: Any, cached: O
     stream, mix = Stream(narrow, 4 * rows * n, 1), ConversionMix(bits)
     peers = torch_calls(ours, bits, given.group) if given.torch else {}
     calls = {"ours": ours.call, "f32 of a cache": cached.call, **peers}
-    repeats = {c: repeats_of(call) for c, call in calls.items()}
+    once = {c: min(burst(call, 1) for _ in range(3)) for c, call in calls.items()}
+    for c in [c for c in peers if once[c] > FAR_BEHIND * once["ours"]]:
+        print(f"    PyTorch {c:<26} {once[c] * 1e6:8.1f} us, once")
+        del calls[c], peers[c]
+    repeats = {c: max(1, int(BURST_S / once[c])) for c in calls}
     samples: dict[str, list[float]] = {c: [] for c in (*calls, "loop", "mix")}
     for _ in range(given.rounds):
         for c, call in calls.items():
-            samples[c].append(time_calls(call, repeats[c]))
+            samples[c].append(burst(call, repeats[c]))
         samples["loop"].append(min(stream.sample("cached"), stream.sample("columns")))
         samples["mix"].append(mix.sample() * n * k / lanes())
     took = quartiles(samples["ours"])
@@ -167,7 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--trials", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--rounds", type=int, default=101)
     parser.add_argument("--group", type=int, default=128, help="weights of a column that share a scale (default 128)")
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--no-torch", dest="torch", action="store_false")

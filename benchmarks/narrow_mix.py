@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,10 @@ from autosched.machine.host import host_features
 REGISTERS = (4, 6, 8)
 """Registers of sums side by side; the fastest of these counts."""
 GROUP, PASSES = 32, 4000
+TRIED = 9
+"""Times that each loop is tried to find the fastest."""
+SAMPLE_S = 2e-3
+"""As long as samples of kernels (`narrow.BURST_S`)."""
 
 
 def lanes() -> int:
@@ -93,24 +99,34 @@ class ConversionMix:
     """The loop for weights of so many bits. `best_s`: seconds of one register of weights, the least of all samples."""
 
     def __init__(self, bits: int) -> None:
-        self._kept = []
-        self._calls = []
         kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5, ctypes.c_int64)
+        found = []
         for registers in REGISTERS:
             module = Module(native.compile_ir(_text(bits, registers)))
             n = lanes() * registers
             data = [np.ones(GROUP, np.float32), np.ones(GROUP * n, np.uint8), np.ones(n, np.float32)]
             data += [np.zeros(n, np.int8), np.zeros(n, np.float32)]
-            self._kept.append((module, data))
-            self._calls.append((registers, kind(module.address("mix")), [d.ctypes.data for d in data]))
+            found.append(_Loop(registers, kind(module.address("mix")), [d.ctypes.data for d in data], (module, data)))
+        self._fastest = min(found, key=lambda loop: min(loop.seconds(PASSES) for _ in range(TRIED)))
+        self._passes = max(PASSES, int(SAMPLE_S / self._fastest.seconds(PASSES) / GROUP / self._fastest.registers))
         self.best_s = float("inf")
 
     def sample(self) -> float:
-        """Seconds of a register in the fastest loop, each timed once more: some milliseconds."""
-        found = []
-        for registers, call, pointers in self._calls:
-            started = time.perf_counter()
-            call(*pointers, PASSES)
-            found.append((time.perf_counter() - started) / (PASSES * GROUP * registers))
-        self.best_s = min(self.best_s, *found)
-        return min(found)
+        """Seconds of a register, over as long a time as a sample of a kernel."""
+        took = self._fastest.seconds(self._passes)
+        self.best_s = min(self.best_s, took)
+        return took
+
+
+@dataclass(frozen=True)
+class _Loop:
+    registers: int
+    call: Any
+    pointers: list[int]
+    kept: Any
+
+    def seconds(self, passes: int) -> float:
+        """Of one register of weights."""
+        started = time.perf_counter()
+        self.call(*self.pointers, passes)
+        return (time.perf_counter() - started) / (passes * GROUP * self.registers)

@@ -58,20 +58,25 @@ class Variant:
 
 
 def adapted_programs(
-    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str, mode: str = "guard"
+    program: Program,
+    matches: Sequence[Match],
+    intrinsics: Sequence[Intrinsic],
+    numerics: str,
+    mode: str = "guard",
+    factors: bool = True,
 ) -> Iterator[Variant]:
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
     becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
-    need.
+    need. `factors`: whether operands that are expressions become intermediates where nothing else helps.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
     while todo:
         here = todo.pop(0)
         yield here
-        for adapted in _next(here, mode, intrinsics, numerics):
+        for adapted in _next(here, mode, intrinsics if factors else (), numerics):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
@@ -113,7 +118,8 @@ def _worth(program: Program, adapted: Variant) -> list[str]:
 
 
 def _next(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
-    """One more stage adapted, for the first stage that needs it (the others follow from there)."""
+    """One more stage adapted, for the first stage that needs it (the others follow from there). `intrinsics` are those
+    that are asked about a stage whose expressions are intermediates."""
     by_stage: dict[str, list[Match]] = {}
     for found in here.matches:
         by_stage.setdefault(found.stage, []).append(found)
@@ -138,8 +144,8 @@ def _next(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: s
         if chosen:
             return
         stage = found_of_stage[0].stage
-        apart = None if plain or stage in here.stages else _factored(here, stage, intrinsics, numerics)
-        if apart is not None:
+        needed = not plain and stage not in here.stages and intrinsics
+        if needed and (apart := _factored(here, stage, intrinsics, numerics)) is not None:
             yield apart
             return
 
