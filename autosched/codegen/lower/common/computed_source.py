@@ -57,14 +57,14 @@ class ComputedSource:
     ) -> tuple[Value, Bool]:
         """A value over the program's axes at a place; `registers` are reads of registers in it."""
         axes = self.nest.at(elements(self.nest, at, self.nest.lane_coordinates(self.operand, element)))
-        values: dict[Value, Value] = {}
+        elements_of: dict[Value, Value] = {}
         valid: list[Bool] = []
         inside = {v for v in walk(wanted) if isinstance(v, Read)} - registers
         for read, (source, memory) in ((r, h) for r, h in self.held.items() if r in inside):
             found, real = memory.load(self.seen_by(source, at), element)
-            values[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
+            elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
             valid.append(real)
-        return place(wanted, axes, lambda r: values.get(r, r)), all_of(*valid)
+        return place(wanted, axes, lambda r: elements_of.get(r, r)), all_of(*valid)
 
     def ahead(self, at: dict[str, Position], counts: Mapping[str, int], units: int) -> tuple[Prefetch, ...]:
         """Ask for the lines of the narrow panels that a trip of so many depth units reads of a register tile, FAR_BYTES
