@@ -105,7 +105,7 @@ class Progress:
         fits = [n for n, (verdict, _) in event.verdicts.items() if verdict in accepted]
         fits.sort(key=lambda n: n.startswith("portable/"))  # the machine's own first
         shown = ", ".join(fits[:4]) + (f" and {len(fits) - 4} more" if len(fits) > 4 else "")
-        self._line(f"match  {shown or 'no intrinsic: scalar code'}   ({event.seconds:.2f} s)")
+        self._line(f"match  {shown or 'no intrinsic as it stands'}   ({event.seconds:.2f} s)")
         self.bar.update(self.task, said="scoring the space")
 
     def _trial(self, event: events.TrialDone) -> None:

@@ -66,6 +66,7 @@ from autosched.tiling.steps import (
     tiled_axes,
     vectorises,
 )
+from autosched.tiling.steps.common.computed import loaded, operations, sources
 from autosched.tiling.steps.common.layout import (
     crossings,
     even_rows,
@@ -81,7 +82,7 @@ from autosched.tiling.steps.cpu.fills import copied_offset
 from autosched.tiling.steps.cpu.interleave import interleaved_offset
 from autosched.tiling.steps.cpu.register_transpose import store_cycles, transposed_row
 
-VERSION = "12"
+VERSION = "13"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -100,6 +101,7 @@ ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of th
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
 SUM_CYCLES = 2.0  # one register of sums stored and loaded between two blocks of the reduction
 SPLIT_SLOTS = 5.5  # load slots lost by a row of a matrix that touches two lines (Emerald Rapids: 50 cycles for 16 such)
+VECTORS_BESIDE = 1.5  # vector operations of any kind a cycle, as a multiple of what an instruction is issued at
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
 ROW_CYCLES = 2.0  # one row of sums that goes through memory: a load and a store (unverified)
 LANE_CYCLES = 3.0  # one lane of a register, behind a branch of its own (u8 depthwise, NCHW: 3.3 on Zen 5, 2.9 on Zen 3)
@@ -363,6 +365,7 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
             count, acc = count * how_many, acc * size
             units[axis.name] = size
         loads: npt.NDArray[np.float64] = np.zeros(n)
+        computed: npt.NDArray[np.float64] = np.zeros(n)
         for o in intrinsic.inputs:
             own: npt.NDArray[np.float64] = np.ones(n)
             for axis in tiled:
@@ -377,8 +380,9 @@ def _core(nest: Nest, names: StepNames, v: Columns, target: Target) -> tuple[npt
                     merged = (v[names("loads")] == EACH) & (unroll == window.steps) & ~np.isin(kinds[o.name], PANELS)
                     own = np.where(merged, tile_loads / window.steps, own)
             loads = loads + own * per_load[o.name]
-        issued = acc + loads + 3.0 / unroll
-        issue = np.maximum(acc / rate, issued / width)
+            computed = computed + own * operations(nest, o.name)
+        issued = acc + loads + computed + 3.0 / unroll
+        issue = np.maximum(np.maximum(acc / rate, (acc + computed) / (VECTORS_BESIDE * rate)), issued / width)
         ahead = np.maximum(1.0, WINDOW / (steps * np.maximum(issued, 1.0) + acc))  # tiles under way at a time
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency / ahead, 0.0))
         load += count * steps * loads / slots
@@ -430,6 +434,9 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     kind = v[names.pack(operand)]
     if nest.intrinsic.matrices is not None:
         return _matrix_load_cost(nest, operand, kind, target)
+    if loaded(nest, operand):
+        found = sources(nest, operand) or ()
+        return np.full(len(kind), float(sum(s.moves(operand) for s in found)))
     elements = nest.intrinsic.operands[operand].elements
     few = None if vectorises(nest, operand) else runs(nest, operand)
     crossed = line_crossings(nest, operand, LINE_BYTES)

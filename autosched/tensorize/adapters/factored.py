@@ -43,6 +43,16 @@ def factorings(facts: StageFacts) -> Iterator[tuple[Value, tuple[Value, ...]]]:
             yield written, parts
 
 
+def sides(facts: StageFacts) -> tuple[Value, ...]:
+    """The factors of what the stage adds, a product, that are more than an element addressed by axes: those too that
+    depend on all axes of the stage, as the weights of a product of one row."""
+    value = facts.original.assign.value
+    if not (isinstance(value, Arith) and value.op == "*"):
+        return ()
+    bare = (_bare(side) for side in (value.left, value.right) if operand_reads(side))
+    return tuple(dict.fromkeys(side for side in bare if not _plain(side)))
+
+
 def factored(facts: StageFacts, written: Value, parts: Sequence[Value]) -> Adapted:
     """The program with each part in an intermediate of its own, computed in front of the loops that use it. Raises
     NoPlace where what a part reads is written in these loops, or where it might read what the stage does not."""

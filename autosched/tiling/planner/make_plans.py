@@ -24,6 +24,7 @@ from autosched.tiling.analysis.dependence import Dependences, analyse
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.chains import chain_of
+from autosched.tiling.planner.computed import on_the_way
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.tile_loops import Held, MemberPlanner, kept_whole, tile_loops
@@ -91,6 +92,7 @@ def make_plans(
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
         joined = layout.plan(rows=True)
         plans.append(joined)
+        plans += [replace(layout, nests=n).plan(rows=True) for n in on_the_way(program, mapped, target)]
         together = layout.chained(joined) if len(chained) < MOST_CHAINED else None
         chained += [] if together is None else [together]
         if len(plans) >= MOST_PLANS:
@@ -163,11 +165,12 @@ class _PlanLayout:
         fused = _fused(program, self.nests, self.literal, self.policy)
         behind = {f.stage.name for group in fused.values() for f in group}
         prepared = program.prepared
-        settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind
+        computed = {c.stage for nest in self.nests.values() for c in nest.computed.values()}
+        settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind | computed
         many = len([s for s in program.stages if s.name not in settled and s.name not in self.literal]) > 1
         parts: list[Part] = []
         for stage in program.stages:
-            if stage.name in behind:
+            if stage.name in behind | computed:
                 continue
             names = StepNames(f"{self.prefix}{stage.name}." if many or self.prefix else "")
             if stage.name in self.literal:

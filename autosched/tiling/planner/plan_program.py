@@ -70,7 +70,7 @@ def plan_program(
 
     inside = None if is_gpu(target) or scheme_of(target) == "spatial" else members
     for variant in chain(
-        adapted_programs(simple, matches, intrinsics, numerics, conditions),
+        adapted_programs(simple, matches, intrinsics, numerics, conditions, factors=not is_gpu(target)),
         split_programs(simple, intrinsics, numerics, policy, threads),
         transposed_programs(simple, matches, numerics) if is_gpu(target) else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),

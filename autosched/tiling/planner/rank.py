@@ -28,6 +28,7 @@ from autosched.tiling.plans.plan import (
 )
 from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.steps import gpu_pair, interleave, is_gpu, vectorises
+from autosched.tiling.steps.common.computed import loaded
 from autosched.tiling.steps.common.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, store_cycles, transposed_row
 from autosched.tiling.steps.gpu.operand_paths import aligned_bytes
@@ -35,6 +36,10 @@ from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
 
 VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised."""
+COMPUTED_CYCLES = 0.5
+"""Cycles to compute a register of an operand on the way, which a stage would store and the nest load again."""
+MOST_UNITS = 32
+"""Of the axes that an operand does not have, in one register tile: an operand is computed anew for each in the load."""
 TEAM_CYCLES = 1 / 32
 """Cycles of an element of a stage that a GPU's threads compute: four instructions, on 128 lanes of a core."""
 CHECK_CYCLES = 1 / 32
@@ -75,6 +80,9 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
     if nest.intrinsic.shared_memory:
         return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
+        if operand.name in nest.computed:
+            cycles += _computing(nest, operand.name)
+            continue
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if not vectorises(nest, operand.name) and not known:
             way = interleave(nest, operand.name)
@@ -91,6 +99,14 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
         cycles += COPY_CYCLES * each / lanes * prod(a.units * a.unit for a in nest.spatial)
     asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
     return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
+
+
+def _computing(nest: Nest, operand: str) -> float:
+    """Cycles to compute an operand on the way: once in packing, in the load once for each register tile."""
+    mine = nest.operand_axes(operand)
+    registers = panel_elements(nest, operand) / prod(a.unit for a in mine)
+    others = prod(a.units for a in nest.spatial if a not in mine)
+    return COMPUTED_CYCLES * registers * (-(-others // MOST_UNITS) if loaded(nest, operand) else 1)
 
 
 def _by_threads(nest: Nest, operand: str) -> float:

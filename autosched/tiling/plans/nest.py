@@ -6,7 +6,8 @@ Read `nest_geometry` first: axes, and where every element sits.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -19,12 +20,16 @@ from autosched.tensorize.fewer_rows import choose_tile_rows
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.plans.guards import GuardPlacement, place_guards
 from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry
+from autosched.tiling.plans.on_the_way import OnTheWay
 from autosched.tiling.plans.windowed_operands import window_lanes
 
 
 @dataclass(frozen=True)
 class Nest(NestGeometry):
-    """A stage on an intrinsic, with its guards placed."""
+    """A stage on an intrinsic, with its guards placed. `computed`: operands that are no elements of a tensor in memory,
+    but computed where they are taken."""
+
+    computed: MappingOf[str, OnTheWay] = field(default_factory=dict)
 
     @cached_property
     def cache(self) -> dict[Hashable, Any]:

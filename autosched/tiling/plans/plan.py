@@ -78,7 +78,8 @@ class TensorPart:
         asked = " and ".join(c.text for c in self.nest.mapping.conditions)
         granted = " and ".join(c.text for c in self.nest.mapping.assumed)
         under = f" if {asked}" if asked else f" assuming {granted}" if granted else ""
-        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}{under}"
+        where = "".join(f" {c.title}" for c in self.nest.computed.values())
+        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}{under}{where}"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from autosched.tiling.steps.cpu.fills import last_tiles, rounded, runs_on, spans
 from autosched.tiling.steps.cpu.interleave import Interleave, interleave
 from autosched.tiling.steps.cpu.loop_order import ORDERS, loop_order
 from autosched.tiling.steps.cpu.outer_tile_order import outer_tile_order
-from autosched.tiling.steps.cpu.pack import DIRECT, INTERLEAVED, PADDED, PANEL, PANELS, pack
+from autosched.tiling.steps.cpu.pack import DIRECT, INTERLEAVED, LOAD, PADDED, PANEL, PANELS, pack
 from autosched.tiling.steps.cpu.parallel import parallel
 from autosched.tiling.steps.cpu.prefetch import prefetch
 from autosched.tiling.steps.cpu.shared_loads import EACH, StreamedWindow, offered, shared_loads, window
@@ -35,6 +35,7 @@ __all__ = [
     "EACH",
     "EACH_PART",
     "INTERLEAVED",
+    "LOAD",
     "ORDERS",
     "PADDED",
     "PANEL",

@@ -9,11 +9,14 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import is_value
 from autosched.tensorize import match_types
+from autosched.tensorize.adapters.factored import factored, factorings, sides
 from autosched.tensorize.adapters.gathered import gathered
+from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import default_stages, match
+from autosched.tensorize.reduction.update import NotAnUpdate
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.variants.conditional import usable_as
 
@@ -57,20 +60,25 @@ class Variant:
 
 
 def adapted_programs(
-    program: Program, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str, mode: str = "guard"
+    program: Program,
+    matches: Sequence[Match],
+    intrinsics: Sequence[Intrinsic],
+    numerics: str,
+    mode: str = "guard",
+    factors: bool = True,
 ) -> Iterator[Variant]:
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
     becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
-    need.
+    need. `factors`: whether operands that are expressions become intermediates where nothing else helps.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
     while todo:
         here = todo.pop(0)
         yield here
-        for adapted in _next(here, mode):
+        for adapted in _next(here, mode, intrinsics if factors else (), numerics):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
@@ -89,7 +97,9 @@ def _fitting(stage: str, before: Variant, now: Variant, intrinsics: Sequence[Int
     if stage in now.stages:
         mappings = [m for m in mappings if m.program is now.program or not m.adapters]
     fitted = {m.intrinsic.name for m in mappings}
-    known = any(stage == found.stage for found in before.matches) or stage in now.stages
+    if stage in now.stages:
+        return [i for i in intrinsics if i.name in fitted] or list(intrinsics)  # none: never asked as it is now
+    known = any(stage == found.stage for found in before.matches)
     return [i for i in intrinsics if i.name in fitted] if known else list(intrinsics)
 
 
@@ -109,8 +119,9 @@ def _worth(program: Program, adapted: Variant) -> list[str]:
     ]
 
 
-def _next(here: Variant, mode: str) -> Iterator[Variant]:
-    """One more stage adapted, for the first stage that needs it (the others follow from there)."""
+def _next(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
+    """One more stage adapted, for the first stage that needs it (the others follow from there). `intrinsics` are those
+    that are asked about a stage whose expressions are intermediates."""
     by_stage: dict[str, list[Match]] = {}
     for found in here.matches:
         by_stage.setdefault(found.stage, []).append(found)
@@ -134,3 +145,30 @@ def _next(here: Variant, mode: str) -> Iterator[Variant]:
             yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
         if chosen:
             return
+        stage = found_of_stage[0].stage
+        needed = not plain and stage not in here.stages and intrinsics
+        if needed and (apart := _factored(here, stage, intrinsics, numerics)) is not None:
+            yield apart
+            return
+
+
+def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Variant | None:
+    """The program with the expressions among the stage's operands in intermediates of their own, where an instruction
+    fits what is left: the stage as it is written, since a float's factors in another order round differently."""
+    facts = StageFacts(here.program, here.program.stage(stage))
+    value = facts.original.assign.value
+    try:
+        parts = next((p for written, p in factorings(facts) if written == value), ()) or sides(facts)
+        made = factored(facts, value, parts) if parts else None
+    except (NoPlace, NotAnUpdate):
+        return None
+    if made is None:
+        return None
+    found = match(made.rewrite.after, intrinsics, numerics, [made.stage.name])
+    fitting = [m for answer in found for m in answer.mappings if not m.conditions and not _by_data(m)]
+    native = [m for m in fitting if not m.intrinsic.portable] or fitting
+    if not native:
+        return None
+    plain = [m for m in native if not m.adapters] or native
+    how = plain[0].adapted(made.names, made.obligations)
+    return Variant(how.program, (), (*here.adapters, *how.adapters), {**here.stages, how.stage.name: how})

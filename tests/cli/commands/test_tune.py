@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import numpy as np
@@ -149,6 +150,16 @@ def test_simulated_times_are_called_so(cli: Cli) -> None:
     sizes = [word for name in "mnk" for word in ("-D", f"{name}=32")]
     tuned = cli.near()("tune", "matmul", *sizes, "-D", "a=s8", "-D", "b=s8", "-t", "gemmini", "-n", 2)
     assert "as simulated: nothing ran on a machine of gemmini" in tuned.out
+
+
+@pytest.mark.slow
+def test_weights_of_four_bits_stay_narrow(cli: Cli) -> None:
+    cli = cli.near()
+    sizes = [word for size in ("m=1", "n=512", "k=512") for word in ("-D", size)]
+    assert "W_factor in the load" in cli("tune", "matmul_int4", *sizes, "-n", 3).out
+    shown = cli("show", "matmul_int4", "--json").json["loops"]
+    assert re.search(r"W_panel +u8\[.*packed of W", shown)
+    assert "W_factor" not in shown
 
 
 @pytest.mark.slow

@@ -59,8 +59,9 @@ class Context:
         return name in self.program.tensors or name in self.program.scalars
 
 
-_SUFFIXES = "btruvsf"
-"""Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment."""
+_SUFFIXES = "btruvsfg"
+"""Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment,
+group."""
 _TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "turn", "slice", "from", "z", "s")
 """Generated variables that come from no axis: the lane, the workers, a GPU's outer blocks and slices."""
 

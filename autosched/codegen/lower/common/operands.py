@@ -104,7 +104,13 @@ def source(
     nest, names = part.nest, part.names
     kind = ctx.values[names.pack(operand)]
     read = nest.mapping.operands[operand]
-    tensor = ctx.tensor(read.tensor)
+    if operand in nest.computed:
+        for taken in nest.computed[operand].sources:
+            ctx.tensor(taken.tensor)
+        made = ctx.program.tensors[read.tensor]
+        tensor = Buffer(made.name, made.dtype, made.extents, "workspace", made.name)  # of which nothing is stored
+    else:
+        tensor = ctx.tensor(read.tensor)
     if kind == DIRECT:
         ends, fills = _ends(part, operand, tensor, ctx)
         whole = frozenset(a.name for a in runs_on(nest, operand))
@@ -118,7 +124,7 @@ def source(
     else:
         lows = tuple(min(0, low) for low, _ in spans(nest, operand, how.axis if how else None))
         buffer, body = copied(nest, operand, how, tensor, ctx, copied_part)
-    const = ctx.program.tensors[read.tensor].const or tensor.scope == "packed"
+    const = operand not in nest.computed and (ctx.program.tensors[read.tensor].const or tensor.scope == "packed")
     if const:
         ctx.buffers[buffer.name] = Buffer(buffer.name, buffer.dtype, buffer.shape, "packed", tensor.name)
         ctx.prepare.append(Function(f"prepare_{buffer.name}", (tensor.name, buffer.name), body))

@@ -8,11 +8,14 @@ from functools import cached_property
 from math import prod
 
 from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.invariant import Split, split_invariant
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Lane, Stmt
+from autosched.codegen.tree.rename import place as place_value
 from autosched.codegen.tree.rename import place_index
+from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
 from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_vars, interval, minimum
 from autosched.logic.walk import substitute_bool
@@ -104,20 +107,47 @@ def panel(
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     """The panel's buffer and what fills it: fills stand where the program has no element."""
     filling = Filling(nest, operand, register, tensor, piece)
-    buffer = ctx.declare(f"{tensor.name}_panel", tensor.dtype, filling.shape(), "workspace", tensor.name)
-    return buffer, filling.statements(buffer)
+    buffer = ctx.declare(f"{tensor.name}_panel", filling.dtype, filling.shape(), "workspace", tensor.name)
+    shape = filling.register_shape()
+    kept = tuple(ctx.declare(f"{tensor.name}_kept", p.dtype, shape, "register") for p in filling.parts.parts)
+    return buffer, replace(filling, kept=kept).statements(buffer)
 
 
 @dataclass(frozen=True)
 class Filling:
-    """Copies an operand of a tensor in the order of use. Whole tiles are copied without conditions; the last of an axis
-    that does not divide is a variant of its own."""
+    """Copies an operand of a tensor in the order of use, or computes it there. Whole tiles are copied without
+    conditions; the last of an axis that does not divide is a variant of its own. `kept`: registers for the parts of
+    what is computed that stay along the reductions."""
 
     nest: Nest
     operand: str
     register: Mapping[str, int]
     tensor: Buffer
     piece: PanelPiece
+    kept: tuple[Buffer, ...] = ()
+
+    @property
+    def computed(self) -> Value | None:
+        """What the panel holds, at the program's axes, where that is no element of the tensor."""
+        way = self.nest.computed.get(self.operand)
+        return None if way is None else way.value
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype if self.computed is None else self.computed.dtype
+
+    @cached_property
+    def parts(self) -> Split:
+        """What is computed, with its parts that stay along the reductions."""
+        if self.computed is None or self.nest.intrinsic.matrices is not None:
+            return Split((), self.computed or Literal(0, self.tensor.dtype))
+        depth = {name for a in panel_axes(self.nest, self.operand)[2] for name, _, _ in a.members}
+        return split_invariant(self.computed, frozenset(depth), "")
+
+    def register_shape(self) -> tuple[int, ...]:
+        """Of the registers for one of these parts: the units of a tile, and the elements of a register."""
+        tiled = panel_axes(self.nest, self.operand)[1]
+        return (*(self.register[a.name] for a in tiled), max(1, prod(self.widths())))
 
     def count(self, axis: NestAxis) -> int:
         """Register tiles along a tiled axis, units along any other."""
@@ -132,7 +162,7 @@ class Filling:
         units, widths = [self.register[a.name] for a in tiled], self.widths()
         if not self.piece.columns:
             return (*owners, *tiles, *depths, *units, *widths)
-        unit_bytes = prod(widths) * self.tensor.dtype.bytes
+        unit_bytes = prod(widths) * self.dtype.bytes
         depths[-1] = column_units(prod(depths), unit_bytes) if len(depths) == 1 else depths[-1]
         return (*owners, *tiles, *units, *depths, *widths)
 
@@ -152,6 +182,11 @@ class Filling:
         sizes = {a.name: self.register[a.name] for a in tiled}
 
         def loop(k: int, at: Places, units: Mapping[str, int], ranges: Ranges) -> tuple[Stmt, ...]:
+            if k == len(axes) - len(depth) and self.kept:
+                return (*self.keep(at, units, ranges), *inside(k, at, units, ranges))
+            return inside(k, at, units, ranges)
+
+        def inside(k: int, at: Places, units: Mapping[str, int], ranges: Ranges) -> tuple[Stmt, ...]:
             if k == len(axes):
                 return self.tile(buffer, at, units, ranges)
             inner = self.along(axes[k], lambda where, n, more: loop(k + 1, {**at, **where}, units | n, ranges | more))
@@ -200,8 +235,17 @@ class Filling:
         reached = all_of(span.first <= full, span.end > full)
         return (*stmts, *(rest if reached == TRUE else (If(reached, rest),)))
 
-    def tile(self, buffer: Buffer, at: Places, units: Mapping[str, int], ranges: Ranges) -> tuple[Stmt, ...]:
-        """One register tile, register by register."""
+    def keep(self, at: Places, units: Mapping[str, int], ranges: Ranges) -> tuple[Stmt, ...]:
+        """Fills registers with the parts that stay, of one register tile."""
+        stmts: list[Stmt] = []
+        for held, part in zip(self.kept, self.parts.parts, strict=True):
+            stmts += self.tile(held, at, units, ranges, part)
+        return tuple(stmts)
+
+    def tile(
+        self, buffer: Buffer, at: Places, units: Mapping[str, int], ranges: Ranges, part: Value | None = None
+    ) -> tuple[Stmt, ...]:
+        """One register tile, register by register; of a `part` of what is computed its registers."""
         nest, (_, tiled, _, inside) = self.nest, panel_axes(self.nest, self.operand)
         widths = self.widths()
         lane: Lane | None
@@ -220,16 +264,36 @@ class Filling:
         positions = elements(nest, at, lanes)
         axes = nest.at(positions)
         box = {**ranges, LANE: (0, total - 1)} | {f"{identifier(n)}r": (0, r - 1) for n, r in units.items()}
-        real = [positions[a.name] < a.extent for a in nest.operand_axes(self.operand)]
+        over = [a for a in nest.operand_axes(self.operand) if part is None or not a.reduction]
+        real = [positions[a.name] < a.extent for a in over]
         real = [c for c in real if not _always(c, box)]
+        own = tuple(Var(f"{identifier(a.name)}r") for a in tiled)
+        if part is not None:
+            fill = Literal(0, part.dtype)
+            value = or_fill(place_value(part, axes), all_of(*real), fill)
+            body: tuple[Stmt, ...] = (Assign(buffer.name, (*own, Var(LANE) if lane else Const(0)), value, lane),)
+            return self.units(tiled, units, body)
         real.append(substitute_bool(nest.guarded[self.operand], axes))
-        read = nest.mapping.operands[self.operand]
-        element = Read(self.tensor.name, place_index(read.index, axes), self.tensor.dtype)
-        value = or_fill(element, all_of(*real), nest.fill(self.operand))
+        element: Value
+        if self.computed is None:
+            read = nest.mapping.operands[self.operand]
+            element = Read(self.tensor.name, place_index(read.index, axes), self.tensor.dtype)
+        else:
+            held = tuple(Read(b.name, (*own, Var(LANE) if lane else Const(0)), b.dtype) for b in self.kept)
+            element = place_value(self.parts.with_parts(held), axes) if held else place_value(self.computed, axes)
+        fill = nest.fill(self.operand)
+        if fill.dtype != element.dtype:  # what the operand is computed from: nothing past the ends is used
+            fill = Literal(0, element.dtype)
+        value = or_fill(element, all_of(*real), fill)
         index = panel_index(nest, self.operand, at, place, self.piece)
-        body: tuple[Stmt, ...] = (Assign(buffer.name, index, value, lane),)
+        body = (Assign(buffer.name, index, value, lane),)
         if by_row and not self.rows_around:
             body = self.rows(body)
+        return self.units(tiled, units, body)
+
+    @staticmethod
+    def units(tiled: list[NestAxis], units: Mapping[str, int], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The loops over the units of a register tile."""
         for a in reversed(tiled):
             body = _loop(f"{identifier(a.name)}r", Const(0), Const(units[a.name]), body, "unrolled")
         return body
@@ -251,7 +315,7 @@ def or_zero(read: Read, real: Bool) -> Value:
     return or_fill(read, real, Literal(0, read.dtype))
 
 
-def or_fill(read: Read, real: Bool, fill: Literal) -> Value:
+def or_fill(read: Value, real: Bool, fill: Literal) -> Value:
     """The element where it is real, else the fill."""
     return read if real == TRUE else Select(real, read, fill, read.dtype)
 

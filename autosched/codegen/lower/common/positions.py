@@ -15,12 +15,16 @@ LANE = "e"
 class Position:
     """Where the code being emitted stands on one nest axis: register tile `tile` (or None), element of the register
     tile or unit `unit`, both expressions; `partial` when the intrinsic tile there may reach past the extent; `inside`
-    when no border reaches the register tile, so that a row that skips borders has nothing to skip."""
+    when no border reaches the register tile, so that a row that skips borders has nothing to skip; `group`: the first
+    unit of the group that all units of this visit are in, where they are taken in groups; `step`: the first unit of a
+    trip of the loop, and how far behind that this one is, where trips have an even number of units."""
 
     tile: Int | None
     unit: Int
     partial: bool = False
     inside: bool = False
+    group: Int | None = None
+    step: tuple[Int, Int] | None = None
 
 
 def elements(nest: Nest, at: Mapping[str, Position], lanes: Mapping[str, Int]) -> dict[str, Int]:

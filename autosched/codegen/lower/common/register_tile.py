@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from math import prod
+from math import gcd, prod
 from types import MappingProxyType
 
+from autosched.codegen.lower.common.computed_source import ComputedSource
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
 from autosched.codegen.lower.common.fused_stages import epilogue
@@ -30,6 +31,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import APART, COLUMNS, DIRECT, PANEL, StepNames, StreamedWindow
+from autosched.tiling.steps.common.computed import group_units
 from autosched.tiling.steps.cpu.edges import EDGES
 from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH, PREFETCH_OUT
 from autosched.tiling.steps.cpu.skip_guarded import settled, unrolled, visited
@@ -308,7 +310,25 @@ class RegisterTile:
         }
         return replace(self, sources={**self.sources, **free}) if free else self
 
+    def keep(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """Fills registers with the parts of computed operands that stay from here on."""
+        stmts: list[Stmt] = []
+        for o in self.intrinsic.inputs:
+            source = self.sources[o.name]
+            if isinstance(source, ComputedSource):
+                for there, value, valid in source.keep(at, self.element(o.elements)):
+                    index = tuple(i for i in there.index if isinstance(i, Int))
+                    stmt = Assign(there.tensor, index, value, self.lane(o.elements), valid)
+                    stmts += self.over(self.own(o.name), counts, (stmt,))
+        return tuple(stmts)
+
     def depth_loop(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        """The depth, after what stays all along it."""
+        if self.group > 1:
+            return self.depth_units(at, counts, depth)
+        return (*self.keep(at, counts), *self.depth_units(at, counts, depth))
+
+    def depth_units(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         axis = self.nest.depth
         if axis is None or depth is None:
             return self.step(at, counts, None)
@@ -320,6 +340,8 @@ class RegisterTile:
         found = spans(self.nest, self.left, axis, at, counts)
         if self.left and found.asked != self.left:
             return self.visited_depth(at, counts, axis, depth, found)
+        if (group := self.group) > 1:
+            return self.groups(at, counts, axis, depth, group)
         if full:
             upper = depth.upper if not rest else minimum(depth.upper, full)
             body = self.unrolled_steps(at, counts, axis, var, depth.lower)
@@ -337,6 +359,27 @@ class RegisterTile:
             reached = depth.upper > full
             stmts += tail if reached == TRUE else (If(reached, tail),)
         return tuple(stmts)
+
+    @property
+    def group(self) -> int:
+        """Depth units that are taken together, since some of what operands are computed from stays for them."""
+        return gcd(*(g for o in self.nest.computed if (g := group_units(self.nest, o)) > 1))
+
+    def groups(
+        self, at: Places, counts: dict[str, int], axis: NestAxis, depth: DepthRange, group: int
+    ) -> tuple[Stmt, ...]:
+        """The depth in groups of units, each in a loop of its own: what stays for a group is loaded once there."""
+        var, number = f"{identifier(axis.name)}u", Var(f"{identifier(axis.name)}g")
+        start = number * group
+        upper: Int = Const(group) if axis.units % group == 0 else minimum(group, Const(axis.units) - start)
+        body = self.unrolled_steps(at, counts, axis, var, Const(0), start)
+        inner: tuple[Stmt, ...] = (For(var, Const(0), upper, body, "serial", self.unroll),)
+        if upper == Const(self.unroll):
+            inner = bind(body, {var: Const(0)})
+        inner = (*self.keep(at | {axis.name: Position(None, start, group=start)}, counts), *inner)
+        first, last = depth.lower // group, (depth.upper + (group - 1)) // group
+        note = f"groups of {group} units of {axis.name}"
+        return (For(number.name, first, last, inner, note=note),)
 
     def visited_depth(
         self, at: Places, counts: dict[str, int], axis: NestAxis, depth: DepthRange, found: Spans
@@ -367,13 +410,23 @@ class RegisterTile:
         )
 
     def unrolled_steps(
-        self, at: Places, counts: dict[str, int], axis: NestAxis, var: str, start: Int
+        self,
+        at: Places,
+        counts: dict[str, int],
+        axis: NestAxis,
+        var: str,
+        start: Int,
+        group: Int | None = None,
     ) -> tuple[Stmt, ...]:
+        """One trip: `var`, the number of its first unit, counts from where its `group` begins."""
+        before = Const(0) if group is None else group
         inner = f"{identifier(axis.name)}v"
         unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
-        body = self.step(at | {axis.name: Position(None, unit)}, counts, axis)
+        step = None if self.unroll % 2 else (before + Var(var), Var(inner))
+        body = self.step(at | {axis.name: Position(None, before + unit, group=group, step=step)}, counts, axis)
         if self.unroll > 1:
             body = (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
+        body = (*self.ask_narrow(at | {axis.name: Position(None, before + Var(var))}, counts, axis), *body)
         if self.next is None:
             return body
         first = at | {axis.name: Position(None, Var(var))}
@@ -431,10 +484,20 @@ class RegisterTile:
         index = (*self.register_index(self.held(operand)), self.element(n))
         return (Assign(self.registers[operand], index, value, self.lane(n), valid),)
 
+    def ask_narrow(self, at: Places, counts: dict[str, int], axis: NestAxis) -> tuple[Stmt, ...]:
+        """What a trip asks for ahead of operands that are computed in the load: many registers share a line."""
+        if PREFETCH.of(self.names, self.ctx.values) != FAR:
+            return ()
+        found = (self.sources[o.name] for o in self.intrinsic.inputs if axis in self.nest.operand_axes(o.name))
+        asked = (s.ahead(at, counts, self.unroll) for s in found if isinstance(s, ComputedSource))
+        return tuple(p for stmts in asked for p in stmts)
+
     def ask_ahead(self, operand: str, at: Places, axis: NestAxis | None) -> tuple[Stmt, ...]:
         distance = PREFETCH.of(self.names, self.ctx.values)
         if axis is None or distance in (NO, NEXT) or axis not in self.nest.operand_axes(operand):
             return ()
+        if isinstance(self.sources[operand], ComputedSource):
+            return ()  # `ask_narrow`
         return (ahead(self.nest, operand, self.sources[operand], at, self.far(operand, distance)),)
 
     def far(self, operand: str, distance: int) -> int:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from autosched.codegen.lower.common.computed_source import computed_source
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.copied_part import ALL, part_of
 from autosched.codegen.lower.common.matrix_rows import ROW
-from autosched.codegen.lower.common.operands import MemorySource, source
+from autosched.codegen.lower.common.operands import OperandSource, source
 from autosched.codegen.lower.common.panel_scope import Around
 from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
@@ -26,7 +27,7 @@ from autosched.codegen.tree.kernel import For, If, Stmt
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps import BLOCK, ORDERS, blocked_axes, tiled_axes
+from autosched.tiling.steps import BLOCK, LOAD, ORDERS, blocked_axes, tiled_axes
 from autosched.tiling.steps.cpu.loop_order import INNER, ORDER
 from autosched.tiling.steps.cpu.outer_tile_order import LINES, WITHIN, line_axis
 from autosched.tiling.steps.cpu.parallel import SPLIT, THREADS, split_axes
@@ -55,12 +56,14 @@ def begin_nest(
     part: TensorPart, ctx: Context, threads: int, ranges: dict[str, AxisRange]
 ) -> tuple[tuple[Stmt, ...], NestLowering]:
     """What is filled before the nest, and the nest over these ranges; `threads` run it, each for a part of them."""
-    sources: dict[str, MemorySource] = {}
+    sources: dict[str, OperandSource] = {}
     fills: list[Stmt] = []
     around = Around(part.nest, part.names, ctx.values, {n: (r.lower, r.upper) for n, r in ranges.items()})
     inside: dict[str, tuple[Stmt, ...]] = {}
     for operand in (o.name for o in part.nest.intrinsic.inputs):
-        if ctx.values[part.names.pack(operand)] == BLOCK:
+        if ctx.values[part.names.pack(operand)] == LOAD:
+            sources[operand] = computed_source(part, operand, ctx)
+        elif ctx.values[part.names.pack(operand)] == BLOCK:
             place = around.place(operand).name
             sources[operand], fill = source(part, operand, ctx, around.piece(operand, threads))
             inside[place] = (*inside.get(place, ()), *fill)

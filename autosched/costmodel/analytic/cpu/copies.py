@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.codegen.lower.common.invariant import split_invariant
+from autosched.costmodel.analytic.cpu.scalar_cycles import PER_CYCLE
+from autosched.ir.value import Literal, Read, walk
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import (
@@ -27,6 +30,7 @@ from autosched.tiling.steps import (
     last_tiles,
     vectorises,
 )
+from autosched.tiling.steps.common.computed import loaded
 from autosched.tiling.steps.common.layout import filled, panel_elements, runs, tensor_elements
 from autosched.tiling.steps.cpu.copy_granularity import copy_of
 from autosched.tiling.steps.cpu.parallel import split_axes
@@ -53,10 +57,11 @@ def copy_seconds(nest: Nest, names: StepNames, v: Columns, target: Target, *, le
     threads = v[names("threads")].astype(np.float64)
     seconds = np.zeros(len(threads))
     for o in nest.intrinsic.inputs:
-        if nest.mapping.program.known(nest.mapping.operands[o.name].tensor):
+        if o.name not in nest.computed and nest.mapping.program.known(nest.mapping.operands[o.name].tensor):
             continue
         kind = v[names.pack(o.name)]
-        once = register_cycles(nest, o.name) * registers(nest, o.name) / target.clock_hz
+        cycles = register_cycles(nest, o.name) + computing_cycles(nest, o.name)
+        once = cycles * registers(nest, o.name) / target.clock_hz
         size = tensor_elements(nest, o.name) * o.dtype.bytes
         panel = panel_elements(nest, o.name) * o.dtype.bytes
         far = READ_AND_WRITE * panel / outside_caches(nest, o.name, target, panel)
@@ -94,6 +99,16 @@ def register_cycles(nest: Nest, operand: str) -> float:
         return fresh * VECTOR_CYCLES + (1.0 - fresh) * AGAIN_CYCLES
     few = runs(nest, operand)
     return ELEMENT_CYCLES * inside if few is None else RUN_CYCLES * few
+
+
+def computing_cycles(nest: Nest, operand: str) -> float:
+    """Cycles to compute what one register of a panel holds, but for what stays along the depth."""
+    if operand not in nest.computed or loaded(nest, operand):
+        return 0.0
+    depth = frozenset(m for a in nest.reduction for m, _, _ in a.members)
+    split = split_invariant(nest.computed[operand].value, depth, "")
+    changing = split.with_parts(tuple(Literal(0, p.dtype) for p in split.parts))
+    return sum(not isinstance(v, Read | Literal) for v in walk(changing)) / PER_CYCLE
 
 
 def width(nest: Nest, operand: str) -> int:

@@ -27,7 +27,8 @@ from autosched.tiling.analysis.nontemporal import LINE_BYTES
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.steps import ORDERS, PANELS, StepNames, blocked_axes, tiled_axes
+from autosched.tiling.steps import LOAD, ORDERS, PANELS, StepNames, blocked_axes, tiled_axes
+from autosched.tiling.steps.common.computed import element_bytes, loaded
 from autosched.tiling.steps.cpu.outer_tile_order import AROUND, WITHIN
 
 Column = npt.NDArray[Any]
@@ -198,7 +199,8 @@ def _memory_of(nest: Nest, operand: str) -> tuple[tuple[str, ...], float, tuple[
         moved = {} if form is None else {name: abs(c) for name, c in form.coefficients.items() if name in carried}
         steps = None if form is None else tuple((name, carried[name], c) for name, c in moved.items())
         found.append(_TensorDimension(steps, float(extent), int(stride * tensor.dtype.bytes)))
-    return tuple(a.name for a in mine), float(tensor.dtype.bytes), tuple(found)
+    size = element_bytes(nest, operand) if loaded(nest, operand) else float(tensor.dtype.bytes)
+    return tuple(a.name for a in mine), size, tuple(found)
 
 
 def traffic(
@@ -211,7 +213,7 @@ def traffic(
     result = [np.zeros(n) for _ in capacities]
     lines = v[names("lines")] if names("lines") in v else np.full(n, AROUND)
     groups = orders * 4 + inners * 2 + lines
-    packed = {o.name: np.isin(v[names.pack(o.name)], PANELS) for o in nest.intrinsic.inputs}
+    packed = {o.name: np.isin(v[names.pack(o.name)], (*PANELS, LOAD)) for o in nest.intrinsic.inputs}
     for group in np.unique(groups).tolist():
         rows = np.flatnonzero(groups == group)
         part = {k: c[rows] for k, c in v.items()}

@@ -9,6 +9,7 @@ from autosched.logic import Var
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Rule
+from autosched.tiling.steps.common.computed import element_bytes
 from autosched.tiling.steps.common.layout import tensor_elements
 
 COLUMNS = 5
@@ -23,7 +24,7 @@ columns of 128 KiB, ten and twelve at a time, 8 to 10 GB/s; with a line or more 
 def is_streamed(nest: Nest, operand: str) -> bool:
     """Whether a panel of the operand is a stream from memory along the depth, of one tiled axis."""
     mine = nest.operand_axes(operand)
-    size = tensor_elements(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
+    size = tensor_elements(nest, operand) * element_bytes(nest, operand)
     return size > STREAMED_BYTES and nest.depth in mine and sum(a in mine for a in tiled_axes(nest)) == 1
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from math import prod
 
-from autosched.logic import TRUE, Bool, Int, Var
+from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.machine.target import Target
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.common.computed import group_units, loaded
 from autosched.tiling.steps.common.layout import (
     even_rows,
     pads,
@@ -30,7 +31,9 @@ from autosched.tiling.steps.cpu.interleave import interleave
 DIRECT, PANEL, PADDED, INTERLEAVED = 0, 1, 2, 3
 COPIES = {PADDED, INTERLEAVED}
 """Those that are copies of the tensor in its own order of dimensions."""
-LABELS = ("direct", "panel", "padded", "interleaved", "block", "columns")
+LOAD = 6
+"""Computed where registers are loaded, from narrow panels or from the tensors as they lie."""
+LABELS = ("direct", "panel", "padded", "interleaved", "block", "columns", "load")
 PANELS = (PANEL, BLOCK, COLUMNS)
 """Those that are copies in the order of use."""
 PANEL_GROWTH = 16
@@ -48,18 +51,23 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     derived: dict[str, Int] = {}
     inert: dict[str, Bool] = {}
     for operand in nest.intrinsic.inputs:
-        kinds = [DIRECT] if in_place(nest, operand.name) else []
+        if loaded(nest, operand.name):
+            decisions.append(Decision(names.pack(operand.name), (LOAD,), (LABELS[LOAD],)))
+            rules += whole_groups(nest, operand.name, names)
+            continue
+        computed = operand.name in nest.computed
+        kinds = [DIRECT] if not computed and in_place(nest, operand.name) else []
         if panel_fits(nest, operand.name):
             kinds.append(PANEL)
-        if shuffles(nest, operand.name):
+        if not computed and shuffles(nest, operand.name):
             kinds.append(DIRECT)
-        if padded(nest, operand.name, DIRECT in kinds):
+        if not computed and padded(nest, operand.name, DIRECT in kinds):
             kinds.append(PADDED)
-        if interleave(nest, operand.name) is not None:
+        if not computed and interleave(nest, operand.name) is not None:
             kinds.append(INTERLEAVED)
         if nest.mapping.fills.get(operand.name):
             kinds = [PANEL]  # a masked load leaves zeros
-        known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
+        known = not computed and nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if PANEL in kinds and not known and offers_blocks(nest, operand.name, target):
             kinds.append(BLOCK)
             rule, quantities = block_panel(nest, operand.name, target, names)
@@ -77,6 +85,17 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
             rules += parts.rules
             inert |= parts.inert
     return Step("pack", tuple(decisions), tuple(rules), derived, inert)
+
+
+def whole_groups(nest: Nest, operand: str, names: StepNames) -> tuple[Rule, ...]:
+    """Blocks of the depth, and trips of its loop, hold whole groups of units, or groups whole trips."""
+    group, depth = group_units(nest, operand), nest.depth
+    if group == 1 or depth is None:
+        return ()
+    block, unroll = Var(names.block(depth)), names.var("unroll")
+    fits = all_of((block % group).eq(0), (Const(group) % unroll).eq(0))
+    said = f"blocks of {{{block.name}}} and trips of {{{unroll.name}}} units in groups of {group}"
+    return (Rule(names(f"groups_{operand}"), fits, said),)
 
 
 def panel_fits(nest: Nest, operand: str) -> bool:

@@ -7,6 +7,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames, blocked_axes, tiled_axes
 from autosched.tiling.step import Decision, Handle, Rule, Step
+from autosched.tiling.steps.common.computed import element_bytes, loaded
 from autosched.tiling.steps.common.layout import tensor_elements
 from autosched.tiling.steps.cpu.block_panel import cache_bytes
 from autosched.tiling.steps.cpu.columns import STREAMED_BYTES
@@ -33,7 +34,7 @@ def streams(nest: Nest) -> bool:
 
 def streamed_bytes(nest: Nest) -> int:
     """Bytes of the largest operand."""
-    return max(tensor_elements(nest, o.name) * o.dtype.bytes for o in nest.intrinsic.inputs)
+    return int(max(tensor_elements(nest, o.name) * element_bytes(nest, o.name) for o in nest.intrinsic.inputs))
 
 
 def passed_over(nest: Nest) -> str | None:
@@ -62,6 +63,10 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: b
     column = names(PREFETCH.name)
     if nest.intrinsic.matrices is not None:
         return Step("prefetch", (Decision(column, (NO,)), *out))  # asking for rows of matrices ahead gained nothing
+    if any(loaded(nest, o.name) for o in nest.intrinsic.inputs):
+        beyond = streamed_bytes(nest) > cache_bytes(target) and nest.depth.units > FAR
+        far = Decision(column, (NO, FAR), ("no", "far")) if beyond else Decision(column, (NO,), ("no",))
+        return Step("prefetch", (far, *out))
     if not streams(nest):
         near = Decision(column, (NO, NEAR), ("no", "near")) if nest.depth.units > NEAR else Decision(column, (NO,))
         return Step("prefetch", (near, *out))

@@ -100,8 +100,8 @@ def window(nest: Nest, count: int) -> StreamedWindow | None:
 
 def offered(nest: Nest, target: Target) -> dict[int, StreamedWindow]:
     """The windows that a target's registers may hold, by value of the decision; none where nothing is shared, where
-    registers hold matrices, or where steps are left out."""
-    if nest.intrinsic.matrices is not None or nest.stepped != TRUE:
+    registers hold matrices, where steps are left out, or where loads compute."""
+    if nest.intrinsic.matrices is not None or nest.stepped != TRUE or nest.computed:
         return {}
     found = ((k, window(nest, k)) for k in range(1, len(nest.reduction) + 1))
     return {k: w for k, w in found if w is not None and w.steps <= register_limit(nest, target)}

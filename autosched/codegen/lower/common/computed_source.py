@@ -1,0 +1,156 @@
+"""Operands computed where registers are loaded: a value of elements from narrow panels, or from their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
+from math import prod
+
+from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.operands import MemorySource
+from autosched.codegen.lower.common.panels import panel
+from autosched.codegen.lower.common.positions import Position, elements
+from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
+from autosched.codegen.tree.rename import place
+from autosched.ir.dtypes import dtype
+from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Value, map_value, walk
+from autosched.logic import Binary, Bool, Const, Int, Var, all_of
+from autosched.logic.walk import substitute_int
+from autosched.tiling.analysis.nontemporal import LINE_BYTES
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
+from autosched.tiling.plans.plan import TensorPart
+from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
+from autosched.tiling.steps.common.computed import PAIRED_BITS, SourceElement, group_units, kept_parts, sources
+from autosched.tiling.steps.cpu.prefetch import FAR_BYTES
+
+
+@dataclass(frozen=True)
+class ComputedSource:
+    """An operand's source that computes each element of `held`: what it is computed from, and where that lies. `kept`:
+    parts of the value with the registers that hold them for a group of depth units, one for each of the operand's."""
+
+    nest: Nest
+    operand: str
+    held: Mapping[Read, tuple[SourceElement, MemorySource]]
+    kept: Mapping[Value, str]
+    tiled: tuple[NestAxis, ...]
+
+    def keep(self, at: dict[str, Position], element: Int) -> list[tuple[Read, Value, Bool]]:
+        """For each part that is kept: the register's element, its value at a place, and where that is real."""
+        return [
+            (Read(name, (*self.register, element), part.dtype), *self.value(part, at, element))
+            for part, name in self.kept.items()
+        ]
+
+    @property
+    def register(self) -> tuple[Int, ...]:
+        return tuple(Var(f"{identifier(a.name)}r") for a in self.tiled)
+
+    def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
+        """The value of register element `element` at a place, and under which condition it is real (else zero)."""
+        held = {part: Read(name, (*self.register, element), part.dtype) for part, name in self.kept.items()}
+        return self.value(_with(self.nest.computed[self.operand].value, held), at, element, {*held.values()})
+
+    def value(
+        self, wanted: Value, at: dict[str, Position], element: Int, registers: Set[Value] = frozenset()
+    ) -> tuple[Value, Bool]:
+        """A value over the program's axes at a place; `registers` are reads of registers in it."""
+        axes = self.nest.at(elements(self.nest, at, self.nest.lane_coordinates(self.operand, element)))
+        elements_of: dict[Value, Value] = {}
+        valid: list[Bool] = []
+        inside = {v for v in walk(wanted) if isinstance(v, Read)} - registers
+        for read, (source, memory) in ((r, h) for r, h in self.held.items() if r in inside):
+            found, real = memory.load(self.seen_by(source, at), element)
+            elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
+            valid.append(real)
+        return place(wanted, axes, lambda r: elements_of.get(r, r)), all_of(*valid)
+
+    def ahead(self, at: dict[str, Position], counts: Mapping[str, int], units: int) -> tuple[Prefetch, ...]:
+        """Ask for the lines of the narrow panels that a trip of so many depth units reads of a register tile, FAR_BYTES
+        and more after the trip that begins at `at`."""
+        depth, stmts = self.nest.depth, list[Prefetch]()
+        assert depth is not None
+        registers = prod(counts.get(a.name, 1) for a in self.tiled)
+        elements = self.nest.intrinsic.operands[self.operand].elements
+        for source, memory in self.held.values():
+            if not (source.panel and source.moves(self.operand)):
+                continue
+            size = memory.buffer.dtype.bytes
+            span = registers * elements * size * units // (2 if source.paired else 1)
+            later = Position(None, at[depth.name].unit + max(1, -(-FAR_BYTES // max(1, span))) * units)
+            read, _ = memory.load(self.seen_by(source, at | {depth.name: later}), Const(0))
+            assert isinstance(read, Read)
+            first = {f"{identifier(a.name)}r": Const(0) for a in self.tiled}
+            index = [substitute_int(i, first) for i in read.index if isinstance(i, Int)]
+            for line in range(-(-span // LINE_BYTES)):
+                stmts.append(Prefetch(read.tensor, (*index[:-1], index[-1] + line * (LINE_BYTES // size))))
+        return tuple(stmts)
+
+    def seen_by(self, source: SourceElement, at: dict[str, Position]) -> dict[str, Position]:
+        """The place as a source's nest has it: with the number of the group in place of the depth unit."""
+        depth = self.nest.depth
+        if depth is None or not (source.grouped or source.paired):
+            return at
+        here = at[depth.name]
+        if source.paired:
+            return at | {depth.name: Position(None, self.pair(here)[0])}
+        first = here.unit if here.group is None else here.group
+        return at | {depth.name: Position(None, _quotient(first, group_units(self.nest, self.operand)))}
+
+
+    @staticmethod
+    def pair(here: Position) -> tuple[Int, Int]:
+        """The pair of depth units in which this one is, and its place there. Trips of an even number of units begin
+        with a pair."""
+        if here.step is None:
+            return here.unit // 2, here.unit % 2
+        first, behind = here.step
+        return first // 2 + behind // 2, behind % 2
+
+    def unpaired(self, pair: Value, read: Read, at: dict[str, Position]) -> Value:
+        """An element of four bits out of the byte that has it. A signed one stands in the highest bits of a word for a
+        moment, so that it brings its sign along."""
+        assert self.nest.depth is not None
+        _, place = self.pair(at[self.nest.depth.name])
+        word = dtype("s32" if read.dtype.signed else "u32")
+        if not read.dtype.signed:
+            low = Arith(">>", Cast(pair, word), FromIndex(place * PAIRED_BITS, word), word)
+            return Cast(Arith("&", low, Literal((1 << PAIRED_BITS) - 1, word), word), read.dtype)
+        up = FromIndex(word.bits - PAIRED_BITS - place * PAIRED_BITS, word)
+        high = Arith("<<", Cast(pair, word), up, word)
+        return Cast(Arith(">>", high, Literal(word.bits - PAIRED_BITS, word), word), read.dtype)
+
+
+def _quotient(first: Int, units: int) -> Int:
+    """Which group of so many units begins with, or has, this one."""
+    match first:
+        case Binary("*", number, Const(size)) if size == units:
+            return number
+    return first // units
+
+
+def _with(value: Value, parts: Mapping[Value, Read]) -> Value:
+    """The value with these parts read from registers."""
+    return map_value(value, lambda v: parts.get(v, v)) if parts else value
+
+
+def computed_source(part: TensorPart, operand: str, ctx: Context) -> ComputedSource:
+    """The source of an operand that is computed in the load; `prepare` functions fill its narrow panels."""
+    nest = part.nest
+    register = {a.name: ctx.values[part.names.register(a)] for a in tiled_axes(nest)}
+    held: dict[Read, tuple[SourceElement, MemorySource]] = {}
+    for source in sources(nest, operand) or ():
+        tensor = ctx.tensor(source.read.tensor)
+        if source.panel:
+            buffer, body = panel(source.nest, operand, register, tensor, ctx)
+            buffer = ctx.buffers[buffer.name] = Buffer(buffer.name, buffer.dtype, buffer.shape, "packed", tensor.name)
+            ctx.prepare.append(Function(f"prepare_{buffer.name}", (tensor.name, buffer.name), body))
+            memory = MemorySource(source.nest, operand, PANEL, buffer)
+        else:
+            memory = replace(MemorySource(source.nest, operand, DIRECT, tensor), inside=True)
+        held[source.read] = source, memory
+    tiled = tuple(a for a in tiled_axes(nest) if a in nest.operand_axes(operand))
+    shape = (*(register[a.name] for a in tiled), nest.intrinsic.operands[operand].elements)
+    kept = {p: ctx.declare(f"{operand}_kept", p.dtype, shape, "register").name for p in kept_parts(nest, operand)}
+    return ComputedSource(nest, operand, held, kept, tiled)

@@ -1,0 +1,74 @@
+"""Which operands of a program's nests may be computed on the way, and where: the ways to lay out its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+from autosched.ir.program import Program
+from autosched.machine.target import Target
+from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.on_the_way import LOAD, PACKING, OnTheWay, computed_on_the_way
+from autosched.tiling.steps.common.computed import element_bytes, sources
+from autosched.tiling.steps.cpu.pack import panel_fits
+
+NARROW = 0.75
+"""Constants are converted before the run, unless computing them on the way reads so small a share of the bytes."""
+DEFAULT_L1 = 32 << 10
+
+
+def on_the_way(program: Program, nests: Mapping[str, Nest], target: Target) -> Iterator[dict[str, Nest]]:
+    """The nests of a plan, by stage, with operands computed on the way."""
+    if scheme_of(target) != "cpu":
+        return
+    seen = [{n: nest.computed for n, nest in nests.items()}]
+    for first in (LOAD, PACKING):
+        placed = {name: _placed(program, nest, target, first) for name, nest in nests.items()}
+        computed = {n: nest.computed for n, nest in placed.items()}
+        if computed not in seen:
+            seen.append(computed)
+            yield placed
+
+
+def _placed(program: Program, nest: Nest, target: Target, first: str) -> Nest:
+    """The nest with all operands computed on the way that can and are worth it, at the `first` place where that may be,
+    else at the other; itself where there are none."""
+    found: dict[str, OnTheWay] = {}
+    if nest.mapping.conditions or nest.mapping.assumed:
+        return nest  # they may be about the operand's own tensor, which is checked in memory
+    for operand in nest.intrinsic.inputs:
+        read = nest.mapping.operands[operand.name]
+        for place in (first, LOAD if first == PACKING else PACKING):
+            computed = computed_on_the_way(program, nest.stage, read, place)
+            if computed is None:
+                break
+            if _fits(program, replace(nest, computed={operand.name: computed}), operand.name, target):
+                found[operand.name] = computed
+                break
+    return replace(nest, computed=found) if found else nest
+
+
+def _fits(program: Program, nest: Nest, operand: str, target: Target) -> bool:
+    """Whether the operand can be computed at its place, and may save time there. A panel is for what several register
+    tiles read."""
+    if nest.computed[operand].place == LOAD:
+        return sources(nest, operand) is not None and _worth(program, nest, operand, target)
+    others = prod(a.units for a in nest.spatial if a not in nest.operand_axes(operand))
+    made_before = nest.computed[operand].tensor in program.prepared
+    reused = others > target.limits.get("vector_registers", 16)
+    return not made_before and reused and panel_fits(nest, operand)
+
+
+def _worth(program: Program, nest: Nest, operand: str, target: Target) -> bool:
+    """Whether computing an operand in each load may save time: it is no constant that would be converted before the
+    run, or it is narrower in memory than in registers and outgrows the first cache."""
+    tensor = program.tensors[nest.computed[operand].tensor]
+    if tensor.name not in program.prepared:
+        return True
+    wide = tensor.dtype.bytes
+    for extent in tensor.extents:
+        wide *= extent
+    first = next((m.bytes for m in target.memories if m.name == "L1"), DEFAULT_L1)
+    return wide > first and element_bytes(nest, operand) <= NARROW * tensor.dtype.bytes

@@ -1,0 +1,59 @@
+"""Operands computed on the way, as machine code and as exported C: both agree with the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.compiled.c_build import missing_features, needs_compiler
+from support.compiled.native import check_exported_c, check_machine_code
+from support.match.agreement import expect
+from support.match.examples import examples
+from support.plans import this_machine
+from support.programs.computed import COMPUTED, computed_plans, computed_texts
+
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
+from autosched.ir import parse
+from autosched.ir.program import Program
+from autosched.machine.host import host_features
+
+
+def kernels(program: Program, count: int) -> list[Kernel]:
+    """Kernels of rows at random of the first plans of the program."""
+    made = []
+    for plan in computed_plans(program, this_machine())[:4]:
+        ids = plan.space.sample(count, np.random.default_rng(3))
+        made += [lower(plan, plan.space.schedule(int(row))) for row in ids]
+    return made
+
+
+@pytest.mark.x86
+@pytest.mark.parametrize("name", COMPUTED)
+def test_machine_code(name: str) -> None:
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    made = kernels(COMPUTED[name], 6)
+    assert made
+    check_machine_code(made, expect(COMPUTED[name]))
+
+
+@pytest.mark.slow
+@pytest.mark.x86
+@examples(15)
+@given(computed_texts(), st.integers(0, 99))
+def test_machine_code_of_random_expressions(text: str, seed: int) -> None:
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    program = parse(text, filename="f.py")
+    check_machine_code(kernels(program, 2), expect(program, seed))
+
+
+@needs_compiler
+@pytest.mark.compiler
+def test_exported_c(tmp_path: Path) -> None:
+    made = [(k, expect(COMPUTED[name])) for name in COMPUTED for k in kernels(COMPUTED[name], 2)]
+    check_exported_c([m for m in made if not missing_features(m[0])], tmp_path, "-fopenmp")
