@@ -250,3 +250,10 @@ def test_a_factor_with_a_number_that_the_type_does_not_hold() -> None:
     assert found.reason is not None
     assert found.reason.code == "UNSUPPORTED"
     assert "which is no f32" in found.reason.message
+
+
+@pytest.mark.parametrize("term", ["exp(X[i, j] - M[i] * M[i])", "exp(X[i, j] - M[i] / M[i] / M[i])"])
+def test_an_exponent_that_is_not_linear_in_a_result(term: str) -> None:
+    found = one_pass(term)
+    assert found.reason is not None
+    assert (found.reason.code, found.reason.stage) == ("UNSUPPORTED", "A")
