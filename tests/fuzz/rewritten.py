@@ -101,6 +101,8 @@ def wrong_in(before: Program, v: RewriteVerdict, how: Options, seed: int) -> lis
     for kind in ("random", *HARD):
         if kind in ("greatest", "denormal") and before.scalars["c"].dtype.name == "f64":
             continue  # nothing is more exact than the program
+        if kind in ("greatest", "offset", "wide", "masked by a number") and v.because:
+            continue  # 0 exp(x) of a masked element, where exp(x) overflows
         data = inputs(before, kind, seed)
         wrong = wrong_numbers(before, v, how, data, r.choice([0.5, 0.5, 1.0, -0.5, 0.0, 0.3, math.inf, math.nan]))
         if wrong:

@@ -9,6 +9,7 @@ import typer
 
 from autosched import api
 from autosched.cli import inputs, options
+from autosched.cli.apart import stages_apart
 from autosched.cli.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.unused import tell_unused
@@ -138,6 +139,8 @@ def match(
         answer("\n\n".join(texts))
         for line in near_lines(nearest):
             answer(line)
+        if len(loaded.stages) > 1:
+            answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics))))
     else:
         _list(found, quiet)
         for _, lines in told.values():

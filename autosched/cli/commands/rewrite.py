@@ -10,6 +10,7 @@ import typer
 
 from autosched import api
 from autosched.cli import inputs, options
+from autosched.cli.apart import stages_apart
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.written import write_program
 from autosched.errors import UsageError
@@ -64,13 +65,15 @@ def rewrite(
     found = api.rewrites(loaded, numerics=numerics, block=block, parts=parts, tile=tile, dump_smt=dump_smt)
     for name in only or ():
         inputs.choice("rewrite", name, NAMES)
+    every = found
     found = [c for c in found if only is None or c.name in only]
     usable = [c for c in found if accepted(c, numerics)]
     wrote = None if output is None else _write(output, usable)
     if json:
         answer_json({"schema": SCHEMA, "program": loaded.name, "rewrites": [c.as_json() for c in found]})
     elif explain:
-        answer("\n\n".join(_explained(c, numerics) for c in found) or _none(only))
+        told = [_explained(c, numerics) for c in found] or [_none(only)]
+        answer("\n\n".join([*told, *stages_apart(loaded, every)]))
     else:
         _list(found, numerics, only)
         if wrote is None and found and not quiet:

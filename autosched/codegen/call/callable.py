@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from autosched.codegen.c import CSource, print_c
 from autosched.codegen.call.direct import ALIGNMENT, READABLE, UNUSUAL, Direct, TensorParameter
+from autosched.codegen.call.indices import IndexRange, index_ranges, refuse_indices
 from autosched.codegen.llvm.machine.compile import host
 from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load
@@ -166,12 +167,17 @@ class CompiledKernel:
     # -- inside -------------------------------------------------------------------------------------------------
 
     @cached_property
+    def indices(self) -> tuple[IndexRange, ...]:
+        """What is known of parameters whose elements are subscripts: each call is refused where one is outside."""
+        return index_ranges(self.kernel.program)
+
+    @cached_property
     def _direct(self) -> Call | None:
         """How calls run that pass every argument anew; None where constants have to be packed or looked at first."""
         return None if self.kernel.prepare or self.kernel.program.data else self._directly({}, {})
 
     def _directly(self, held: Mapping[str, Array], packed: Mapping[str, Array]) -> Call:
-        if not self.direct:
+        if not self.direct or any(r.tensor not in held for r in self.indices):  # indices are looked at first
             return lambda arrays, named: UNUSUAL
         program, buffers = self.kernel.program, self.kernel.main.buffers
         parameters = [p for p in program.parameters if p not in held]
@@ -218,6 +224,7 @@ class CompiledKernel:
                 tensor = program.tensors[name]
                 result[name] = aligned(tensor.extents, tensor.dtype)
         self._refuse_overlap({n: a for n, a in result.items() if n in program.tensors})
+        refuse_indices(self.indices, {n: result[n] for n in wanted if n in program.inputs})
         return result
 
     def _checked(self, name: str, array: Any, writable: bool = False) -> Array:
@@ -248,6 +255,7 @@ class Prepacked:
     def __init__(self, kernel: CompiledKernel, given: Mapping[str, Array]) -> None:
         self._kernel = kernel
         self._held = held = {name: _copied(array, kernel.kernel.program, name) for name, array in given.items()}
+        refuse_indices(kernel.indices, held)
         self._packed = kernel.pack(held)
         self._direct = kernel._directly(held, self._packed)
 

@@ -302,7 +302,7 @@ def inside(frame: Frame, tensor: str, spots: list[Any], mask: Any) -> Any:
             worst = np.broadcast_to(part, np.shape(outside))[np.asarray(outside)] if np.ndim(outside) else part
             raise UsageError(
                 f"dimension {d} of {tensor} has extent {extent}; the program reaches index {int(np.ravel(worst)[0])}",
-                hint="an index computed from data must stay inside the tensor",
+                hint=f"an index from data must stay inside: state its range, as assume(0 <= I <= {extent - 1})",
                 location=frame.location,
             )
         good = both(good, here)

@@ -128,7 +128,7 @@ class SequentialCompiler:
             d = next(k for k, (i, n) in enumerate(zip(at, shape, strict=True)) if not 0 <= i < n)
             return UsageError(
                 f"dimension {d} of {tensor} has extent {shape[d]}; the program reaches index {at[d]}",
-                hint="an index computed from data must stay inside the tensor",
+                hint=f"an index from data must stay inside: state its range, as assume(0 <= I <= {shape[d] - 1})",
                 location=location,
             )
 

@@ -36,7 +36,7 @@ def sum_by_group(program: Program, stage: Stage) -> tuple[Program, str] | None:
 
 
 def _group(stage: Stage, axis: Axis) -> int | None:
-    """The number that the axis is divided by in an address, where it divides the length."""
+    """The number that the axis is divided by in an address, where there are several groups."""
     found: set[int] = set()
 
     def visit(node: Int) -> Int:
@@ -52,7 +52,7 @@ def _group(stage: Stage, axis: Axis) -> int | None:
     if len(found) != 1 or axis.lower != Const(0) or not isinstance(axis.upper, Const):
         return None
     (by,) = found
-    return by if by > 1 and axis.extent % by == 0 and axis.extent > by else None
+    return by if 1 < by < axis.extent else None
 
 
 def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int]) -> tuple[Program, str]:
@@ -80,11 +80,13 @@ def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int
     to: dict[str, Int] = {axis.name: Var(group) * size + Var(within), **own}
     value = map_value(stage.assign.value, on_int=here)
     at = (*(own[i.name] for i in index if isinstance(i, Var)), Var(group))
-    groups = Const(axis.extent // size)
+    groups = Const(-(-axis.extent // size))
     dtype = value.dtype
     update: Statement = Assign(part, at, stage.assign.op, value)
     for guard in reversed(stage.guards):
         update = Guard(substitute_condition(guard, to), (update,))
+    if axis.extent % size:  # the last group is shorter
+        update = Guard(Var(group) * size + Var(within) < axis.upper, (update,))
     start = Assign(part, at, "=", Literal(0.0 if dtype.is_float else 0, dtype))
     inner: tuple[Statement, ...] = (start, Loop(Axis(within, Const(0), Const(size)), (update,)))
     loops = [*(Axis(own[a.name].name, a.lower, a.upper) for a in stage.spatial), Axis(group, Const(0), groups)]

@@ -8,6 +8,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.defer import defer
 from autosched.ir.rewrites.inline import inline_intermediates
 from autosched.ir.rewrites.mask_bounds import mask_bounds
+from autosched.ir.rewrites.online.by_hand import states_by_hand
 from autosched.ir.rewrites.online.search import BLOCK, online
 from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.rewrites.rewrite import Rewrite
@@ -27,6 +28,7 @@ def rewrites_of(
     single = separate_versions(program)
     one_pass = [single.told(v) for v in online(single.program, numerics == "real", block, parts, tile)]
     yield from one_pass
+    yield from map(single.told, states_by_hand(single.program))
     taken = {s for v in one_pass if v.reason is None for s in v.stages}
     yield from (v for v in map(single.told, defer(single.program)) if v.stages[0] not in taken)
     yield from mask_bounds(program)

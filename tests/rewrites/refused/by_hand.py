@@ -1,5 +1,5 @@
 # The carried state written by hand.
-# no cascade
+# refused: {stage: A.2, code: DEPENDS}
 def by_hand(X: f32[n, l], A: f32[n], *, n=4, l=20):
     M: f32[n]
     B: f32[n]

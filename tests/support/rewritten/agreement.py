@@ -91,7 +91,7 @@ def wrong_numbers(before: Program, v: RewriteVerdict, how: Options, data: Arrays
     for name in sorted(set(before.written) & set(got) & (set(before.written) if same else members)):
         a, b = (np.asarray(x[name], np.float64) for x in (got, expected))
         if v.numerics != "bitwise":
-            b = np.where(_exact_where_the_program_overflows(before, name, data, given, a, b), a, b)
+            b = np.where(exact_where_the_program_overflows(before, name, data, given, a, b), a, b)
         if not np.array_equal(np.isnan(a), np.isnan(b)):
             return f"{name} is no number elsewhere: {a}, not {b}, c = {c}"
         if not np.array_equal(np.isinf(a), np.isinf(b)) or not np.array_equal(a[np.isinf(a)], b[np.isinf(a)]):
@@ -112,7 +112,7 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
     return np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a), np.signbit(b))
 
 
-def _exact_where_the_program_overflows(before: Program, name: str, data: Arrays, given: Any, a: Any, b: Any) -> Any:
+def exact_where_the_program_overflows(before: Program, name: str, data: Arrays, given: Any, a: Any, b: Any) -> Any:
     """Where the program's own numbers overflow on the way and exact ones do not, and a result is one of these."""
     if np.isfinite(b).all() or np.isfinite(a[~np.isfinite(b)]).sum() == 0:
         return np.zeros(b.shape, bool)

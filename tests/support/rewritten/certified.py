@@ -188,7 +188,7 @@ class Evaluation:
                 return -a, size
             case Select(condition, then, other, _):
                 return self.pair(then if self.holds(condition, places) else other, places)
-            case Arith("-", Read() as a, b, _) | Arith("-", b, Read() as a, _) if a.tensor in self.extremes:
+            case Arith("-", Read() as a, b, _) | Arith("-", b, Read() as a, _) if self.is_of(a, b):
                 return self.plain(self.arith("-", *(self.pair(v, places) for v in (value.left, value.right)))[0])
             case Arith(op, a, b, _):
                 return self.arith(op, self.pair(a, places), self.pair(b, places))
@@ -211,7 +211,9 @@ class Evaluation:
             case Call("sqrt" | "rsqrt" as function, (a,), _) if any(
                 isinstance(v, Call) and v.function == "exp" for v in walk(a)
             ):
-                return self.plain(FUNCTIONS[function](self.pair(a, places)[0]))
+                of = self.pair(a, places)[0]
+                self.tiny |= 0 < of < TINY
+                return self.plain(FUNCTIONS[function](of))
             case Cast(operand, dtype, _) if dtype.name in ROUNDED and dtype.bits >= operand.dtype.bits:
                 return self.pair(operand, places)
             case Call() | Cast():
@@ -230,10 +232,16 @@ class Evaluation:
                 case "+" | "-":
                     return value, a[1] + b[1]
                 case "*" | "/":
+                    self.tiny |= op == "/" and 0 < abs(y) < TINY
                     self.tiny |= 0 < abs(value) < TINY
                     size = np.float64(a[1]) * b[1] if op == "*" else np.float64(a[1]) / abs(y) * max(1.0, b[1] / abs(y))
                     return value, float(size)
         return self.plain(value)
+
+    def is_of(self, extreme: Read, value: Value) -> bool:
+        """Whether a maximum may be of a value that is read, or chosen, as it is stored."""
+        stored = all(isinstance(v, Read | Literal | Select | Unary | Scalar) or v.dtype.bits == 1 for v in walk(value))
+        return extreme.tensor in self.extremes and stored
 
     def read(self, read: Read, places: dict[str, int]) -> Pair:
         at = tuple(int(self.index(i, places)) for i in read.index)

@@ -5,7 +5,8 @@ A state is a sum of n terms. Each addition and each multiplication by a factor r
 all. The factors' arguments telescope: what the references move by adds up to at most x, too. With factors of at most 1,
 no error grows on the way (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2, to first order).
 
-Sizes count a difference as the sum of its sides, as it may be taken apart; but X - M, M the maximum of X, as itself.
+Sizes count a difference as the sum of its sides, as it may be taken apart; but X - M, M the maximum of the stored X,
+as itself.
 Functions other than exp, log and roots are computed as they are written: their values are taken as they were computed,
 and so are the results of other stages.
 """

@@ -419,7 +419,9 @@ class Pass:
             elif self.may_be_infinite(reference):
                 start = self.cascade.member(reference.tensor).init
                 parts.append(Comparison("!=", reference, start))
-        parts += self.conditions
+        order = [m.name for m in self.cascade.members]
+        later = set(order[order.index(carried.member.name) :])  # no member needs a condition on what comes after it
+        parts += [c for c in self.conditions if not later & {r.tensor for r in reads(c)}]
         return parts[0] if len(parts) == 1 else Logical("and", tuple(parts))
 
 

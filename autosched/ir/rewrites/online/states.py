@@ -104,6 +104,7 @@ def carried_of(cascade: Cascade, member: Member, real: bool) -> MemberStates:
     if at_extreme is not None:
         return at_extreme
     if not member.term.dtype.is_float:
+        _refuse_conversions(cascade, member)
         raise NotRewritten("UNSUPPORTED", f"{name} reduces {member.term.dtype}: the laws are those of floats", name)
     _refuse_choices(cascade, member)
     try:
@@ -166,6 +167,19 @@ def chosen_at_extreme(cascade: Cascade, member: Member) -> MemberStates | None:
             neutral = number(1) if member.op == "+" else ZERO
             return MemberStates(member, (CarriedState(ZERO, neutral, member.term, extreme=reference),), number(1))
     return None
+
+
+def _refuse_conversions(cascade: Cascade, member: Member) -> None:
+    """A float that depends on a reference and becomes an integer is rounded."""
+    name = member.stage.name
+    for node in walk(member.term):
+        match node:
+            case Cast(operand, dtype, _) if operand.dtype.is_float and not dtype.is_float:
+                references = sorted(cascade.names & {r.tensor for r in reads(operand)})
+                if references:
+                    what = f"{name} rounds {print_value(operand)} to {dtype}"
+                    text = f"{what}, and what is rounded depends on {', '.join(references)}"
+                    raise NotRewritten("CAST", text, name)
 
 
 def _refuse_choices(cascade: Cascade, member: Member) -> None:
@@ -265,7 +279,8 @@ def _refused(cascade: Cascade, member: Member, mixed: Mixed) -> NotRewritten:
     references = ", ".join(sorted(cascade.names & {r.tensor for r in reads(member.term)}))
     if mixed.atom is not None and not isinstance(mixed.atom, Leaf) and mixed.atom.function.startswith("cast "):
         dtype = mixed.atom.function.removeprefix("cast ")
-        text = f"{name} rounds {print_value(mixed.atom.value)} to {dtype}, and what is rounded depends on {references}"
+        rounded = mixed.atom.value.operand if isinstance(mixed.atom.value, Cast) else mixed.atom.value
+        text = f"{name} rounds {print_value(rounded)} to {dtype}, and what is rounded depends on {references}"
         return NotRewritten("CAST", text, name)
     if mixed.atom is not None:
         what = print_value(mixed.atom.value)
@@ -280,7 +295,10 @@ def factor_of(state: CarriedState, old: Mapping[Read, Value], new: Mapping[Read,
     result: Value | None = None
     rest = state.carried
     for reference in sorted(state.references, key=str):
-        beside = linear_in(rest, Leaf(reference))
+        try:
+            beside = linear_in(rest, Leaf(reference))
+        except Mixed:
+            raise NoText("a carried exponent that is not linear in its references") from None
         if any(isinstance(a, Leaf) and a.value in state.references for a in beside.atoms):
             raise NoText("a carried exponent that is not linear in its references")
         rest = collect((m, c) for m, c in rest.terms if Leaf(reference) not in set(m.atoms))

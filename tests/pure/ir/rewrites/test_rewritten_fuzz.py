@@ -250,3 +250,44 @@ def test_a_factor_with_a_number_that_the_type_does_not_hold() -> None:
     assert found.reason is not None
     assert found.reason.code == "UNSUPPORTED"
     assert "which is no f32" in found.reason.message
+
+
+@pytest.mark.parametrize("term", ["exp(X[i, j] - M[i] * M[i])", "exp(X[i, j] - M[i] / M[i] / M[i])"])
+def test_an_exponent_that_is_not_linear_in_a_result(term: str) -> None:
+    found = one_pass(term)
+    assert found.reason is not None
+    assert (found.reason.code, found.reason.stage) == ("UNSUPPORTED", "A")
+
+
+CONDITION = """
+def f(X: f32[2, 5], W: f32[5, 2], M: f32[2], A: f32[2, 2], S: f32[2], B: f32[2]):
+    for i in range(2):
+        M[i] = -inf
+        for j in range(5):
+            M[i] = max(M[i], X[i, j])
+        for e in range(2):
+            A[i, e] = 0
+            for j in range(5):
+                A[i, e] += exp(X[i, j] - M[i]) * W[j, e]
+        S[i] = 0
+        for j in range(5):
+            S[i] += exp(X[i, j] - M[i])
+        B[i] = -inf
+        for j in range(5):
+            B[i] = max(B[i], X[i, j] * (S[i] - 2))
+"""
+
+
+def test_a_condition_on_a_result_is_asked_once_it_is_known() -> None:
+    """B's factor has to be positive, which S tells; A is finished before S is."""
+    before = ir.parse(CONDITION)
+    (found,) = (v for v in autosched.rewrites(before, block=2) if v.name == "online")
+    assert found.conditions == ("S[i] - 2.0 > 0.0",)
+    assert found.stages == ("M", "A", "S", "B")
+    assert found.after is not None
+    assert found.after.inputs == before.inputs
+    for seed in range(4):
+        data = inputs(before, "random", seed)
+        got, expected = run(found.after, data, {}), run(before, data, {})
+        for name in ("A", "S", "B"):
+            np.testing.assert_allclose(got[name], expected[name], rtol=1e-5)
