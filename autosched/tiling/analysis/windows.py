@@ -55,6 +55,21 @@ def windowed(program: Program, loops: Sequence[Axis], body: tuple[Statement, ...
     return _Windows(program, tuple(loops)).of(body)
 
 
+def nested(body: tuple[Statement, ...]) -> tuple[tuple[Axis, ...], tuple[Statement, ...]]:
+    """Loops around several statements, perfectly nested, and these; no loops where there are none."""
+    loops: list[Axis] = []
+    while len(body) == 1 and isinstance(body[0], Loop):
+        loops.append(body[0].axis)
+        body = body[0].body
+    return (tuple(loops), body) if len(body) > 1 else ((), body)
+
+
+def new_loops(before: Program, after: Program) -> frozenset[str]:
+    """Axes of the top-level loops around several statements that the one program has and the other has not."""
+    found = [nested((stmt,))[0] for stmt in after.body if stmt not in before.body]
+    return frozenset(a.name for loops in found for a in loops)
+
+
 @dataclass
 class _Seen:
     """One way to touch a tensor: its starts, and least and greatest distance from there along each dimension."""

@@ -19,6 +19,7 @@ from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.rank import plan_cycles
 from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.planner.tile_loops import MemberPlanner
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
@@ -61,14 +62,9 @@ def plan_program(
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
 
-    def members(body: Program, own: str) -> tuple[Plan, ...]:
-        """Plans of the body of tile loops: it takes no data that break a condition, one thread runs it, and it is not
-        rewritten again."""
-        level = of_mappings(numerics)
-        planned = plan_program(body, target, catalogue, intrinsics, numerics=level, conditions="refuse", prefix=own)
-        return planned.plans
-
-    inside = None if is_gpu(target) or scheme_of(target) == "spatial" else members
+    inside = None
+    if not is_gpu(target) and scheme_of(target) != "spatial":
+        inside = member_planner(target, catalogue, intrinsics, numerics)
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions, factors=not is_gpu(target)),
         split_programs(simple, intrinsics, numerics, policy, threads),
@@ -90,6 +86,20 @@ def plan_program(
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]
     return Planned(tuple(matches), tuple(best), tuple(every))
+
+
+def member_planner(
+    target: Target, catalogue: Catalogue, intrinsics: Sequence[Intrinsic], numerics: str
+) -> MemberPlanner:
+    """Plans bodies of tile loops: these take no data that break a condition, one thread runs them, and they are not
+    rewritten again."""
+    level = of_mappings(numerics)
+
+    def plan(body: Program, prefix: str) -> tuple[Plan, ...]:
+        found = plan_program(body, target, catalogue, intrinsics, numerics=level, conditions="refuse", prefix=prefix)
+        return found.plans
+
+    return plan
 
 
 def units_of(target: Target, catalogue: Catalogue) -> AcceleratorUnits:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, product, zip_longest
 
-from autosched.ir.nodes import Axis, Loop, Statement
+from autosched.ir.nodes import Axis
 from autosched.ir.program import Program
 from autosched.logic import evaluate, free_vars, interval
 from autosched.tiling.analysis.dependence import together
-from autosched.tiling.analysis.windows import Windowed, windowed
+from autosched.tiling.analysis.windows import Windowed, nested, windowed
 from autosched.tiling.plans.plan import LiteralPart, Plan, TileLoop, TileLoopsPart
 from autosched.tiling.plans.step_names import StepNames
 
@@ -67,15 +67,6 @@ def _tile_loops(
     trips = _trips(loops, program.symbolic)
     for plan in members(made.program, names.prefix):
         yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips)
-
-
-def nested(body: tuple[Statement, ...]) -> tuple[tuple[Axis, ...], tuple[Statement, ...]]:
-    """Loops around several statements, perfectly nested, and these; no loops where there are none."""
-    loops: list[Axis] = []
-    while len(body) == 1 and isinstance(body[0], Loop):
-        loops.append(body[0].axis)
-        body = body[0].body
-    return (tuple(loops), body) if len(body) > 1 else ((), body)
 
 
 def kept_whole(program: Program, names: Collection[str]) -> list[int]:

@@ -14,6 +14,7 @@ from autosched.logic import Binary, Const, Int, Var
 from autosched.numerics_levels import accepts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
+from autosched.tiling.analysis.windows import new_loops
 from autosched.tiling.variants.adapted import Variant
 
 SIZES = ((64, 256), (128, 256), (64, 128), (32, 128))
@@ -34,7 +35,8 @@ def one_pass_programs(
     program with sizes that are not known."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
-    left = set(simplify(program)[0].stages)
+    plain, _ = simplify(program)
+    left = set(plain.stages)
     seen = set()
     for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *sizes):
         for found in online(program, numerics == "real", block=block, tile=tile):
@@ -48,7 +50,7 @@ def one_pass_programs(
                 # Stages that are left as they were are matched here, those of a pass in its loops.
                 names = [s.name for s in after.stages if s.reduction and s in left]
                 matches = tuple(match(after, intrinsics, numerics, names)) if names else ()
-                yield Variant(after, matches, rewrites=(named,))
+                yield Variant(after, matches, rewrites=(named,), loops=new_loops(plain, after))
             break
 
 

@@ -16,6 +16,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.analysis.accesses import statements
 from autosched.tiling.analysis.shared_axis import may_share
+from autosched.tiling.analysis.windows import new_loops
 from autosched.tiling.variants.adapted import Variant
 
 MULTIPLES = (48, 24, 12, 8, 4)
@@ -52,19 +53,11 @@ def tiled_programs(
         proof = f"iterations of {run.axes[0]} are independent for all of these stages together"
         members = stages[run.first : run.first + len(run.axes)]
         verdict = RewriteVerdict(f"tiles of {tile}", run.axes[0], members, "bitwise", because=(proof,))
-        loops = frozenset(_tile_loops(program, after))
-        yield Variant(after, matches, rewrites=(verdict,), loops=loops)
+        yield Variant(after, matches, rewrites=(verdict,), loops=new_loops(program, after))
 
 
 def _rounded(rows: int) -> int:
     return next((rows // n * n for n in MULTIPLES if rows >= n), rows)
-
-
-def _tile_loops(before: Program, after: Program) -> Iterator[str]:
-    """The outermost loops of a program around several statements that another has not."""
-    for stmt in after.body:
-        if isinstance(stmt, Loop) and len(stmt.body) > 1 and stmt not in before.body:
-            yield stmt.axis.name
 
 
 def shared_run(program: Program, least_bytes: int) -> Run | None:

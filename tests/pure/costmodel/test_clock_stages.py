@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import autosched
-from autosched.costmodel.analytic.clock import part_terms
+from autosched.costmodel.analytic.clock import part_terms, timed_parts
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.space.request import request
@@ -20,13 +20,13 @@ def test_results_that_leave_by_span_make_room_for_a_fourth_stage() -> None:
     only = ("cuda/wgmma.m64n192k16.f16.f32",)
     program, target = autosched.workload("matmul", **LARGE), autosched.target("nvidia-h100")
     _, (plan, *_) = plans_of(TuneRequest(program, target, only=only))
-    (part,) = plan.tensor_parts
+    (part,) = timed_parts(plan)
     ways = [(2, "TMA by span"), (3, "TMA"), (3, "TMA by span"), (4, "TMA by span")]
     seconds = []
     for stages, epilogue in ways:
         row = request(plan.space, ROW | {"stages": stages, "epilogue": epilogue}).row
         assert row is not None
-        seconds.append(float(part_terms(part, plan, plan.space.values(np.array([row])))["total"][0]))
+        seconds.append(float(part_terms(part, plan.space.values(np.array([row])))["total"][0]))
     assert np.argmin(seconds) == len(ways) - 1
     assert seconds[0] > 1.2 * seconds[2], "of two stages one is used"
     assert seconds[2] > seconds[3]

@@ -86,7 +86,16 @@ class Fake:
 
     key: str = "hand#0"
     plan: Any = field(
-        default_factory=lambda: SimpleNamespace(program=program(), name="hand", guards=(), granted=(), tensor_parts=())
+        default_factory=lambda: SimpleNamespace(
+            program=program(),
+            name="hand",
+            guards=(),
+            granted=(),
+            rewrites=(),
+            parts=(),
+            tensor_parts=(),
+            own_tensor_parts=(),
+        )
     )
     row: int = 0
 

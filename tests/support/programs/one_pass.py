@@ -9,7 +9,8 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.planner.plan_program import float_policy_of, member_planner
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.variants.one_pass import one_pass_programs
 
@@ -37,10 +38,10 @@ def one_pass_plans(
     """Plans of the program in one pass that keep tile loops, one for each size."""
     catalogue = Catalogue.builtin()
     intrinsics = usable(catalogue, target, "cpu", ())
+    members = member_planner(target, catalogue, intrinsics, "rescaled")
+    policy = float_policy_of(program, target, catalogue, "rescaled")
     for variant in one_pass_programs(program, intrinsics, "rescaled", sizes):
-        planned = plan_program(
-            variant.program, target, catalogue, intrinsics, numerics="reassociated", threads=threads
-        )
-        for plan in planned.plans[:1]:
-            if any(isinstance(p, TileLoopsPart) for p in plan.parts):
-                yield variant.named(plan)
+        plans = make_plans(variant.program, target, {}, threads, policy, members, "", variant.loops)
+        plan = next((p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)), None)
+        if plan is not None:
+            yield variant.named(plan)

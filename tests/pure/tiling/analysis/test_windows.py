@@ -8,8 +8,7 @@ import pytest
 from autosched.ir import parse, random_inputs, run
 from autosched.ir.program import Program
 from autosched.logic import Int, evaluate
-from autosched.tiling.analysis.windows import Windowed, windowed
-from autosched.tiling.planner.tile_loops import nested
+from autosched.tiling.analysis.windows import Windowed, nested, windowed
 
 
 def body_of(program: Program) -> Windowed | None:
