@@ -150,10 +150,8 @@ def _distances(equations: tuple[tuple[Int, Int], ...], boxes: dict[str, tuple[in
         gap = a.plus(b, -1)
         if not _solvable(gap, boxes):
             return None
-        found = _one_axis(gap)
-        if found is not None:
-            name, distance = found
-            if fixed.setdefault(name, distance) != distance:
+        for name, distance in _fixed(gap, boxes):
+            if distance is None or fixed.setdefault(name, distance) != distance:
                 return None
     return fixed
 
@@ -175,14 +173,20 @@ def _solvable(gap: Affine, boxes: dict[str, tuple[int, int]]) -> bool:
     return gap.constant % divisor == 0 and low <= 0 <= high
 
 
-def _one_axis(gap: Affine) -> tuple[str, int] | None:
-    """The axis and its distance, where the equation is `c * (x - x') + constant = 0`."""
-    if len(gap.coefficients) != 2:
-        return None
-    name = min(gap.coefficients, key=len)
-    if gap.coefficients.get(_other(name)) != -gap.coefficients[name]:
-        return None
-    return name, -gap.constant // gap.coefficients[name]
+def _fixed(gap: Affine, boxes: dict[str, tuple[int, int]]) -> Iterator[tuple[str, int | None]]:
+    """The axes whose distance `c * (x - x') + rest = 0` fixes, since the rest is too short for two; None where it is
+    too short for any. (`64 t + i = 64 t' + i'` with i below 64: t is t'.)"""
+    for name, c in gap.coefficients.items():
+        if name.endswith("'") or gap.coefficient(_other(name)) != -c:
+            continue
+        rest = Affine({n: k for n, k in gap.coefficients.items() if n not in (name, _other(name))}, gap.constant)
+        low = rest.constant + sum(min(k * boxes[n][0], k * boxes[n][1]) for n, k in rest.coefficients.items())
+        high = rest.constant + sum(max(k * boxes[n][0], k * boxes[n][1]) for n, k in rest.coefficients.items())
+        first, last = sorted((-high / c, -low / c))
+        if ceil(first) == floor(last):
+            yield name, ceil(first)
+        elif ceil(first) > floor(last):
+            yield name, None
 
 
 def _ruled_out(q: Question, distances: dict[str, int]) -> bool:
