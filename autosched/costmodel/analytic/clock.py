@@ -82,7 +82,7 @@ from autosched.tiling.steps.cpu.fills import copied_offset
 from autosched.tiling.steps.cpu.interleave import interleaved_offset
 from autosched.tiling.steps.cpu.register_transpose import store_cycles, transposed_row
 
-VERSION = "13"
+VERSION = "12"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 

@@ -24,7 +24,7 @@ from autosched.tiling.analysis.dependence import Dependences, analyse
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.chains import chain_of
-from autosched.tiling.planner.computed import on_the_way
+from autosched.tiling.planner.computed_operands import on_the_way
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.tile_loops import Held, MemberPlanner, kept_whole, tile_loops

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from autosched.ir.nodes import Stage
+from autosched.ir.nodes import Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.value import Read, Value, map_value, reads
@@ -61,13 +61,18 @@ def computed_on_the_way(program: Program, stage: Stage, read: Read, place: str) 
     written = [{a.tensor for a in assigns(stmt)} for stmt in program.body]
     (top,) = (k for k, tensors in enumerate(written) if tensor in tensors)
     sources = {r.tensor for r in reads(maker.assign.value)}
-    if written[top] != {tensor} or any(sources & tensors for tensors in written[top:]):
+    read_in = [k for k, stmt in enumerate(program.body) if tensor in _read_by(stmt)]
+    if written[top] != {tensor} or any(sources & tensors for tensors in written[top:]) or min(read_in) <= top:
         return None
     at = dict(zip(names, index, strict=True))
     value = map_value(
         maker.assign.value, on_int=lambda e: substitute_int(e, at), on_bool=lambda b: substitute_bool(b, at)
     )
     return OnTheWay(tensor, maker.name, value, place)
+
+
+def _read_by(stmt: Statement) -> set[str]:
+    return {r.tensor for a in assigns(stmt) for r in reads(a.value)}
 
 
 def _started_from(stage: Stage) -> tuple[Read, ...]:

@@ -99,6 +99,7 @@ TEXTS = {
 }
 COMPUTED: dict[str, Program] = {name: parse(text, filename="f.py") for name, text in TEXTS.items()} | {
     "one_row": workload("matmul_int4", m=1, n=40, k=64, g=32),
+    "one_tile": workload("rms_norm_product", m=2, n=600, k=20),
     "rows": workload("matmul_int8", m=37, n=40, k=24, g=8),
     "normalised": workload("rms_norm_product", m=19, n=150, k=20),
     "two_groups": parse(BOTH.replace("i, p // g", "i, p // 18").replace("[m, kg]", "[m, 2]"), filename="f.py"),

@@ -7,7 +7,7 @@ variant of its own, so that whole tiles carry no checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,7 +23,7 @@ from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
 from autosched.codegen.passes.substitute import bind
-from autosched.codegen.tree.kernel import For, If, Stmt
+from autosched.codegen.tree.kernel import Assign, For, If, Stmt
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
@@ -71,7 +71,7 @@ def begin_nest(
             held = part_of(part.nest, operand, part.names, ctx.values, threads)
             sources[operand], fill = source(part, operand, ctx, copied_part=held)
             if held is ALL:
-                fills += _shared(fill, threads)
+                fills += _shared(fill, threads, ctx)
             else:
                 inside[held.place] = (*inside.get(held.place, ()), *fill)
     if part.nest.intrinsic.matrices is None:
@@ -101,11 +101,21 @@ def thread_ranges(part: TensorPart, ctx: Context, threads: int) -> dict[str, Axi
     return ranges
 
 
-def _shared(fill: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
-    """A fill's outermost loop is shared out among the threads: its iterations write different elements."""
-    if threads == 1:
+def _shared(fill: tuple[Stmt, ...], threads: int, ctx: Context) -> tuple[Stmt, ...]:
+    """A fill's outermost loop is shared out among the threads: its iterations write different elements. Where registers
+    are filled in front of it, all of it is one thread's."""
+    if threads == 1 or any(ctx.buffers[s.buffer].scope == "register" for s in _unlooped(fill)):
         return fill
     return tuple(replace(s, kind="parallel") if isinstance(s, For) and s.var != ROW else s for s in fill)
+
+
+def _unlooped(body: tuple[Stmt, ...]) -> Iterator[Assign]:
+    """The assignments that stand in unrolled loops alone."""
+    for stmt in body:
+        if isinstance(stmt, Assign):
+            yield stmt
+        elif isinstance(stmt, For) and stmt.kind == "unrolled":
+            yield from _unlooped(stmt.body)
 
 
 class NestLowering:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.compiled.c_build import missing_features, needs_compiler
 from support.compiled.native import check_exported_c, check_machine_code
@@ -22,10 +22,10 @@ from autosched.ir.program import Program
 from autosched.machine.host import host_features
 
 
-def kernels(program: Program, count: int) -> list[Kernel]:
+def kernels(program: Program, count: int, threads: int = 1) -> list[Kernel]:
     """Kernels of rows at random of the first plans of the program."""
     made = []
-    for plan in computed_plans(program, this_machine())[:4]:
+    for plan in computed_plans(program, this_machine(), threads)[:4]:
         ids = plan.space.sample(count, np.random.default_rng(3))
         made += [lower(plan, plan.space.schedule(int(row))) for row in ids]
     return made
@@ -41,15 +41,28 @@ def test_machine_code(name: str) -> None:
     check_machine_code(made, expect(COMPUTED[name]))
 
 
+@pytest.mark.x86
+@pytest.mark.parametrize("name", ["normalised", "one_tile", "rows"])
+def test_threads_share_what_is_packed(name: str) -> None:
+    """Registers that hold what stays along the depth are each thread's own."""
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    made = [k for k in kernels(COMPUTED[name], 6, threads=2) if k.threads == 2]
+    assert made
+    check_machine_code(made, expect(COMPUTED[name]))
+
+
 @pytest.mark.slow
 @pytest.mark.x86
 @examples(15)
-@given(computed_texts(), st.integers(0, 99))
-def test_machine_code_of_random_expressions(text: str, seed: int) -> None:
+@given(computed_texts(), st.integers(1, 2), st.integers(0, 99))
+def test_machine_code_of_random_expressions(text: str, threads: int, seed: int) -> None:
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
     program = parse(text, filename="f.py")
-    check_machine_code(kernels(program, 2), expect(program, seed))
+    made = kernels(program, 2, threads)
+    assume(made)
+    check_machine_code(made, expect(program, seed))
 
 
 @needs_compiler
