@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from autosched.codegen.c import CSource, print_c
 from autosched.codegen.call.direct import ALIGNMENT, READABLE, UNUSUAL, Direct, TensorParameter
-from autosched.codegen.call.indices import IndexRange, index_ranges, refuse_indices
+from autosched.codegen.call.index_ranges import IndexRange, index_ranges, refuse_indices
 from autosched.codegen.llvm.machine.compile import host
 from autosched.codegen.llvm.machine.engine import Module
 from autosched.codegen.llvm.machine.jit import load

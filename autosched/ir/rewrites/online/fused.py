@@ -41,12 +41,15 @@ from autosched.ir.value import (
     Literal,
     Logical,
     Read,
+    Scalar,
     Select,
     Value,
+    converted,
     reads,
     substitute,
     substitute_condition,
     substitute_index,
+    walk,
 )
 from autosched.logic import Bool, Const, Int, Var, ceil_div
 from autosched.logic.walk import substitute_int
@@ -404,19 +407,19 @@ class Pass:
         return (under(guards, self.put(member.target, UPDATE[member.op], member.term, to)),)
 
     def holds(self, carried: MemberStates) -> Condition:
-        """That the states' result is finite, references are, and what the proofs ask for is so: a factor that was taken
-        out of the reduction hides what an infinite one does to each term, as 0 for 1 / inf."""
+        """That the states' result is finite, what is in a factor that was taken out is, references are, and what the
+        proofs ask for is so: outside, 1 / inf is 0, which hides what it does to each term."""
         target = carried.member.target
         size: Value = Call("abs", (target,), target.dtype)
         parts: list[Condition] = [Comparison("<", size, Literal(float("inf"), target.dtype))]
         read = {r for r in reads(self.cascade.member(carried.member.name).term) if r.tensor in self.cascade.names}
         factors = {a for total in (carried.scale, *(s.deferred for s in carried.states)) for a in total.atoms}
-        apart = {r for a in factors for r in reads(a.value)}
-        for reference in sorted(read, key=str):
-            if reference in apart and reference.dtype.is_float:
-                size = Call("abs", (reference,), reference.dtype)
-                parts.append(Comparison("<", size, Literal(float("inf"), reference.dtype)))
-            elif self.may_be_infinite(reference):
+        leaves = {v for a in factors for v in walk(a.value) if isinstance(v, Read | Scalar) and v.dtype.is_float}
+        for leaf in sorted(leaves, key=str):
+            size = Call("abs", (converted(leaf, target.dtype),), target.dtype)
+            parts.append(Comparison("<", size, Literal(float("inf"), target.dtype)))
+        for reference in sorted(read - leaves, key=str):
+            if self.may_be_infinite(reference):
                 start = self.cascade.member(reference.tensor).init
                 parts.append(Comparison("!=", reference, start))
         order = [m.name for m in self.cascade.members]

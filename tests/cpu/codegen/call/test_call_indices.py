@@ -8,7 +8,7 @@ from support.compiled.native import compiled
 
 from autosched import ir
 from autosched.codegen.call.callable import CompiledKernel
-from autosched.codegen.call.indices import index_ranges
+from autosched.codegen.call.index_ranges import index_ranges
 from autosched.codegen.lower import lower
 from autosched.errors import UsageError
 from autosched.ir.program import Program

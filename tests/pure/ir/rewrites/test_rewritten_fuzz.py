@@ -291,3 +291,18 @@ def test_a_condition_on_a_result_is_asked_once_it_is_known() -> None:
         got, expected = run(found.after, data, {}), run(before, data, {})
         for name in ("A", "S", "B"):
             np.testing.assert_allclose(got[name], expected[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("c", [np.inf, -np.inf, np.nan, 0.0, 1e30])
+@pytest.mark.parametrize("factor", ["c", "1 / c", "rsqrt(1 + c * c)", "1 / (1 + V[0] * c)"])
+def test_a_factor_that_is_infinite(c: float, factor: str) -> None:
+    """X / inf is 0, but inf / inf is no number, whichever of the terms that is."""
+    text = text_of(f"X[i, j] * ({factor})")
+    before = ir.parse(text.replace("M[i] = max(M[i], X[i, j])", "M[i] = max(M[i], Y[i, j])"))
+    for kind in ("random", "infinite", "one", "opposite", "zeros"):
+        data = inputs(before, kind, 0)
+        for found in autosched.rewrites(before, block=2):
+            if found.after is not None and found.name == "defer":
+                got, expected = (run(p, data, {"c": np.float32(c)})["A"] for p in (found.after, before))
+                np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+                np.testing.assert_array_equal(got[np.isinf(expected)], expected[np.isinf(expected)])
