@@ -9,25 +9,30 @@ import numpy as np
 
 from autosched.costmodel import Samples
 from autosched.device.protocol import Build
+from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.logic import Var, ceil_div
 from autosched.search import SearchSpace
 from autosched.search.space.rows import Rows
 from autosched.store.records import Measurement, StudyRecord
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.candidate import Candidate
+from autosched.tiling.plans.plan import Part
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
 
 @dataclass(frozen=True)
 class FakePlan:
-    """What the search needs of a plan: name, space, and that it relies on nothing. `speed` scales its hidden cost."""
+    """What the search needs of a plan: name, space, and that it relies on nothing. `speed` scales its hidden cost. It
+    has no parts, and no rewrite led to it."""
 
     name: str
     space: Space
     speed: float = 1.0
     mappings: tuple[Mapping, ...] = ()
     relies: tuple[str, ...] = ()
+    rewrites: tuple[RewriteVerdict, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 def make_plan(name: str, speed: float = 1.0, tiles: int = 8) -> FakePlan:

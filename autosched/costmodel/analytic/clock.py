@@ -20,6 +20,7 @@ from autosched.costmodel.analytic.cpu.caches import LEVELS, least_seconds, moved
 from autosched.costmodel.analytic.cpu.chained import moved_in_chain
 from autosched.costmodel.analytic.cpu.copies import copy_seconds
 from autosched.costmodel.analytic.cpu.guard_work import work_left
+from autosched.costmodel.analytic.cpu.prepared_outside import prepared_cycles
 from autosched.costmodel.analytic.cpu.scalar_cycles import element_cycles, scalar_cycles, scattered
 from autosched.costmodel.analytic.cpu.scalar_memory import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.analytic.cpu.streams import knows_prefetch, waited_seconds
@@ -237,7 +238,9 @@ def _part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode) -> Terms
             return _literal(part, values, plan)
         case TileLoopsPart():
             threads = values[part.names("threads")].astype(np.float64)
-            return _only_compute(np.zeros_like(threads), np.where(threads > 1, FORK_SECONDS, 0.0))
+            packing = prepared_cycles(part, plan.program, values) / plan.target.clock_hz / threads
+            terms = _only_compute(np.zeros_like(threads), np.where(threads > 1, FORK_SECONDS, 0.0))
+            return terms | {"pack": packing, "total": terms["total"] + packing}
 
 
 def stages_of(part: ScalarPart | FusedLoopsPart | LiteralPart, program: Program) -> list[Stage]:

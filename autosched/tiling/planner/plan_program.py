@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.machine.target import Target
@@ -97,17 +96,13 @@ def member_planner(
     level = of_mappings(numerics)
 
     def plan(body: Program, prefix: str) -> tuple[Plan, ...]:
-        sums = {_sum(s) for s in body.stages if s.reduction}
-        fitting = [i for i in intrinsics if i.kind == "compute" and _sum(i.stage) in sums]  # others take time to refuse
+        sums = {s.assign.value.dtype for s in body.stages if s.reduction}
+        # Others take time to refuse.
+        fitting = [i for i in intrinsics if i.kind == "compute" and i.stage.assign.value.dtype in sums]
         found = plan_program(body, target, catalogue, fitting, numerics=level, conditions="refuse", prefix=prefix)
         return found.plans
 
     return plan
-
-
-def _sum(stage: Stage) -> tuple[str, str]:
-    """How a stage combines terms, and in which dtype."""
-    return stage.assign.op.replace("-", "+"), stage.assign.value.dtype.name
 
 
 def units_of(target: Target, catalogue: Catalogue) -> AcceleratorUnits:

@@ -9,6 +9,7 @@ from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.search import online
 from autosched.ir.rewrites.rewrite import simplify
+from autosched.ir.rewrites.versions import separate_versions
 from autosched.ir.value import Arith, reads, walk
 from autosched.logic import Binary, Const, Int, Var
 from autosched.numerics_levels import accepts
@@ -36,10 +37,11 @@ def one_pass_programs(
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     plain, _ = simplify(program)
+    separate = separate_versions(program).program
     left = set(plain.stages)
     seen = set()
     for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *sizes):
-        for found in online(program, numerics == "real", block=block, tile=tile):
+        for found in online(separate, numerics == "real", block=block, tile=tile):
             if found.numerics is None or found.after is None or not accepts(numerics, found.numerics):
                 continue
             after, _ = simplify(found.after)

@@ -24,7 +24,7 @@ MULTIPLES = (48, 24, 12, 8, 4)
 
 
 @dataclass(frozen=True)
-class Run:
+class SharedRun:
     """Top-level statements from number `first` on that may share loops: their axis by its name in each, its length, and
     bytes of the intermediates that they hand on."""
 
@@ -60,18 +60,18 @@ def _rounded(rows: int) -> int:
     return next((rows // n * n for n in MULTIPLES if rows >= n), rows)
 
 
-def shared_run(program: Program, least_bytes: int) -> Run | None:
+def shared_run(program: Program, least_bytes: int) -> SharedRun | None:
     """The longest run of stages whose loops over one axis may run together. None where it hands on no more than
     `least_bytes`."""
     owners = _owners(program)
-    best: Run | None = None
+    best: SharedRun | None = None
     for first in range(len(program.body)):
         for axis, extent in _extents(program.body[first]).items():
             axes = _run(program, owners, first, axis)
             if len(axes) > max(1, len(best.axes) if best else 1):
                 handed = _handed_bytes(program, owners, first, len(axes))
                 if handed > least_bytes:
-                    best = Run(first, axes, extent, handed)
+                    best = SharedRun(first, axes, extent, handed)
     return best
 
 

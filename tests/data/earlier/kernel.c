@@ -8,6 +8,10 @@
 #include <immintrin.h>
 #endif
 
+#ifdef __cplusplus
+#define restrict __restrict
+#endif
+
 /* Vectors of elements. */
 typedef float f32x16 __attribute__((vector_size(64)));
 
