@@ -26,7 +26,6 @@ ONE_PASS: dict[str, Program] = {
     "lengths": workload("attention_offsets"),
     "decode": workload("attention_decode", b=2, h=8, l=40, d=16, group=4),
     "cross entropy": workload("cross_entropy"),
-    "log-softmax": workload("log_softmax"),
 }
 SIZES = ((8, 16), (5, 64))
 """Rows of a tile and elements of a block: of several blocks, and of no whole one."""
