@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, Statement, Tensor
 from autosched.ir.program import Program
+from autosched.ir.stages import stages_of
 from autosched.ir.value import Condition, Index, Read, Scalar, Value, is_value, map_value, reads, walk
 from autosched.ir.variables import condition_vars, value_vars
 from autosched.logic import Binary, Const, Int, Var, affine, interval
@@ -65,8 +66,9 @@ def nested(body: tuple[Statement, ...]) -> tuple[tuple[Axis, ...], tuple[Stateme
 
 
 def new_loops(before: Program, after: Program) -> frozenset[str]:
-    """Axes of the top-level loops around several statements that the one program has and the other has not."""
-    found = [nested((stmt,))[0] for stmt in after.body if stmt not in before.body]
+    """Axes of the top-level loops around several stages that the one program has and the other has not."""
+    made = [stmt for stmt in after.body if stmt not in before.body and len(stages_of((stmt,))) > 1]
+    found = [nested((stmt,))[0] for stmt in made]
     return frozenset(a.name for loops in found for a in loops)
 
 

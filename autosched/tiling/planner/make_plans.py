@@ -103,7 +103,7 @@ def make_plans(
         inlined = inline_intermediates(program)
         for rewrite in (inlined,) if inlined else (join_loops(program), keep_common(program)):
             if rewrite is not None:
-                others = make_plans(rewrite.after, target, {}, threads, policy)
+                others = make_plans(rewrite.after, target, {}, threads, policy, prefix=prefix)
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[: MOST_PLANS - len(chained)] + _unique(chained)
 
