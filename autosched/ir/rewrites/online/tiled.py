@@ -195,8 +195,11 @@ class Tiled(Pass):
             step, self.block = self.block, rest
             moving.factors.clear()
             left = tuple(self.block_steps(Const(0), base + full * step, to, moving))
-            name = self.names(f"{stem(whole.name)}_rest")
-            body += left if reached else [Loop(Axis(name, Const(full), ceil_div(upper - base, step)), left)]
+            name, stop = self.names(f"{stem(whole.name)}_rest"), ceil_div(upper - base, step)
+            if reached:
+                body += left
+            elif not (isinstance(stop, Const) and stop.value <= full):
+                body.append(Loop(Axis(name, Const(full), stop), left))
         self.block = size
         return tuple(body)
 
