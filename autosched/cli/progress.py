@@ -131,7 +131,8 @@ class Progress:
         return self._speed(m.time_s) + joules(m, self.request.objective)
 
     def _speed(self, time_s: float | None) -> str:
-        share = f"  {self.work / time_s / self.peak:.0%} of peak" if time_s and self.peak else ""
+        ratio = self.work / time_s / self.peak if time_s and self.peak else 0.0
+        share = f"  {ratio:.0%} of peak" if 0 < ratio <= 1.05 else ""  # above it a rewrite has saved work
         return f"{seconds(time_s)}  {speed(self.work, time_s)}{share}"
 
     def _left(self, event: events.TrialDone) -> str:

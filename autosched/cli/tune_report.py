@@ -116,7 +116,8 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     if tuning.study.record.device == "simulator":
         lines.append(f"       as simulated: nothing ran on a machine of {request.target.name}")
     backend = request.target.backend
-    if tuning.peak and backend.is_cpu and tuning.study.record.device == backend.device:
+    counted = not best.candidate.plan.rewrites  # a rewrite does with less work than the program as it is written
+    if counted and tuning.peak and backend.is_cpu and tuning.study.record.device == backend.device:
         name, peak = tuning.peak
         whose = "measured on this machine" if request.target.name == "native" else f"stated by {request.target.name}"
         lines.append(f"       {work / best.time_s / peak:.0%} of the peak of {name} {whose}")
