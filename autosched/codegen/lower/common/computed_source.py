@@ -57,9 +57,14 @@ class ComputedSource:
     ) -> tuple[Value, Bool]:
         """A value over the program's axes at a place; `registers` are reads of registers in it."""
         axes = self.nest.at(elements(self.nest, at, self.nest.lane_coordinates(self.operand, element)))
-        elements_of: dict[Value, Value] = {}
+        # An axis of the program may have the lane's name, which registers are addressed by.
+        apart: dict[Value, Read] = {
+            r: Read(f"{r.tensor} of a group", (), r.dtype) for r in registers if isinstance(r, Read)
+        }
+        elements_of: dict[Value, Value] = {stand_in: r for r, stand_in in apart.items()}
         valid: list[Bool] = []
         inside = {v for v in walk(wanted) if isinstance(v, Read)} - registers
+        wanted = _with(wanted, apart)
         for read, (source, memory) in ((r, h) for r, h in self.held.items() if r in inside):
             found, real = memory.load(self.seen_by(source, at), element)
             elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found

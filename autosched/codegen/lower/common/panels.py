@@ -279,8 +279,12 @@ class Filling:
             read = nest.mapping.operands[self.operand]
             element = Read(self.tensor.name, place_index(read.index, axes), self.tensor.dtype)
         else:
-            held = tuple(Read(b.name, (*own, Var(LANE) if lane else Const(0)), b.dtype) for b in self.kept)
-            element = place_value(self.parts.with_parts(held), axes) if held else place_value(self.computed, axes)
+            # An axis of the program may have the lane's name, which registers are addressed by.
+            apart = tuple(Read(f"{b.name} of a tile", (), b.dtype) for b in self.kept)
+            held = (Read(b.name, (*own, Var(LANE) if lane else Const(0)), b.dtype) for b in self.kept)
+            registers: dict[Read, Value] = dict(zip(apart, held, strict=True))
+            value = self.parts.with_parts(apart) if apart else self.computed
+            element = place_value(value, axes, lambda r: registers.get(r, r))
         fill = nest.fill(self.operand)
         if fill.dtype != element.dtype:  # what the operand is computed from: nothing past the ends is used
             fill = Literal(0, element.dtype)
