@@ -19,10 +19,15 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
     the one that was given."""
     lines = [f"rewrite  {_said(r)}" for r in plan.rewrites]
     kept = kept_in_tiles(plan)
+    if "warp_threads" in plan.target.limits:
+        kept = [k for k in kept if k.tensor in kernel.buffers and kernel.buffers[k.tensor].scope == "shared"]
+        place, owner = "shared  ", "block"
+    else:
+        place, owner = "in cache", "thread"
     if kept:
         named = ", ".join(map(str, kept[:SHOWN])) + (f" and {len(kept) - SHOWN} more" if len(kept) > SHOWN else "")
         tile = _size(sum(k.bytes for k in kept))
-        lines.append(f"in cache {named}: {tile} for each thread")
+        lines.append(f"{place} {named}: {tile} for each {owner}")
         now, before = workspace_bytes(kernel), whole_bytes(program)
         if before:
             lines.append(f"memory   {_size(now)} of intermediates and copies; intermediates as written {_size(before)}")
