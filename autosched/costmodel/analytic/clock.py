@@ -146,21 +146,21 @@ def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]
     floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
     between = {"cpu": _cpu_least, "gpu": _gpu_least}
     return tuple(
-        partial(between[p.part.scheme], p.part, p.plan)
+        partial(between[p.part.scheme], p, p.part, p.plan)
         if isinstance(p.part, TensorPart)
         and p.part.scheme in between
         and p.part not in plan.chained_parts
-        and not p.around
+        and (not p.around or p.part.scheme == "gpu")
         else None
         for p in timed_parts(plan)
     )
 
 
-def _gpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
-    return gpu_tensor(part.nest, part.names, values, plan.target, least=True)["total"]
+def _gpu_least(timed: TimedPart, part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+    return timed.repeated(gpu_tensor(part.nest, part.names, values, plan.target, least=True), values)["total"]
 
 
-def _cpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+def _cpu_least(timed: TimedPart, part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
     nest, names = part.nest, part.names
     share = _share(nest, names, values, values[names("threads")].astype(np.float64))
     return least_seconds(nest, names, values, plan.target, share, _unhidden(nest), floor)

@@ -141,7 +141,8 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     half of shared memory, slices the rest, in equal shares.
 
     Decisions `place_X`. Derived: `block_threads`, `block_shared` (bytes, at most), `block_memory` (of intermediates
-    in memory), `blocks_at_once` of a core, `threads` (blocks that the GPU runs side by side) and `shares`."""
+    in memory), `blocks_at_once` of a core, `threads` (cores that have blocks: the clock takes each part by itself) and
+    `shares`."""
     names, limits = part.names, target.limits
     lanes, most = limits["warp_threads"], limits.get("shared_bytes", 0)
     inside = list(parts_inside(part.member))
@@ -190,7 +191,7 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
         names("block_threads"): threads,
         shared: Var(kept) + slices + fixed,
         at_once: maximum(1, minimum(BESIDE, of_core // maximum(1, Var(shared) + reserved))),
-        names("threads"): minimum(blocks, target.cores * Var(at_once)),
+        names("threads"): Const(min(blocks, target.cores)),
         names("shares"): Const(blocks),
     }
     first = Step("places", tuple(decisions), (places,), {kept: placed, names("block_memory"): in_memory})
