@@ -20,7 +20,8 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
     lines = [f"rewrite  {_said(r)}" for r in plan.rewrites]
     kept = kept_in_tiles(plan)
     if "warp_threads" in plan.target.limits:
-        kept = [k for k in kept if k.tensor in kernel.buffers and kernel.buffers[k.tensor].scope == "shared"]
+        in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
+        kept = [k for k in kept if k.tensor not in in_memory]
         place, owner = "shared  ", "block"
     else:
         place, owner = "in cache", "thread"

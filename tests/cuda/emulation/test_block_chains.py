@@ -67,6 +67,21 @@ def test_there_are_as_many_kernels_as_the_suite_promises() -> None:
     assert {case.machine.compiler["arch"] for case in CASES.values()} == {"sm_80", "sm_89", "sm_90a"}
 
 
+def test_rows_have_every_place_and_overlap() -> None:
+    """Intermediates of 512 bytes and more lie in shared memory and in memory; slices are copied in every way."""
+    for name, wanted in (("flash f16 nvidia-a100", {0, 1}), ("linear bf16 nvidia-rtx4090", {0})):
+        case = CASES[name]
+        values = case.plan.space.values(case.rows())
+        seen: dict[str, set[int]] = {}
+        for column, found in values.columns.items():
+            seen.setdefault(column.rsplit(".", 1)[-1], set()).update(np.unique(found).tolist())
+        places = {k: v for k, v in seen.items() if k.startswith("place_")}
+        assert places
+        assert all(v == {0, 1} for v in places.values()), places
+        assert wanted <= seen["copy"]  # through registers, and cp.async
+        assert {1, 2} <= seen["stages"]
+
+
 @pytest.mark.parametrize(("text", "blocks"), [(MANY, (2, 2, 6)), (ALONE, (1, 1, 1))], ids=["many loops", "none"])
 def test_grids_of_any_number_of_parallel_loops(text: str, blocks: tuple[int, int, int]) -> None:
     target = load_target("nvidia-a100")

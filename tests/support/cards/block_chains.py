@@ -20,7 +20,7 @@ from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
 ROWS = 5
-DRAWN = 64
+DRAWN = 256
 """Rows from which those with new values of decisions are taken."""
 A100, RTX, H200 = "nvidia-a100", "nvidia-rtx4090", "nvidia-h200"
 """sm_80, sm_89, sm_90a."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 FLASH = """
 def flash(Q: t[h, n, d], K: t[h, l, d], V: t[h, l, d], O: t[h, n, d],
-          *, h=2, n=32, l=48, d=16, tile=16, block=16, t="f16", acc="f32"):
+          *, h=1, n=64, l=64, d=32, tile=32, block=32, t="f16", acc="f32"):
     S: acc[h, n, block]
     M: acc[h, n]
     N: acc[h, n]
@@ -58,7 +58,7 @@ WINDOW = FLASH.replace("def flash", "def window").replace(
 
 MLP = """
 def mlp(X: t[m, k], W: const[t[k, f]], B: const[acc[f]], D: const[t[f, n]], Y: acc[m, n],
-        *, m=32, k=16, f=48, n=16, tile=16, block=16, t="f16", acc="f32"):
+        *, m=32, k=32, f=64, n=16, tile=16, block=32, t="f16", acc="f32"):
     H: acc[m, block]
     P: t[m, block]
     for i_tile in range(m // tile):
@@ -134,7 +134,7 @@ def layers(X: t[m, k], W: t[l, k, k], Y: t[m, k], *, m=32, k=32, l=3, tile=16, t
 
 LINEAR = """
 def linear(Q: t[h, n, d], K: t[h, n, d], V: t[h, n, e], O: acc[h, n, e],
-           *, h=2, n=32, d=16, e=16, block=16, t="f16", acc="f32"):
+           *, h=2, n=64, d=32, e=16, block=32, t="f16", acc="f32"):
     C: acc[h, d, e]
     T: t[h, d, e]
     S: acc[h, n, block]
@@ -165,7 +165,7 @@ def linear(Q: t[h, n, d], K: t[h, n, d], V: t[h, n, e], O: acc[h, n, e],
 """Causal linear attention, a chunk at a time: a product with the state, then the state's own sum over the chunk."""
 
 BYTES = """
-def bytes_chain(X: s8[m, k], W: s8[k, f], D: s8[f, n], Y: s32[m, n], *, m=32, k=32, f=64, n=16, tile=16, block=32):
+def bytes_chain(X: s8[m, k], W: s8[k, f], D: s8[f, n], Y: s32[m, n], *, m=32, k=64, f=128, n=16, tile=16, block=64):
     H: s32[m, block]
     P: s8[m, block]
     for i_tile in range(m // tile):

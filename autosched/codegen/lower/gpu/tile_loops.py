@@ -91,13 +91,16 @@ class _BlockLoops:
             start = tuple(substitute_int(i, self.at) for i in window.start)
             return Place(window.tensor, window=replace(window, start=start))
         scope, owners, shape = buffer.scope, list[Int](), list[int]()
-        if scope == "workspace" and not self.in_memory(name):
+        tensor = buffer.origin or name
+        if scope == "workspace" and not self.in_memory(tensor):
             scope = "shared"
         if scope == "workspace":
             for loop in self.blocks:
                 owners.append(self.at[loop.axis.name] - loop.first)
                 shape.append(loop.last - loop.first + 1)
         new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, None, buffer.elements_per_thread)
+        if scope == "workspace":  # its name may be another's in the body around
+            ctx.buffers[new.name] = replace(new, origin=tensor)
         return Place(new.name, tuple(owners))
 
     def in_memory(self, name: str) -> bool:

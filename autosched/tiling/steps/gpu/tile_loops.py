@@ -24,7 +24,7 @@ from autosched.tiling.steps.scalar import handles
 
 SHARED, MEMORY = 0, 1
 PLACES = ("shared", "memory")
-LEAST_PLACED = 2048
+LEAST_PLACED = 512
 """Bytes of an intermediate from which on its place is a decision; smaller ones are in shared memory."""
 ALIGNED = 1024
 """Bytes that a buffer in shared memory may lose to alignment."""
@@ -72,8 +72,9 @@ def parts_inside(plan: Plan) -> Iterator[Part]:
 
 
 def kept_inside(plan: Plan) -> dict[str, Tensor]:
-    """What the bodies of a plan's tile loops keep for themselves."""
-    found = {n: t for n, t in plan.program.tensors.items() if t.intermediate}
+    """What the bodies of a plan's tile loops keep for themselves, sums aside that never leave registers."""
+    passing = {p.nest.stage.assign.tensor for p in plan.parts if isinstance(p, TensorPart) and not p.keep}
+    found = {n: t for n, t in plan.program.tensors.items() if t.intermediate and n not in passing}
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
             found |= kept_inside(part.member)
