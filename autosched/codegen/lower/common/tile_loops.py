@@ -106,13 +106,13 @@ class _TileLoops:
         """How many of the outer loops stay around what these move."""
         return next((k for k, t in enumerate(self.part.loops) if t not in moving), len(self.part.loops))
 
-    def place(self, buffer: Buffer) -> Place:
+    def place(self, buffer: Buffer) -> BufferPlace:
         """Where a buffer of the body lies in the kernel."""
         ctx, name = self.ctx, buffer.name
         if name in self.part.windows:
             window = self.part.windows[name]
             ctx.tensor(window.tensor)
-            return Place(window.tensor, window=replace(window, start=tuple(self.outside(i) for i in window.start)))
+            return BufferPlace(window.tensor, window=replace(window, start=tuple(self.outside(i) for i in window.start)))
         scope, owners, shape = buffer.scope, list[Int](), list[int]()
         if name in self.moving:
             fixed = name in self.fixed
@@ -127,7 +127,7 @@ class _TileLoops:
         origin = self.part.windows[buffer.origin].tensor if buffer.origin in self.part.windows else buffer.origin
         new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, origin, buffer.elements_per_thread)
         ctx.buffers[new.name] = replace(new, matrices=buffer.matrices, first=buffer.first)
-        return Place(new.name, tuple(owners))
+        return BufferPlace(new.name, tuple(owners))
 
     def outside(self, index: Int) -> Int:
         return substitute_int(index, self.at)
@@ -152,7 +152,7 @@ class _TileLoops:
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferPlace:
     """Where a buffer of the body lies: in `buffer`, behind subscripts of its owners, or as a window of it."""
 
     buffer: str
@@ -167,7 +167,7 @@ class Place:
 class Moved:
     """Statements of the body with its buffers where they lie, and its unknown sizes by the loops' variables."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, BufferPlace]
     at: Mapping[str, Int]
 
     def of(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.tile_loops import LowerPart, Moved, Place
+from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
 from autosched.logic import Const, Int, Var
@@ -81,7 +81,7 @@ class _BlockLoops:
         note = "blocks of " + ", ".join(t.axis.name for t in kept)
         return (For(LONE, Const(0), Const(below), bind(body, places), GRID[-1], note=note),)
 
-    def place(self, buffer: Buffer) -> Place:
+    def place(self, buffer: Buffer) -> BufferPlace:
         """Where a buffer of the body lies in the kernel: what the body keeps for itself in shared memory, or in memory,
         each block's apart."""
         ctx, name = self.ctx, buffer.name
@@ -89,7 +89,7 @@ class _BlockLoops:
             window = self.part.windows[name]
             ctx.tensor(window.tensor)
             start = tuple(substitute_int(i, self.at) for i in window.start)
-            return Place(window.tensor, window=replace(window, start=start))
+            return BufferPlace(window.tensor, window=replace(window, start=start))
         scope, owners, shape = buffer.scope, list[Int](), list[int]()
         tensor = buffer.origin or name
         if scope == "workspace" and not self.in_memory(tensor):
@@ -101,7 +101,7 @@ class _BlockLoops:
         new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, None, buffer.elements_per_thread)
         if scope == "workspace":  # its name may be another's in the body around
             ctx.buffers[new.name] = replace(new, origin=tensor)
-        return Place(new.name, tuple(owners))
+        return BufferPlace(new.name, tuple(owners))
 
     def in_memory(self, name: str) -> bool:
         """Whether a row puts an intermediate into memory. The part that is the grid decides for all inside."""
