@@ -112,7 +112,8 @@ class _TileLoops:
         if name in self.part.windows:
             window = self.part.windows[name]
             ctx.tensor(window.tensor)
-            return BufferPlace(window.tensor, window=replace(window, start=tuple(self.outside(i) for i in window.start)))
+            start = tuple(self.outside(i) for i in window.start)
+            return BufferPlace(window.tensor, window=replace(window, start=start))
         scope, owners, shape = buffer.scope, list[Int](), list[int]()
         if name in self.moving:
             fixed = name in self.fixed
