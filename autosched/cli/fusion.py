@@ -19,10 +19,16 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
     the one that was given."""
     lines = [f"rewrite  {_said(r)}" for r in plan.rewrites]
     kept = kept_in_tiles(plan)
+    if "warp_threads" in plan.target.limits:
+        in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
+        kept = [k for k in kept if k.tensor not in in_memory]
+        place, owner = "shared  ", "block"
+    else:
+        place, owner = "in cache", "thread"
     if kept:
         named = ", ".join(map(str, kept[:SHOWN])) + (f" and {len(kept) - SHOWN} more" if len(kept) > SHOWN else "")
         tile = _size(sum(k.bytes for k in kept))
-        lines.append(f"in cache {named}: {tile} for each thread")
+        lines.append(f"{place} {named}: {tile} for each {owner}")
         now, before = workspace_bytes(kernel), whole_bytes(program)
         if before:
             lines.append(f"memory   {_size(now)} of intermediates and copies; intermediates as written {_size(before)}")

@@ -39,9 +39,11 @@ def kept_in_tiles(plan: Plan) -> list[Kept]:
     found: list[Kept] = []
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
-            own = (t for t in part.member.program.tensors.values() if t.intermediate)
+            inside = kept_in_tiles(part.member)
+            deeper = {k.tensor for k in inside}  # loops inside keep these; the body around only names them
+            own = (t for t in part.member.program.tensors.values() if t.intermediate and t.name not in deeper)
             found += [Kept(t.name, t.extents, -(-prod(t.extents) * t.dtype.bits // 8)) for t in own]
-            found += kept_in_tiles(part.member)
+            found += inside
     return sorted(found, key=lambda k: -k.bytes)
 
 

@@ -14,6 +14,7 @@ from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
     AsyncCopies,
+    Branch,
     For,
     IntrinsicCall,
     Kernel,
@@ -97,6 +98,8 @@ class Phases:
                 case Assign():
                     written.add(stmt.buffer)
                     read |= {n.tensor for n in walk(stmt.value) if isinstance(n, Read)}
+                case Branch():
+                    read |= {n.tensor for n in walk(stmt.condition) if isinstance(n, Read)}
                 case IntrinsicCall():
                     read |= {ref.buffer for ref in stmt.operands.values()}
                 case TileCopy():

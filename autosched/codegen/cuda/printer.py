@@ -146,6 +146,7 @@ class _Printer:
         engine = EnginePrinter(scope, grid.body, grid.worker_threads, grid.cluster)
         printer = CudaStatementPrinter(scope, Phases(kernel, grid.body).needed, engine)
         scope.warps = max(1, grid.worker_threads // 32)
+        scope.threads = 0 if grid.roles or grid.cluster > 1 else grid.worker_threads
         scope.limited = grid.registers > 0
         scope.alone = not grid.blocks and grid.block_threads == 1
         body = list(block_lines(grid, scope, shared, printer))

@@ -87,6 +87,7 @@ class CudaScope:
         self.majors: dict[str, str] = {}  # of opaque fragments, as they were loaded
         self.staging: dict[str, Buffer] = {}  # shared memory for them, of each warp
         self.warps = 1
+        self.threads = 0  # of all workers of the block, where none has a role of its own
         self.passed: frozenset[str] = frozenset()  # memory through which lanes of a row's warp pass values
         self.loops = 0  # loops around, of one thread
         self.pointers: dict[tuple[str, Int], str] = {}

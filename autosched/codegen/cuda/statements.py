@@ -174,11 +174,18 @@ class CudaStatementPrinter:
         assert isinstance(loop.upper, Const)
         count = loop.upper.value
         scope.workers[loop.var] = count
+        each = THREADS_OF.get(loop.kind, 0)
+        some = 0 < count * each < scope.threads
         before, scope.lanes = scope.lanes, THREADS_OF.get(loop.kind, scope.lanes)
         with scope.ranged({loop.var: (0, count - 1)}):
             if loop.note:
                 yield f"// {in_comment(loop.note)}"
-            yield from self.body(loop.body, None if path is None else path)
+            if some:  # of a phase that the block has more threads than
+                yield f"if ({scope.names.local(loop.var)} < {count}) {{"
+                yield from (INDENT + line for line in self.body(loop.body, None))
+                yield "}"
+            else:
+                yield from self.body(loop.body, None if path is None else path)
         scope.lanes = before
         del scope.workers[loop.var]
 

@@ -150,6 +150,10 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
             return lower_team(part, ctx, team_of(part, ctx.values, ctx.lanes))
         case LiteralPart():
             return lower_literal(part, ctx)
+        case TileLoopsPart() if ctx.lanes > 1:
+            from autosched.codegen.lower.gpu.tile_loops import lower_block_loops
+
+            return lower_block_loops(part, ctx, _lower_part)
         case TileLoopsPart():
             return lower_tile_loops(part, ctx, _lower_part)
         case _:

@@ -8,7 +8,7 @@ is not hidden. Filling panels inside the call, starting and finishing register t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import gcd, prod
@@ -29,6 +29,7 @@ from autosched.costmodel.analytic.gpu.code_constants import GENERATED, GpuCode
 from autosched.costmodel.analytic.gpu.gpu_clock import gpu_scalar, gpu_tensor
 from autosched.costmodel.analytic.gpu.gpu_elementwise import team_terms
 from autosched.costmodel.analytic.gpu.least import gpu_least
+from autosched.costmodel.analytic.gpu.within_block import grid_terms, one_core, within_block
 from autosched.costmodel.analytic.spatial.spatial_clock import spatial_stages, spatial_tensor
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
@@ -63,6 +64,7 @@ from autosched.tiling.steps import (
     apart,
     conditions,
     interleave,
+    is_gpu,
     offered,
     tiled_axes,
     vectorises,
@@ -144,21 +146,21 @@ def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]
     floor and exact time by what it reads, as by what it says. None where there is nothing between them."""
     between = {"cpu": _cpu_least, "gpu": _gpu_least}
     return tuple(
-        partial(between[p.part.scheme], p.part, p.plan)
+        partial(between[p.part.scheme], p, p.part, p.plan)
         if isinstance(p.part, TensorPart)
         and p.part.scheme in between
         and p.part not in plan.chained_parts
-        and not p.around
+        and (not p.around or p.part.scheme == "gpu")
         else None
         for p in timed_parts(plan)
     )
 
 
-def _gpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
-    return gpu_tensor(part.nest, part.names, values, plan.target, least=True)["total"]
+def _gpu_least(timed: TimedPart, part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+    return timed.repeated(gpu_tensor(part.nest, part.names, values, plan.target, least=True), values)["total"]
 
 
-def _cpu_least(part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
+def _cpu_least(timed: TimedPart, part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
     nest, names = part.nest, part.names
     share = _share(nest, names, values, values[names("threads")].astype(np.float64))
     return least_seconds(nest, names, values, plan.target, share, _unhidden(nest), floor)
@@ -199,6 +201,8 @@ class TimedPart:
 
     def repeated(self, terms: Terms, values: Columns) -> Terms:
         """What one iteration takes, in all that the busiest thread has."""
+        if self.around and is_gpu(self.plan.target):
+            terms = within_block(terms, self.plan.target)
         for loops in self.around:
             threads = values[loops.names("threads")].astype(np.float64)
             times = loops.trips * _share_of(values[loops.names("shares")].astype(np.float64), threads)
@@ -213,7 +217,9 @@ def timed_parts(plan: Plan, around: tuple[TileLoopsPart, ...] = ()) -> list[Time
         if not (isinstance(part, ScalarPart) and part.prepared):
             found.append(TimedPart(part, plan, around))
         if isinstance(part, TileLoopsPart):
-            found += timed_parts(part.member, (*around, part))
+            gpu = is_gpu(plan.target) and not around
+            member = replace(part.member, target=one_core(plan.target)) if gpu else part.member
+            found += timed_parts(member, (*around, part))
     return found
 
 
@@ -236,6 +242,8 @@ def _part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode) -> Terms
             return dict.fromkeys(TERMS, none) | team_terms(part, values, plan.program, plan.target)
         case LiteralPart():
             return _literal(part, values, plan)
+        case TileLoopsPart() if is_gpu(plan.target):
+            return grid_terms(part, values, plan.target)
         case TileLoopsPart():
             threads = values[part.names("threads")].astype(np.float64)
             packing = prepared_cycles(part, plan.program, values) / plan.target.clock_hz / threads

@@ -15,6 +15,7 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
+from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.rank import plan_cycles
@@ -27,7 +28,7 @@ from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
-from autosched.tiling.variants.one_pass import one_pass_programs
+from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
 from autosched.tiling.variants.tiled_stages import tiled_programs
 from autosched.tiling.variants.transposed_operands import transposed_programs
@@ -62,15 +63,14 @@ def plan_program(
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
 
-    inside = None
-    if not is_gpu(target) and scheme_of(target) != "spatial":
-        inside = member_planner(target, catalogue, intrinsics, numerics)
+    grids = not (is_gpu(target) and prefix)  # a body is the work of one block
+    inside = None if scheme_of(target) == "spatial" else member_planner(target, catalogue, intrinsics, numerics)
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions, factors=not is_gpu(target)),
-        split_programs(simple, intrinsics, numerics, policy, threads),
-        transposed_programs(simple, matches, numerics) if is_gpu(target) else (),
-        block_diagonal_programs(simple, matches, numerics) if is_gpu(target) else (),
-        one_pass_programs(program, intrinsics, numerics) if inside else (),
+        split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
+        transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
+        block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
+        one_pass_programs(program, intrinsics, numerics, BLOCK_SIZES if is_gpu(target) else SIZES) if inside else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
@@ -81,7 +81,7 @@ def plan_program(
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     near = [p for p in every if cycles[id(p)] <= WITHIN * cycles[id(every[0])]]
-    best = (near if len(every) > MOST_PLANS else every)[:MOST_PLANS]
+    best = with_chains((near if len(every) > MOST_PLANS else every)[:MOST_PLANS], every)
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]
@@ -99,6 +99,8 @@ def member_planner(
         sums = {s.assign.value.dtype for s in body.stages if s.reduction}
         # Others take time to refuse.
         fitting = [i for i in intrinsics if i.kind == "compute" and i.stage.assign.value.dtype in sums]
+        if is_gpu(target):
+            body, fitting = of_block(body), block_intrinsics(fitting)
         found = plan_program(body, target, catalogue, fitting, numerics=level, conditions="refuse", prefix=prefix)
         return found.plans
 

@@ -17,6 +17,7 @@ from autosched.tiling.analysis.dependence import together
 from autosched.tiling.analysis.windows import Windowed, nested, windowed
 from autosched.tiling.plans.plan import LiteralPart, Plan, TileLoop, TileLoopsPart
 from autosched.tiling.plans.step_names import StepNames
+from autosched.tiling.steps import is_gpu
 
 MemberPlanner = Callable[[Program, str], Sequence[Plan]]
 """The plans of a body, the fastest first; the names of their decisions begin with the text."""
@@ -66,7 +67,8 @@ def _tile_loops(
     names = StepNames(f"{prefix}{loops[-1].name}.")
     trips = _trips(loops, program.symbolic)
     for plan in members(made.program, names.prefix):
-        yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips)
+        grid = not prefix and is_gpu(plan.target)
+        yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips, grid=grid)
 
 
 def kept_whole(program: Program, names: Collection[str]) -> list[int]:

@@ -188,7 +188,8 @@ class TileLoopsPart:
     """Stages inside tile loops that they share: perfectly nested `loops`, outermost first, around a `member`, which is
     a plan of the body as a program of its own over `windows` of the tensors that it touches. What an iteration hands on
     from stage to stage is a tensor of the member, of a tile's size. `trips`: iterations of all loops together, on
-    average where bounds depend on loops around this part."""
+    average where bounds depend on loops around this part. `grid`: blocks of a GPU share the parallel loops, and what is
+    inside is the work of each block's threads."""
 
     loops: tuple[TileLoop, ...]
     member: Plan
@@ -196,6 +197,7 @@ class TileLoopsPart:
     stages: tuple[str, ...]
     names: StepNames
     trips: float
+    grid: bool = False
 
     @property
     def title(self) -> str:

@@ -23,6 +23,8 @@ from autosched.tiling.space.base import MOST_ROWS
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.common.tile_loops import tile_loops_step
 from autosched.tiling.steps.cpu.chain import chain_step, held_in_chain
+from autosched.tiling.steps.gpu.block_tile import is_gpu
+from autosched.tiling.steps.gpu.tile_loops import grid_steps
 from autosched.tiling.steps.nest_steps import nest_steps
 from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.steps.scalar.team_steps import team_choices, team_step
@@ -52,6 +54,8 @@ def part_steps(
                 steps.append([rows_step(part, threads, choices)])
             case WarpCooperativePart():
                 steps.append([team_step(part, program, target, team_choices(parts))])
+            case TileLoopsPart() if is_gpu(target):
+                steps.append(grid_steps(part, target))
             case TileLoopsPart():
                 steps.append([tile_loops_step(part, threads), *part.member.space.steps])
             case _:

@@ -62,7 +62,7 @@ class Context:
 _SUFFIXES = "btruvsfg"
 """Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment,
 group."""
-_TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "turn", "slice", "from", "z", "s")
+_TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "turn", "slice", "from", "z", "s", "chain")
 """Generated variables that come from no axis: the lane, the workers, a GPU's outer blocks and slices."""
 
 

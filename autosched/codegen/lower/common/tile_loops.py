@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.tree.kernel import (
     Assign,
+    AsyncCalls,
+    AsyncCopies,
     Branch,
     Buffer,
     For,
@@ -69,7 +71,7 @@ class _TileLoops:
             self.moving[made] = tuple(t for t in part.loops if any(self.moves(t, s) for s in sources))
         self.fixed = {f.buffers[-1] for f in inner.prepare if all(map(self.known, f.buffers[:-1]))}
         """Buffers that are filled once, before the run: from data that are known then."""
-        self.moved = _Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
+        self.moved = Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
 
     def moves(self, loop: TileLoop, buffer: str) -> bool:
         """Whether the loop moves a window, or what was prepared of one."""
@@ -104,13 +106,14 @@ class _TileLoops:
         """How many of the outer loops stay around what these move."""
         return next((k for k, t in enumerate(self.part.loops) if t not in moving), len(self.part.loops))
 
-    def place(self, buffer: Buffer) -> _Place:
+    def place(self, buffer: Buffer) -> BufferPlace:
         """Where a buffer of the body lies in the kernel."""
         ctx, name = self.ctx, buffer.name
         if name in self.part.windows:
             window = self.part.windows[name]
             ctx.tensor(window.tensor)
-            return _Place(window.tensor, window=replace(window, start=tuple(self.outside(i) for i in window.start)))
+            start = tuple(self.outside(i) for i in window.start)
+            return BufferPlace(window.tensor, window=replace(window, start=start))
         scope, owners, shape = buffer.scope, list[Int](), list[int]()
         if name in self.moving:
             fixed = name in self.fixed
@@ -125,7 +128,7 @@ class _TileLoops:
         origin = self.part.windows[buffer.origin].tensor if buffer.origin in self.part.windows else buffer.origin
         new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, origin, buffer.elements_per_thread)
         ctx.buffers[new.name] = replace(new, matrices=buffer.matrices, first=buffer.first)
-        return _Place(new.name, tuple(owners))
+        return BufferPlace(new.name, tuple(owners))
 
     def outside(self, index: Int) -> Int:
         return substitute_int(index, self.at)
@@ -150,7 +153,7 @@ class _TileLoops:
 
 
 @dataclass(frozen=True)
-class _Place:
+class BufferPlace:
     """Where a buffer of the body lies: in `buffer`, behind subscripts of its owners, or as a window of it."""
 
     buffer: str
@@ -162,10 +165,10 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Moved:
+class Moved:
     """Statements of the body with its buffers where they lie, and its unknown sizes by the loops' variables."""
 
-    places: Mapping[str, _Place]
+    places: Mapping[str, BufferPlace]
     at: Mapping[str, Int]
 
     def of(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -178,6 +181,8 @@ class _Moved:
                 return replace(stmt, lower=lower, upper=upper, body=self.of(stmt.body))
             case If():
                 return replace(stmt, condition=substitute_bool(stmt.condition, self.at), body=self.of(stmt.body))
+            case AsyncCopies(boxes=()) | AsyncCalls():
+                return replace(stmt, body=self.of(stmt.body))
             case Branch():
                 return replace(stmt, condition=self._value(stmt.condition), body=self.of(stmt.body))
             case Assign():

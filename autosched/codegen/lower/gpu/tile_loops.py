@@ -1,0 +1,179 @@
+"""Lowering of tile loops on a GPU: parallel loops become blocks of a grid, the others stay loops inside a block.
+
+The body is lowered as the kernels that it would be by itself. Within a block their grids are loops, one tile after the
+other, and their workers are the block's. What a grid leaves to single threads is shared out among the block's threads,
+and what stays as written is the work of one:
+
+    for b, i_tile: blocks of the grid
+        for block in range(…):              was a grid of the body's
+            for warp in range(4): …         phases of the block's workers, a barrier between those that hand on
+        for j_block in range(4): …          tile loops inside
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
+from autosched.codegen.passes.substitute import bind
+from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
+from autosched.logic import Const, Int, Var
+from autosched.logic.walk import substitute_int
+from autosched.tiling.plans.plan import TileLoop, TileLoopsPart
+from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
+from autosched.tiling.steps.gpu.tile_loops import MEMORY, is_block_loop, place_of
+
+THREAD, LONE = "thread", "chain"
+"""Loops: a block's threads, each as a worker of its own; the only block of a grid without parallel loops."""
+GRID = ("block.x", "block.y", "block.z")
+WARP_THREADS = 32
+
+
+def lower_block_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -> tuple[Stmt, ...]:
+    """The loops around the body's statements: a grid, or loops inside the block of one."""
+    inner = replace(ctx, program=part.member.program, buffers={}, prepare=[], barriers={})
+    for name in part.windows:
+        inner.tensor(name)
+    body = tuple(s for p in part.member.parts for s in lower_part(p, inner))
+    if inner.prepare or inner.barriers:
+        raise KernelError("the body of tile loops prepares data, or waits at barriers of its own")
+    return _BlockLoops(part, ctx, inner).around(body)
+
+
+class _BlockLoops:
+    """What the loops of one part make of the statements inside."""
+
+    def __init__(self, part: TileLoopsPart, ctx: Context, inner: Context) -> None:
+        self.part, self.ctx = part, ctx
+        self.at: dict[str, Int] = {t.axis.name: Var(identifier(t.axis.name)) for t in part.loops}
+        self.blocks = [t for t in part.loops if part.grid and is_block_loop(t.parallel, t.axis.lower, t.axis.upper)]
+        self.moved = Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
+
+    def around(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Independent loops may go outside of those that are not: they are all perfectly nested."""
+        body = self.moved.of(body)
+        for loop in reversed([t for t in self.part.loops if t not in self.blocks]):
+            lower, upper = (substitute_int(bound, self.at) for bound in (loop.axis.lower, loop.axis.upper))
+            body = (For(identifier(loop.axis.name), lower, upper, body),)
+        if not self.part.grid:
+            return body
+        body = in_block(body, block_threads(body, self.ctx.lanes))
+        if not self.blocks:
+            return (For(LONE, Const(0), Const(1), body, GRID[0]),)
+        *merged, _, _ = self.blocks if len(self.blocks) > len(GRID) else [None, None]
+        for kind, loop in zip(GRID, reversed(self.blocks[len(merged) :] or self.blocks), strict=False):
+            note = f"blocks of {loop.axis.name}"
+            body = (For(identifier(loop.axis.name), Const(loop.first), Const(loop.last + 1), body, kind, note=note),)
+        return self.merged(merged, body) if merged else body
+
+    def merged(self, loops: Sequence[TileLoop | None], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """More loops than a grid has dimensions, by one number."""
+        number, below, places = Var(LONE), 1, dict[str, Int]()
+        kept = [t for t in loops if t is not None]
+        for loop in reversed(kept):
+            count = loop.last - loop.first + 1
+            here: Int = number // below if below > 1 else number
+            places[identifier(loop.axis.name)] = (here if loop is kept[0] else here % count) + loop.first
+            below *= count
+        note = "blocks of " + ", ".join(t.axis.name for t in kept)
+        return (For(LONE, Const(0), Const(below), bind(body, places), GRID[-1], note=note),)
+
+    def place(self, buffer: Buffer) -> BufferPlace:
+        """Where a buffer of the body lies in the kernel: what the body keeps for itself in shared memory, or in memory,
+        each block's apart."""
+        ctx, name = self.ctx, buffer.name
+        if name in self.part.windows:
+            window = self.part.windows[name]
+            ctx.tensor(window.tensor)
+            start = tuple(substitute_int(i, self.at) for i in window.start)
+            return BufferPlace(window.tensor, window=replace(window, start=start))
+        scope, owners, shape = buffer.scope, list[Int](), list[int]()
+        tensor = buffer.origin or name
+        if scope == "workspace" and not self.in_memory(tensor):
+            scope = "shared"
+        if scope == "workspace":
+            for loop in self.blocks:
+                owners.append(self.at[loop.axis.name] - loop.first)
+                shape.append(loop.last - loop.first + 1)
+        new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, None, buffer.elements_per_thread)
+        if scope == "workspace":  # its name may be another's in the body around
+            ctx.buffers[new.name] = replace(new, origin=tensor)
+        return BufferPlace(new.name, tuple(owners))
+
+    def in_memory(self, name: str) -> bool:
+        """Whether a row puts an intermediate into memory. The part that is the grid decides for all inside."""
+        chosen = [v for n, v in self.ctx.values.items() if n.endswith("." + place_of(name).name)]
+        return MEMORY in chosen
+
+
+def block_threads(body: tuple[Stmt, ...], lanes: int) -> int:
+    """Threads of the block: as many as its widest phase has."""
+    most = lanes
+    for stmt in statements(body):
+        if isinstance(stmt, For) and stmt.kind in WORKERS:
+            assert isinstance(stmt.upper, Const)
+            most = max(
+                most,
+                stmt.upper.value * lanes * SCOPE_WARPS[stmt.kind] if stmt.kind in SCOPE_WARPS else stmt.upper.value,
+            )
+    return -(-most // lanes) * lanes
+
+
+def in_block(body: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
+    """Statements of grids as those of one block: see the module's docstring."""
+    made: list[Stmt] = []
+    for together, run in groupby(body, _has_workers):
+        if together:
+            made += [_in_turn(s, threads) for s in run]
+            continue
+        for shared, some in groupby(run, lambda s: isinstance(s, For) and s.kind.startswith("block.")):
+            if shared:
+                made += [_shared_out(s, threads) for s in some if isinstance(s, For)]
+                continue
+            alone = tuple(some)
+            if any(not isinstance(s, Comment) for s in alone):
+                made.append(For(THREAD, Const(0), Const(1), _serial(alone), THREAD))
+    return tuple(made)
+
+
+def _has_workers(stmt: Stmt) -> bool:
+    return any(isinstance(s, For) and s.kind in WORKERS for s in statements((stmt,)))
+
+
+def _in_turn(stmt: Stmt, threads: int) -> Stmt:
+    """A grid's loop as one that the block runs through."""
+    match stmt:
+        case For(kind=kind) if kind in WORKERS:
+            return stmt
+        case For(kind=kind):
+            kind = "serial" if kind.startswith("block.") else kind
+            return replace(stmt, kind=kind, body=in_block(stmt.body, threads), registers=0)
+        case If():
+            return replace(stmt, body=in_block(stmt.body, threads))
+        case _:
+            raise KernelError(f"no block runs {type(stmt).__name__} in turn")
+
+
+def _shared_out(loop: For, threads: int) -> Stmt:
+    """A loop over single threads: each thread of the block takes every so many iterations."""
+    body = replace(loop, lower=loop.lower + Var(THREAD) * loop.step, step=loop.step * threads, kind="serial")
+    return For(THREAD, Const(0), Const(threads), (replace(body, body=_serial(loop.body)),), THREAD)
+
+
+def _serial(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Statements of one thread, which runs all loops inside one after the other."""
+
+    def visit(stmt: Stmt) -> Stmt:
+        match stmt:
+            case For(kind=kind):
+                plain = "serial" if kind.startswith("block.") or kind == "parallel" else kind
+                return replace(stmt, kind=plain, body=_serial(stmt.body))
+            case If():
+                return replace(stmt, body=_serial(stmt.body))
+            case _:
+                return stmt
+
+    return tuple(map(visit, body))

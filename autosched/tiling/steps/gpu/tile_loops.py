@@ -1,0 +1,208 @@
+"""Tile loops on a GPU: blocks of the grid share the parallel loops; the threads of a block compute what is inside.
+
+Each part of the body keeps the decisions of its own kind that make sense within one block: its tiles are computed one
+after the other, nothing is left to other blocks, and no engine or producer works beside. What the body keeps for itself
+lies in shared memory or in memory (`place_X`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autosched.ir.nodes import Tensor
+from autosched.logic import Const, Int, Var, maximum, minimum, where
+from autosched.machine.target import Target
+from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
+from autosched.tiling.step import Decision, Handle, Rule, Step
+from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
+from autosched.tiling.steps.gpu.block_tile import RASTER
+from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
+from autosched.tiling.steps.gpu.slice_copies import ASYNC, COPY, STAGE_COUNT, SYNC
+from autosched.tiling.steps.gpu.split_k import GATHER, SPLIT
+from autosched.tiling.steps.gpu.warp_roles import ROLES, TOGETHER
+from autosched.tiling.steps.scalar import handles
+
+SHARED, MEMORY = 0, 1
+PLACES = ("shared", "memory")
+LEAST_PLACED = 512
+"""Bytes of an intermediate from which on its place is a decision; smaller ones are in shared memory."""
+ALIGNED = 1024
+"""Bytes that a buffer in shared memory may lose to alignment."""
+MOST_STAGES = 4
+"""Stages of slices within a block: the reduction of a tile is short."""
+BESIDE = 2
+"""Blocks of a core that hide each other's latency: more of them add little."""
+PARTIAL_BYTES = 8
+"""Of one number that the warps of a team pass to each other."""
+
+MOST_THREADS = 256
+"""Of a block: with as many registers as a thread may have, they take those of a core."""
+VECTORS = (1, 2, 4)
+"""Elements that a lane of a team takes at once: tiles are small."""
+OPERANDS = 2
+"""Of a product, that have slices."""
+
+Allowed = dict[str, tuple[int, ...]]
+
+
+def place_of(tensor: str) -> Handle:
+    """Where an intermediate of the body lies."""
+    return Handle(f"place_{tensor}", SHARED)
+
+
+def grid_steps(part: TileLoopsPart, target: Target) -> list[Step]:
+    """The steps of the body's parts, as they are within one block, and what the block needs in all."""
+    allowed = {name: values for inner in parts_inside(part.member) for name, values in _within_block(inner)}
+    inside = [_settled(step, allowed) for step in part.member.space.steps]
+    if not part.grid:
+        return [
+            *inside,
+            Step("tile loops", (), (), dict.fromkeys((part.names("threads"), part.names("shares")), Const(1))),
+        ]
+    places, block = _block(part, target)
+    return [places, *inside, block]
+
+
+def parts_inside(plan: Plan) -> Iterator[Part]:
+    """The parts of a body, those of tile loops in it among them."""
+    for part in plan.parts:
+        yield part
+        if isinstance(part, TileLoopsPart):
+            yield from parts_inside(part.member)
+
+
+def kept_inside(plan: Plan) -> dict[str, Tensor]:
+    """What the bodies of a plan's tile loops keep for themselves, sums aside that never leave registers."""
+    passing = {p.nest.stage.assign.tensor for p in plan.parts if isinstance(p, TensorPart) and not p.keep}
+    found = {n: t for n, t in plan.program.tensors.items() if t.intermediate and n not in passing}
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            found |= kept_inside(part.member)
+    return found
+
+
+def tensor_bytes(tensor: Tensor) -> int:
+    size = tensor.dtype.bytes
+    for n in tensor.extents:
+        size *= n
+    return size
+
+
+def blocks_of(part: TileLoopsPart) -> int:
+    """Blocks of the grid: the iterations of the parallel loops of constant length."""
+    total = 1
+    for loop in part.loops:
+        if is_block_loop(loop.parallel, loop.axis.lower, loop.axis.upper):
+            total *= loop.last - loop.first + 1
+    return total
+
+
+def is_block_loop(parallel: bool, lower: Int, upper: Int) -> bool:
+    return parallel and isinstance(lower, Const) and isinstance(upper, Const)
+
+
+def _within_block(part: Part) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The values that a part's decisions may take within a block."""
+    match part:
+        case TensorPart(scheme="gpu"):
+            yield part.names(COPY.name), (SYNC, ASYNC)
+            yield part.names(STAGE_COUNT.name), tuple(range(1, MOST_STAGES + 1))
+            yield part.names(EPILOGUE.name), (DIRECT,)
+            yield part.names(ROLES.name), (TOGETHER,)
+            for handle, value in (
+                (PERSISTENT, 0),
+                (GROUP, 1),
+                (CLUSTER_SHAPE, 0),
+                (SPLIT, 1),
+                (GATHER, 0),
+                (RASTER, 0),
+            ):
+                yield part.names(handle.name), (value,)
+        case WarpCooperativePart():
+            yield part.names(handles.SPLIT.name), (1,)
+            yield part.names(handles.TILE.name), (0,)
+            yield part.names(handles.VECTOR.name), VECTORS
+        case _:
+            pass
+
+
+def _settled(step: Step, allowed: Allowed) -> Step:
+    """The step with the values that are allowed, at least the first that is."""
+    kept = []
+    for decision in step.decisions:
+        values = [v for v in decision.domain if v in allowed.get(decision.name, decision.domain)]
+        values = values or [decision.domain[0]]
+        labels = tuple(str(decision.label(v)) for v in values) if decision.labels else ()
+        kept.append(Decision(decision.name, tuple(values), labels, decision.note))
+    return Step(step.name, tuple(kept), step.rules, step.derived, step.inert)
+
+
+def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
+    """What a block needs in all, by a rule for each part, so that parts are chosen one by one: intermediates have up to
+    half of shared memory, slices the rest, in equal shares.
+
+    Decisions `place_X`. Derived: `block_threads`, `block_shared` (bytes, at most), `block_memory` (of intermediates
+    in memory), `blocks_at_once` of a core, `threads` (cores that have blocks: the clock takes each part by itself) and
+    `shares`."""
+    names, limits = part.names, target.limits
+    lanes, most = limits["warp_threads"], limits.get("shared_bytes", 0)
+    inside = list(parts_inside(part.member))
+    tensors = [p for p in inside if isinstance(p, TensorPart)]
+    teams = [p for p in inside if isinstance(p, WarpCooperativePart)]
+    sizes = {n: tensor_bytes(t) for n, t in kept_inside(part.member).items()}
+    large = {n: size for n, size in sizes.items() if size >= LEAST_PLACED}
+    fixed = sum(size + ALIGNED for n, size in sizes.items() if n not in large)
+    fixed += sum(map(_passed_bytes, teams)) + OPERANDS * ALIGNED * len(tensors)
+    room = max(0, most - fixed) // 2
+    decisions: list[Decision] = []
+    placed: Int = Const(0)
+    in_memory: Int = Const(0)
+    left = room
+    for name, size in sorted(large.items(), key=lambda item: item[1]):
+        fits = size + ALIGNED <= left
+        left -= size + ALIGNED if fits else 0
+        place = Var(names(place_of(name).name))
+        decisions.append(
+            Decision(place.name, (SHARED, MEMORY) if fits else (MEMORY, SHARED), PLACES if fits else PLACES[::-1])
+        )
+        placed = placed + where(place.eq(SHARED), size + ALIGNED, 0)
+        in_memory = in_memory + where(place.eq(MEMORY), size, 0)
+    kept = names("kept_shared")
+    places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
+    rules: list[Rule] = []
+    share = (most - fixed - min(room, sum(large.values()) + ALIGNED * len(large))) // max(1, len(tensors))
+    threads: Int = Const(lanes)
+    slices: Int = Const(0)
+    several: list[TensorPart | WarpCooperativePart] = [*tensors, *teams]
+    for inner in several:
+        own = inner.names("threads_in_block")
+        threads = maximum(threads, Var(own))
+        sentence = f"{{{own}}} threads in a block that has other parts > {MOST_THREADS}"
+        rules.append(Rule(f"{own} beside others", Var(own) <= MOST_THREADS, sentence))
+    for tensor in tensors:
+        own = tensor.names("shared_bytes")
+        slices = slices + Var(own)
+        sentence = f"{{{own}}} bytes of slices in a block that has other parts > {share:,}"
+        rules.append(Rule(f"{own} beside others", Var(own) <= max(0, share), sentence))
+    shared, at_once = names("block_shared"), names("blocks_at_once")
+    of_core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else most
+    reserved = limits.get("shared_bytes_reserved_per_block", 0)
+    blocks = blocks_of(part)
+    derived: dict[str, Int] = {
+        names("block_threads"): threads,
+        shared: Var(kept) + slices + fixed,
+        at_once: maximum(1, minimum(BESIDE, of_core // maximum(1, Var(shared) + reserved))),
+        names("threads"): Const(min(blocks, target.cores)),
+        names("shares"): Const(blocks),
+    }
+    first = Step("places", tuple(decisions), (places,), {kept: placed, names("block_memory"): in_memory})
+    return first, Step("tile loops", (), tuple(rules), derived)
+
+
+def _passed_bytes(part: WarpCooperativePart) -> int:
+    """Bytes, at most, through which the warps of a team pass sums to each other."""
+    if not any(m.reduction for m in part.members):
+        return 0
+    if part.across:
+        return len(part.members) * ALIGNED
+    return MOST_THREADS * max(VECTORS) * PARTIAL_BYTES

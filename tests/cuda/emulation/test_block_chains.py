@@ -1,0 +1,104 @@
+"""Chains within blocks of a GPU: several products, rows and elementwise stages in one kernel, without a GPU.
+
+Every kernel runs in the interpreter (races between workers, memory that nobody wrote), as printed text on the emulated
+card (barriers, fences), and compiles for its architecture without spilling; the numbers are the program's.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from support.cards.block_chains import CASES, ROWS, several
+from support.cards.gpu_plans import CATALOGUE
+from support.cards.hand_kernels import needs_compiler
+from support.cards.nvrtc import compiled
+from support.compiled.kernel_check import check_kernel
+from support.programs.block_chains import ALONE, MANY
+
+from autosched import ir
+from autosched.codegen.cuda import print_cuda
+from autosched.codegen.cuda.emulation import Unit, build
+from autosched.codegen.interpret.interpreter import run_kernel
+from autosched.codegen.lower import lower
+from autosched.device.correctness.compare import compare
+from autosched.device.correctness.oracle import Oracle, compute, slack
+from autosched.machine.catalogue import load_target
+from autosched.search.tuning.tune import usable
+from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
+
+pytestmark = [needs_compiler, pytest.mark.compiler]
+
+
+def check(plan: Plan, rows: list[int], name: str) -> list[str]:
+    """Run the kernels of these rows in every way; answers their texts."""
+    target, oracle = plan.target, compute(plan.program, 0, slack=slack(plan))
+    units, texts = [], []
+    for n, row in enumerate(rows):
+        kernel = lower(plan, plan.space.schedule(row))
+        check_kernel(kernel)
+        right(oracle, run_kernel(kernel, oracle.inputs, oracle.scalars, seed=row), plan, row)
+        source = print_cuda(kernel, target)
+        shared, values = max(launch.shared_bytes for launch in source.plan.launches), plan.space.values([row])
+        counted = [v for name, v in values.columns.items() if name.endswith("block_shared")]
+        assert shared <= sum(int(v[0]) for v in counted), plan.space.schedule(row)
+        assert compiled(source).kernels
+        units.append(Unit(source.text, f"{name}{n}.cu", source.intrinsics, source.plan, kernel.program))
+        texts.append(source.text)
+    for row, emulated in zip(rows, build(units), strict=True):
+        right(oracle, emulated.run(oracle.inputs, oracle.scalars, seed=row), plan, row)
+    return texts
+
+
+def right(oracle: Oracle, got: dict[str, np.ndarray], plan: Plan, row: int) -> None:
+    for name, want in oracle.wants.items():
+        tolerance = oracle.tolerances.get(name)
+        flat = None
+        if tolerance is not None:
+            flat = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape).reshape(-1)
+        found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
+        assert found.ok, (plan.space.schedule(row), name, found)
+
+
+def test_there_are_as_many_kernels_as_the_suite_promises() -> None:
+    assert len(CASES) * ROWS >= 150
+    assert {case.machine.compiler["arch"] for case in CASES.values()} == {"sm_80", "sm_89", "sm_90a"}
+
+
+def test_rows_have_every_place_and_overlap() -> None:
+    """Intermediates of 512 bytes and more lie in shared memory and in memory; slices are copied in every way."""
+    for name, wanted in (("flash f16 nvidia-a100", {0, 1}), ("linear bf16 nvidia-rtx4090", {0})):
+        case = CASES[name]
+        values = case.plan.space.values(case.rows())
+        seen: dict[str, set[int]] = {}
+        for column, found in values.columns.items():
+            seen.setdefault(column.rsplit(".", 1)[-1], set()).update(np.unique(found).tolist())
+        places = {k: v for k, v in seen.items() if k.startswith("place_")}
+        assert places
+        assert all(v == {0, 1} for v in places.values()), places
+        assert wanted <= seen["copy"]  # through registers, and cp.async
+        assert {1, 2} <= seen["stages"]
+
+
+@pytest.mark.parametrize(("text", "blocks"), [(MANY, (2, 2, 6)), (ALONE, (1, 1, 1))], ids=["many loops", "none"])
+def test_grids_of_any_number_of_parallel_loops(text: str, blocks: tuple[int, int, int]) -> None:
+    target = load_target("nvidia-a100")
+    plans = plan_program(ir.parse(text), target, CATALOGUE, usable(CATALOGUE, target, "simulator", None)).plans
+    plan = next(p for p in plans if any(isinstance(q, TileLoopsPart) and q.grid for q in p.parts))
+    rows = several(plan, 2)
+    check(plan, rows, "grid")
+    kernel = lower(plan, plan.space.schedule(rows[0]))
+    assert [launch.grid for launch in print_cuda(kernel, target).plan.launches] == [blocks]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", CASES)
+def test_chains_within_blocks(name: str) -> None:
+    case = CASES[name]
+    rows = case.rows()
+    assert len(rows) == ROWS
+    texts = check(case.plan, rows, re.sub(r"\W", "_", name))
+    launches = [len(re.findall("__global__", text)) for text in texts]
+    assert launches == [1] * ROWS  # all stages in one
