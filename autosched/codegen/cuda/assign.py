@@ -19,6 +19,7 @@ from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
+from autosched.codegen.cuda.view import PEER
 from autosched.codegen.tree.kernel import Assign
 from autosched.ir.value import Read, Select, Value, is_plain, map_value, walk
 from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
@@ -217,7 +218,8 @@ class CudaAssignPrinter:
             from_ = self._address(source.tensor, plain(source.tensor, source.index))
             if to is None or from_ is None:
                 return None
-            running = scope.running and size >= 4 and scope.buffer(stmt.buffer).scope == "shared"
+            inside = scope.buffer(source.tensor).scope in ("shared", PEER)  # `cp.async` reads global memory alone
+            running = scope.running and size >= 4 and scope.buffer(stmt.buffer).scope == "shared" and not inside
             scope.used.headers.add("copy")
             verb = "start_copy" if running else "copy"
             if there == TRUE:
