@@ -33,7 +33,7 @@ from autosched.errors import AutoschedError  # noqa: E402
 from autosched.ir.program import Program  # noqa: E402
 from autosched.ir.rewrites.verdict import RewriteVerdict  # noqa: E402
 
-LONGEST = 5.0
+LONGEST = 30.0
 """Seconds that the rewrites of one program may take."""
 
 

@@ -17,7 +17,7 @@ from autosched.tiling.variants.one_pass import one_pass_programs
 ONE_PASS: dict[str, Program] = {
     "even": workload("attention", h=2, n=16, l=32, d=16),
     "attention": workload("attention", h=2, n=20, l=40, d=16),
-    "ragged": workload("attention", h=1, n=9, l=23, d=8),
+    "ragged": workload("attention", h=1, n=19, l=39, d=8),
     "grouped heads": workload("attention", h=4, n=9, l=24, d=8, group=2),
     "causal": workload("attention", mask="causal", h=2, n=19, l=40, d=16),
     "window": workload("attention", mask="window", h=2, n=24, l=48, d=16, window=10),
