@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import pytest
@@ -58,7 +57,7 @@ def test_forms_stand_at_the_top_with_what_they_gain(here: Cli) -> None:
     answers = here("match", "norm.py", *HERE, "-i", FMA, "--json").json
     assert not any("form" in answer for answer in answers)  # without --explain there is none
     (form,) = (a["form"] for a in here("match", "norm.py", *HERE, "--explain", "--json").json if "form" in a)
-    assert form["clock_s"]["rewritten"] < form["clock_s"]["as_written"]
+    assert form["clock_s"]["rewritten"] <= form["clock_s"]["as_written"]  # plans take the form by themselves
 
 
 def test_a_form_is_written_and_matches(here: Cli) -> None:
@@ -83,15 +82,12 @@ def test_no_form_is_a_no(here: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_tune_says_what_a_form_gains_and_how_to_use_it(here: Cli) -> None:
+def test_tune_says_what_a_form_gains(here: Cli) -> None:
     simulated = ("-d", "simulator", "-n", 1)
     done = here("tune", "norm.py -D m=12", *HERE, *simulated)
     lines = done.out.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith(f"form   {FITS}"))
     assert "as fast as the program as written (" in lines[at + 1]
-    faster = next(line for line in lines if line.startswith("faster ")).removeprefix("faster ")
-    for command in faster.split(" && "):
-        assert shlex.split(command)[0] == "autosched"
-        here(*shlex.split(command)[1:], *(("-n", 1) if " tune " in command else ()))
+    assert not any(line.startswith("faster ") for line in lines)  # the plan has the form
     (form,) = here("tune", "norm.py -D m=12", *HERE, *simulated, "--json").json["forms"]
-    assert form["clock_s"]["rewritten"] < form["clock_s"]["as_written"]
+    assert form["clock_s"]["rewritten"] <= form["clock_s"]["as_written"]  # plans take the form by themselves
