@@ -38,12 +38,13 @@ def accepted(level: str, weakest: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One proved statement: `method` says how (`z3`, `exhaustion`, `structure`)."""
+    """One proved statement: `method` says how (`z3`, `exhaustion`, `structure`). How long the proof took is no part of
+    what was proved: it does not tell two obligations apart."""
 
     part: str  # adapter | axes | addresses | body | reduction
     statement: str
     method: str
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
