@@ -14,12 +14,14 @@ from autosched.logic import Bool, Int
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A column: `domain` holds the values in order of preference for "no effect" (the first is the neutral one)."""
+    """A column: `domain` holds the values in order of preference for "no effect" (the first is the neutral one). `held`
+    is the value that it keeps where a space would have too many rows (None: the neutral one)."""
 
     name: str
     domain: tuple[int, ...]
     labels: tuple[str, ...] = ()
     note: str = ""
+    held: int | None = None
 
     def label(self, value: int) -> int | str:
         """The value as people read it: its label where there are labels."""

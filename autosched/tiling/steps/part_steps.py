@@ -65,11 +65,11 @@ def part_steps(
 
 def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
     """The steps of all parts. Where they span more rows than an id numbers, decisions of several values are held at
-    their neutral one until they do not: the last of each part in turn, since later steps refine what earlier ones lay
-    out."""
+    one (`Decision.held`) until they do not: the last of each part in turn, inside tile loops too, since later steps
+    refine what earlier ones lay out."""
     rows = prod(len(d.domain) for steps in parts for s in steps for d in s.decisions)
     held = set()
-    for decision in _refining(parts):
+    for decision in _refining([d for steps in parts for s in steps for d in s.decisions]):
         if rows < MOST_ROWS:
             break
         rows //= len(decision.domain)
@@ -78,12 +78,17 @@ def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
     def kept(decision: Decision) -> Decision:
         if decision.name not in held:
             return decision
-        return replace(decision, domain=decision.domain[:1], labels=decision.labels[:1])
+        k = 0 if decision.held is None else decision.domain.index(decision.held)
+        return replace(decision, domain=decision.domain[k : k + 1], labels=decision.labels[k : k + 1])
 
     return [replace(s, decisions=tuple(map(kept, s.decisions))) for steps in parts for s in steps]
 
 
-def _refining(parts: Sequence[Sequence[Step]]) -> Iterator[Decision]:
-    """Decisions of several values: the last one of each part, then the last but one."""
-    several = [[d for s in reversed(steps) for d in reversed(s.decisions) if len(d.domain) > 1] for steps in parts]
-    return (d for turn in zip_longest(*several) for d in turn if d is not None)
+def _refining(decisions: Sequence[Decision]) -> Iterator[Decision]:
+    """Decisions of several values: the last one of each part, then the last but one. A part's have names alike up to
+    the last dot."""
+    parts: dict[str, list[Decision]] = {}
+    for d in decisions:
+        if len(d.domain) > 1:
+            parts.setdefault(d.name.rpartition(".")[0], []).append(d)
+    return (d for turn in zip_longest(*map(reversed, parts.values())) for d in turn if d is not None)

@@ -79,7 +79,7 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
     single = Var(names("vector")).eq(1)
     across: Bool = FALSE
     if part.vector or part.across:
-        decisions.append(Decision(names(handles.VECTOR.name), choices.vectors))
+        decisions.append(_vector(part, choices))
         decisions.append(Decision(names(handles.UNROLL.name), choices.unrolls))
         inert[names("unroll")] = single
     if part.vector and part.across:
@@ -153,6 +153,15 @@ def rows_step(part: FusedLoopsPart, threads: int, choices: Choices = Choices()) 
 
 def _extent(part: ScalarPart, axis: str) -> int:
     return next(a.extent for a in part.stage.axes if a.name == axis)
+
+
+def _vector(part: ScalarPart, choices: Choices) -> Decision:
+    """Where it cannot be searched: as wide as the elements along an axis fill, which is best most often."""
+    axes = [a for a in part.stage.axes if a.name in (part.vector, part.across)]
+    moving = any(free_vars(a.lower) | free_vars(a.upper) for a in axes)
+    most = max(choices.vectors) if moving else max(a.extent for a in axes)
+    held = max(v for v in choices.vectors if v == choices.vectors[0] or v <= most)
+    return Decision(part.names(handles.VECTOR.name), choices.vectors, held=held)
 
 
 def _whole(names: StepNames, axis: str, extent: int, across: Bool) -> Rule:

@@ -72,6 +72,19 @@ def test_the_last_decisions_of_each_part_are_held_first(several: int, names: set
     assert all(len(d.labels) in (0, len(d.domain)) for d in space.decisions)
 
 
+def test_parts_inside_tile_loops_are_held_in_turn_too() -> None:
+    """All of them are one part of the plan around them."""
+    inside = [*wide("i.j.a", 3), *wide("i.j.b", 3)]
+    assert held(numbered([inside, wide("c", 3)])) == {"i.j.a.last", "i.j.b.last", "c.last"}
+
+
+def test_a_decision_is_held_at_the_value_that_it_names() -> None:
+    own = Decision("a.vector", tuple(range(10)), tuple("abcdefghij"), held=7)
+    step, *_ = numbered([[Step("a", (own,))], wide("b", 6)])
+    assert step.decisions[0].domain == (7,)
+    assert step.decisions[0].labels == ("h",)
+
+
 def test_two_products_on_a_gpu_have_plans_whose_rows_are_numbered() -> None:
     plans = plans_of(program("bf16"), H200, only=("cuda/wgmma.m64n64k16.bf16.f32", "cuda/wgmma.m64n128k16.bf16.f32"))
     assert all(len(plan.tensor_parts) == 2 for plan in plans)
