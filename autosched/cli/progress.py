@@ -89,6 +89,9 @@ class Progress:
                 then = "they are run again" if event.again else "quiet rounds decide where there are enough"
                 said = f"{event.disturbed} of {event.rounds} rounds were {event.slowdown:.0%} slower for all alike"
                 self._line(f"noise  {said}: {then}")
+            case events.PlanGivenUp():
+                why = f"the first {event.failed} candidates of {event.plan} failed ({event.message})"
+                self._line(f"note   {why}: other plans are tried")
             case (
                 events.NotPlanned()
                 | events.Proposed()

@@ -50,6 +50,11 @@ def written_to(folder: Path | None) -> Iterator[None]:
         _FOLDER.reset(token)
 
 
+def is_written() -> bool:
+    """Whether questions are written to a folder: each has to be asked then."""
+    return _FOLDER.get() is not None
+
+
 @proving
 def asked(part: str, statement: str, solver: z3.Solver, answer: Any) -> None:
     """Writes a question with its answer where a folder was given. `unsat` proves the statement."""

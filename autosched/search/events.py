@@ -119,6 +119,16 @@ class WorkerDied:
 
 
 @dataclass(frozen=True)
+class PlanGivenUp:
+    """The first trials of a plan all failed: while other plans have rows, no more are proposed of it. `message` is the
+    first line of what its last trial said."""
+
+    plan: str
+    failed: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Stopped:
     """The search ended: `reason` is that of `Result`."""
 
@@ -139,6 +149,7 @@ Event: TypeAlias = (
     | Noisy
     | MeasuredAgain
     | WorkerDied
+    | PlanGivenUp
     | Stopped
 )
 Listener: TypeAlias = Callable[[Event], None]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -55,7 +56,8 @@ class Request:
 @dataclass(frozen=True)
 class Tuned:
     """`history` holds (trials done, seconds since the call of `tune`, seconds of the best so far); `wall_s` is the
-    whole process, interpreter start included; `seconds` splits the call by phase, `target` is what measuring the
+    whole process, interpreter start included; `cpu_s` are processor seconds of the call, those of the processes that it
+    started and that have ended included; `seconds` splits the call by phase, `target` is what measuring the
     machine took before it (once a store), and `costs_s` splits what candidates took. `events` counts what was told, by
     kind. `error` says why there is no kernel."""
 
@@ -74,6 +76,7 @@ class Tuned:
     events: dict[str, int] = field(default_factory=dict)
     wall_s: float = 0.0
     error: str = ""
+    cpu_s: float = 0.0
 
     @property
     def candidates_per_s(self) -> float:
@@ -126,7 +129,7 @@ def _run(request: Request) -> Tuned:
     told: dict[str, int] = {}
     before = time.perf_counter()
     target = api.target("native")
-    started = time.perf_counter()
+    started, cpu_before = time.perf_counter(), _processor_s()
 
     def listen(event: Event) -> None:
         told[type(event).__name__] = told.get(type(event).__name__, 0) + 1
@@ -153,7 +156,14 @@ def _run(request: Request) -> Tuned:
         tuning.study.name, best.time_s, best.trial.measurement.spread, result.done, result.failed,
         result.seconds | {"target": started - before}, costs, history, best.candidate.plan.name,
         list(best.candidate.plan.intrinsics), dict(best.trial.schedule), result.distinguishable, told, error=wrong,
+        cpu_s=_processor_s() - cpu_before,
     )  # fmt: skip
+
+
+def _processor_s() -> float:
+    """Of this process and of those that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 if __name__ == "__main__":

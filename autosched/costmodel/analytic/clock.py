@@ -20,7 +20,7 @@ from autosched.costmodel.analytic.cpu.caches import LEVELS, least_seconds, moved
 from autosched.costmodel.analytic.cpu.chained import moved_in_chain
 from autosched.costmodel.analytic.cpu.copies import copy_seconds
 from autosched.costmodel.analytic.cpu.guard_work import work_left
-from autosched.costmodel.analytic.cpu.prepared_outside import prepared_cycles
+from autosched.costmodel.analytic.cpu.prepared_outside import prepared_cycles, prepares
 from autosched.costmodel.analytic.cpu.scalar_cycles import element_cycles, scalar_cycles, scattered
 from autosched.costmodel.analytic.cpu.scalar_memory import UNASKED, asked_bytes, memory_seconds, revisited_seconds
 from autosched.costmodel.analytic.cpu.streams import knows_prefetch, waited_seconds
@@ -176,12 +176,16 @@ def _floor(part: TimedPart, values: Columns) -> npt.NDArray[np.float64]:
 
 def part_terms(timed: TimedPart, values: Columns, code: GpuCode = GENERATED) -> Terms:
     """Seconds per row of one part, by term, in all iterations of the tile loops around it."""
+    if timed.packed is not None and isinstance(timed.part, TileLoopsPart):
+        return timed.repeated(_packing(timed, timed.part, timed.packed, values), values)
     return timed.repeated(_part_terms(timed.part, timed.plan, values, code), values)
 
 
 def least_terms(timed: TimedPart, values: Columns) -> Terms:
     """Seconds per row that each term of a part takes at least, by what `floors` reads."""
     part = timed.part
+    if timed.packed is not None:
+        return part_terms(timed, values)
     if isinstance(part, TensorPart) and part.scheme == "cpu":
         terms = _tensor(part, values, timed.plan, least=True)
     elif isinstance(part, TensorPart) and part.scheme == "gpu":
@@ -193,11 +197,14 @@ def least_terms(timed: TimedPart, values: Columns) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class TimedPart:
-    """A part that the clock adds up, of the `plan` that has it, inside tile loops `around`, the outermost first."""
+    """A part that the clock adds up, of the `plan` that has it, inside tile loops `around`, the outermost first. Of
+    tile loops it is their start, or what is packed in front of them for the nest `packed`: apart, so that the time of
+    no part reads decisions of several nests."""
 
     part: Part
     plan: Plan
     around: tuple[TileLoopsPart, ...] = ()
+    packed: TensorPart | None = None
 
     def repeated(self, terms: Terms, values: Columns) -> Terms:
         """What one iteration takes, in all that the busiest thread has."""
@@ -219,6 +226,9 @@ def timed_parts(plan: Plan, around: tuple[TileLoopsPart, ...] = ()) -> list[Time
         if isinstance(part, TileLoopsPart):
             gpu = is_gpu(plan.target) and not around
             member = replace(part.member, target=one_core(plan.target)) if gpu else part.member
+            if not is_gpu(plan.target):
+                nests = (t for t in part.member.tensor_parts if prepares(part, plan.program, t))
+                found += [TimedPart(part, plan, around, nest) for nest in nests]
             found += timed_parts(member, (*around, part))
     return found
 
@@ -246,9 +256,14 @@ def _part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode) -> Terms
             return grid_terms(part, values, plan.target)
         case TileLoopsPart():
             threads = values[part.names("threads")].astype(np.float64)
-            packing = prepared_cycles(part, plan.program, values) / plan.target.clock_hz / threads
-            terms = _only_compute(np.zeros_like(threads), np.where(threads > 1, FORK_SECONDS, 0.0))
-            return terms | {"pack": packing, "total": terms["total"] + packing}
+            return _only_compute(np.zeros_like(threads), np.where(threads > 1, FORK_SECONDS, 0.0))
+
+
+def _packing(timed: TimedPart, loops: TileLoopsPart, nest: TensorPart, values: Columns) -> Terms:
+    threads = values[loops.names("threads")].astype(np.float64)
+    cycles = prepared_cycles(loops, timed.plan.program, nest, values)
+    packing = cycles / timed.plan.target.clock_hz / threads
+    return {k: np.zeros_like(threads) for k in TERMS} | {"pack": packing, "total": packing}
 
 
 def stages_of(part: ScalarPart | FusedLoopsPart | LiteralPart, program: Program) -> list[Stage]:

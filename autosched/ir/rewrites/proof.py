@@ -41,11 +41,13 @@ from autosched.ir.value import (
     walk,
 )
 from autosched.logic import Bool
-from autosched.logic.questions import asked
+from autosched.logic.questions import asked, is_written
 from autosched.logic.solver import own_context, proving, z3
 
 TIMEOUT_MS = 2000
 """For each question to z3."""
+MOST_DECIDED = 1024
+"""Claims whose verdicts are kept."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,27 @@ class Lemma:
         return self.verdict == "proved"
 
 
-@proving
 def prove(name: str, claim: Value, given: Sequence[Value] = (), real: bool = False) -> Lemma:
     """Ask z3 whether `claim` follows from `given`; `real` leaves all conversions between floats out."""
     start = time.perf_counter()
+    key = claim, tuple(given), real
+    known = None if is_written() else _DECIDED.get(key)
+    verdict, by = known or _decided(name, claim, given, real)
+    if by == "z3" and verdict != "unknown":  # more time may decide what is not
+        if len(_DECIDED) >= MOST_DECIDED:
+            _DECIDED.clear()
+        _DECIDED[key] = verdict, by
+    seconds = time.perf_counter() - start
+    return Lemma(name, print_value(claim), tuple(map(print_value, given)), verdict, by, seconds)
+
+
+_DECIDED: dict[tuple[Value, tuple[Value, ...], bool], tuple[str, str]] = {}
+"""Verdicts of claims: tiles and blocks of several sizes ask the same ones."""
+
+
+@proving
+def _decided(name: str, claim: Value, given: Sequence[Value], real: bool) -> tuple[str, str]:
+    """The verdict, and who says so: z3, or the reason why it cannot be asked."""
     terms = _Terms([claim, *given], real)
     try:
         facts = [terms.truth(g) for g in given]
@@ -75,11 +94,9 @@ def prove(name: str, claim: Value, given: Sequence[Value] = (), real: bool = Fal
         questions = [(z3.Not(premise), terms.facts[:known]) for premise, known in terms.premises]
         questions.append((z3.Not(goal), [*terms.facts, *facts]))
     except NoForm as why:
-        return Lemma(name, print_value(claim), tuple(map(print_value, given)), "unknown", str(why), 0.0)
-    verdict = "proved"
+        return "unknown", str(why)
     if _holds_never(terms, facts):
-        questions = []
-        verdict = "unknown"
+        return "unknown", "z3"
     for number, (negated, known) in enumerate(questions):
         solver = z3.Solver(ctx=terms.context)
         solver.set("timeout", TIMEOUT_MS)
@@ -87,10 +104,8 @@ def prove(name: str, claim: Value, given: Sequence[Value] = (), real: bool = Fal
         answer = solver.check()
         asked("rewrite", f"{name}: {print_value(claim)}", solver, answer)
         if answer != z3.unsat:
-            verdict = "no" if answer == z3.sat and number == len(questions) - 1 else "unknown"
-            break
-    seconds = time.perf_counter() - start
-    return Lemma(name, print_value(claim), tuple(map(print_value, given)), verdict, "z3", seconds)
+            return ("no" if answer == z3.sat and number == len(questions) - 1 else "unknown"), "z3"
+    return "proved", "z3"
 
 
 def _holds_never(terms: _Terms, facts: list[Any]) -> bool:

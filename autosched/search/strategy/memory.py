@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from autosched.costmodel.features import Features
 from autosched.costmodel.protocol import CostModel, Samples
-from autosched.search.space.rows import Rows
+from autosched.search.space.rows import Rows, Seconds, in_order
 from autosched.search.space.space import SearchSpace
+from autosched.search.strategy.failing import failing
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -19,7 +20,8 @@ _MACHINE = float(np.log(4.0))
 
 
 class TrialHistory:
-    """Proposed rows and finished trials of one strategy."""
+    """Proposed rows and finished trials of one strategy. Rows of plans that only fail are left alone while others have
+    rows."""
 
     def __init__(self, space: SearchSpace) -> None:
         self._space = space
@@ -60,10 +62,18 @@ class TrialHistory:
             fine = trial.measurement.ok and time_s is not None
             self._seconds[plan, trial.row] = float(time_s or 0.0) if fine else float("inf")
 
-    def free(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows were not taken yet."""
-        free = np.ones(len(rows), np.bool_)
-        for number in np.unique(rows.plan):
+    @property
+    def given_up(self) -> frozenset[int]:
+        """The plans that only fail, while others have rows left."""
+        found = failing(zip(self._plan, (s == "ok" for s in self._status), strict=True))
+        others = (n for n in range(len(self._space.plans)) if n not in found) if found else ()
+        left = any(self._space.has_legal(n) and self._space.counts[n] > len(self._taken[n]) for n in others)
+        return found if left else frozenset()
+
+    def free(self, rows: Rows, whatever: bool = False) -> npt.NDArray[np.bool_]:
+        """Which rows were not taken yet, and are of no plan that is given up (unless `whatever`)."""
+        free = np.ones(len(rows), np.bool_) if whatever else ~np.isin(rows.plan, list(self.given_up))
+        for number in np.unique(rows.plan[free]):
             taken = self._taken[int(number)]
             if taken:
                 mine = rows.plan == number
@@ -175,7 +185,17 @@ def draw(space: SearchSpace, memory: TrialHistory, n: int, rng: np.random.Genera
                 return found.take(np.arange(n))
     everything = space.locate(np.arange(space.rows))
     left = np.flatnonzero(memory.free(everything))
+    if len(left) < n:  # of plans that are given up, too
+        left = np.flatnonzero(memory.free(everything, whatever=True))
     return everything.take(rng.permutation(left)[:n])
+
+
+def best_of_others(space: SearchSpace, memory: TrialHistory, k: int) -> tuple[Rows, Seconds]:
+    """The clock's `k` best rows of the plans that are not given up: of the plausible ones, or of any."""
+    left = [n for n in range(len(space.plans)) if n not in memory.given_up and space.has_legal(n)]
+    left = [n for n in space.plausible if n in left] or left
+    found = [space.best(k, n) for n in left]
+    return in_order([rows for rows, _ in found], [seconds for _, seconds in found], k)
 
 
 def topped_up(space: SearchSpace, memory: TrialHistory, rows: Rows, n: int, rng: np.random.Generator) -> Rows:

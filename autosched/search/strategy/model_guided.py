@@ -28,7 +28,7 @@ from autosched.costmodel.protocol import CostModel
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import LEADING, SearchSpace
 from autosched.search.strategy.diversity import ALIKE, diverse
-from autosched.search.strategy.memory import HistoryStrategy, topped_up
+from autosched.search.strategy.memory import HistoryStrategy, best_of_others, topped_up
 from autosched.tiling.candidate import Candidate
 
 _STRATIFIED = 3_000  # rows described besides those that lead; neither number was compared with others
@@ -100,6 +100,8 @@ class Auto(HistoryStrategy):
         described for that."""
         wanted = max(_SURE, len(self._memory) + n)
         rows, seconds = self._space.near(LEADING, wanted, 1 + ALIKE)
+        if self._memory.given_up:
+            rows, seconds = best_of_others(self._space, self._memory, wanted)
         free = np.flatnonzero(self._memory.free(rows))
         chosen = diverse(self._space, rows.take(free), seconds[free], self._memory.taken(), n)
         return self._space.candidates(topped_up(self._space, self._memory, chosen, n, rng))

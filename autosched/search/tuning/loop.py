@@ -20,6 +20,7 @@ from autosched.search.events import (
     MeasuredAgain,
     NewBest,
     Noisy,
+    PlanGivenUp,
     Proposed,
     Stopped,
     StudyOpened,
@@ -27,6 +28,7 @@ from autosched.search.events import (
     WorkerDied,
 )
 from autosched.search.stopping import Goals, Outlook
+from autosched.search.strategy.failing import GIVE_UP, failing
 from autosched.search.tuning.building import Building
 from autosched.search.tuning.deadline import MEASURING, Deadline, OutOfTime, briefly
 from autosched.search.tuning.final import (
@@ -365,8 +367,17 @@ class _Run:
         if better:
             self.best_s, self.best_cost = measurement.time_s, cost
         self._emit(TrialDone(trial, self.best_s, self.done, self.trials, dict(self.study.failed), self.watch.elapsed_s))
+        if not measurement.ok:
+            self._say_given_up(trial)
         if better and self.best_s:
             self._emit(NewBest(trial, self.operations / self.best_s / 1e9))
+
+    def _say_given_up(self, trial: Trial) -> None:
+        """Where this failure is the one by which its plan is given up, and there are others."""
+        of_plan = [(t.plan, t.measurement.ok) for t in self.study.searched if t.plan == trial.plan]
+        if len(of_plan) == GIVE_UP and len(self.study.space.plans) > 1 and failing(of_plan):
+            said = trial.measurement.message.strip().splitlines()
+            self._emit(PlanGivenUp(trial.plan, len(of_plan), said[0] if said else trial.measurement.status))
 
     def _final(self) -> Verdict | None:
         """Race the best few again, unless an earlier run did and nothing was measured since."""

@@ -69,15 +69,16 @@ def sizes_of(program: Program) -> Sizes:
 
 def meeting(question: Question, sizes: Sizes) -> Meeting | None:
     """A pair of instances as the question asks for, or None where there provably is none."""
-    system = _system(question)
     boxes = _boxes(question, sizes)
     if boxes is None:
         return None
-    distances = _distances(system.equations, boxes)
+    equations = _equations(question)
+    distances = _distances(question, equations, boxes)
     if distances is None or _ruled_out(question, distances):
         return None
+    system = _System(equations, _conditions(question))
     unknown = None in question.first_access.index or None in question.second_access.index
-    for x, y in _guesses(question, sizes, distances):
+    for x, y in _guesses(question, sizes, distances, equations):
         if _satisfied(system, sizes, {**x, **{_other(n): v for n, v in y.items()}}):
             return Meeting() if unknown else Meeting(x, y)
     return _by_z3(question, system, sizes, unknown)
@@ -96,18 +97,26 @@ class _System:
     conditions: Bool
 
 
-def _system(q: Question) -> _System:
-    rename = {n: Var(_other(n)) for n in q.second.names}
+def _equations(q: Question) -> tuple[tuple[Int, Int], ...]:
+    rename = _renamed(q)
     pairs = zip(q.first_access.index, q.second_access.index, strict=True)
     equations = [(i, substitute_int(j, rename)) for i, j in pairs if i is not None and j is not None]
-    equations += [(Var(n), Var(_other(n))) for n in q.equal]
+    return (*equations, *((Var(n), Var(_other(n))) for n in q.equal))
+
+
+def _conditions(q: Question) -> Bool:
+    rename = _renamed(q)
     parts = [*_domain(q.first), q.first.guard, q.first_access.when]
     parts += [substitute_bool(p, rename) for p in (*_domain(q.second), q.second.guard, q.second_access.when)]
     if q.differ is not None:
         parts.append(Var(q.differ).ne(Var(_other(q.differ))))
     if q.before:
         parts.append(_earlier(tuple(_other(n) for n in q.before), q.before, q.or_same))
-    return _System(tuple(equations), all_of(*parts))
+    return all_of(*parts)
+
+
+def _renamed(q: Question) -> dict[str, Int]:
+    return {n: Var(_other(n)) for n in q.second.names}
 
 
 def _domain(s: Statement) -> list[Bool]:
@@ -137,23 +146,45 @@ def _boxes(q: Question, sizes: Sizes) -> dict[str, tuple[int, int]] | None:
     return boxes
 
 
-def _distances(equations: tuple[tuple[Int, Int], ...], boxes: dict[str, tuple[int, int]]) -> dict[str, int] | None:
-    """`x - y` of the axes for which an equation fixes it; None where some equation has no solution."""
-    fixed: dict[str, int] = {}
+def _distances(
+    q: Question, equations: tuple[tuple[Int, Int], ...], boxes: dict[str, tuple[int, int]]
+) -> dict[str, int] | None:
+    """`x - y` of the axes for which it is fixed: since either has one value, or by an equation in which all others
+    that it names are too short, or fixed themselves; None where some equation has no solution."""
+    gaps = []
     for left, right in equations:
         a, b = affine(left), affine(right)
-        if a is None or b is None:
-            low, high = _span(left - right, boxes)
-            if low > 0 or high < 0:
-                return None
+        if a is not None and b is not None:
+            gaps.append(a.plus(b, -1))
             continue
-        gap = a.plus(b, -1)
-        if not _solvable(gap, boxes):
+        low, high = _span(left - right, boxes)
+        if low > 0 or high < 0:
             return None
-        for name, distance in _fixed(gap, boxes):
-            if distance is None or fixed.setdefault(name, distance) != distance:
+    shared = [n for n in q.first.names if n in q.second.names]
+    single = [n for n in shared if all(boxes[m][0] == boxes[m][1] for m in (n, _other(n)))]
+    fixed = {n: boxes[n][0] - boxes[_other(n)][0] for n in single}
+    known = -1
+    while known < len(fixed):  # what one equation fixes another may need
+        known = len(fixed)
+        for gap in gaps:
+            rest = _with_distances(gap, fixed)
+            if not _solvable(rest, boxes):
                 return None
+            for name, distance in _fixed(rest, boxes):
+                if distance is None or fixed.setdefault(name, distance) != distance:
+                    return None
     return fixed
+
+
+def _with_distances(gap: Affine, fixed: dict[str, int]) -> Affine:
+    """The equation with x as y and their distance, where that is known."""
+    coefficients, constant = dict(gap.coefficients), gap.constant
+    for name, distance in fixed.items():
+        c = coefficients.pop(name, 0)
+        if c:
+            coefficients[_other(name)] = coefficients.get(_other(name), 0) + c
+            constant += c * distance
+    return Affine({n: c for n, c in coefficients.items() if c}, constant)
 
 
 def _span(node: Int, boxes: dict[str, tuple[int, int]]) -> tuple[int, int]:
@@ -205,24 +236,56 @@ def _ruled_out(q: Question, distances: dict[str, int]) -> bool:
 # Concrete points, then z3
 
 
-def _guesses(q: Question, sizes: Sizes, distances: dict[str, int]) -> Iterator[tuple[Point, Point]]:
-    """A few likely pairs: neighbours at the low end and in the middle of the domain."""
+LOW, MIDDLE, LAST = range(3)
+"""Where in its loops a guess is."""
+
+
+def _guesses(
+    q: Question, sizes: Sizes, distances: dict[str, int], equations: tuple[tuple[Int, Int], ...]
+) -> Iterator[tuple[Point, Point]]:
+    """A few likely pairs: neighbours at the low end, in the middle and at the end of the domain, as they are and with
+    the axes that only one of them has moved to where they touch one element."""
     env: Point = {n: high for n, (_, high) in sizes.ranges.items()}
-    step = q.differ or (q.before[-1] if q.before else None)
-    for part in (0, 2):
+    step = q.differ or next((n for n in reversed(q.before) if n not in distances), None)
+    lone = {n for n in q.first.names if n not in q.second.names}
+    lone |= {_other(n) for n in q.second.names if n not in q.first.names}
+    for part in (LOW, MIDDLE, LAST):
         for sign in (1, -1):
             for s in (q.first, q.second):
                 base = dict(env)
                 for a in s.axes:
                     low, high = evaluate(a.lower, base), evaluate(a.upper, base)
-                    base[a.name] = low + (sign < 0) if part == 0 else (low + high) // 2
+                    if part == LOW:
+                        base[a.name] = low + (sign < 0)
+                    else:
+                        base[a.name] = high - 1 if part == LAST and a.name != step else (low + high) // 2
                 point = {n: base[n] for n in s.names}
-                partner = {n: v - distances.get(n, sign if n == step else 0) for n, v in point.items()}
                 if s is q.first:
-                    yield point, {n: partner.get(n, 0) for n in q.second.names}
+                    partner = {n: v - distances.get(n, sign if n == step else 0) for n, v in point.items()}
+                    pair = point, {n: partner.get(n, 0) for n in q.second.names}
                 else:
                     back = {n: v + distances.get(n, sign if n == step else 0) for n, v in point.items()}
-                    yield {n: back.get(n, 0) for n in q.first.names}, point
+                    pair = {n: back.get(n, 0) for n in q.first.names}, point
+                yield pair
+                if lone:
+                    yield _moved(pair, equations, lone)
+
+
+def _moved(pair: tuple[Point, Point], equations: tuple[tuple[Int, Int], ...], lone: set[str]) -> tuple[Point, Point]:
+    """The pair with the first of the `lone` axes in each equation where it makes both sides equal."""
+    values = {**pair[0], **{_other(n): v for n, v in pair[1].items()}}
+    free = set(lone)
+    for left, right in equations:
+        a, b = affine(left), affine(right)
+        if a is None or b is None:
+            continue
+        gap = a.plus(b, -1)
+        found = next((n for n in gap.coefficients if n in free and abs(gap.coefficients[n]) == 1), None)
+        if found is not None and gap.coefficients.keys() <= values.keys():
+            total = gap.constant + sum(c * values[n] for n, c in gap.coefficients.items())
+            values[found] -= total * gap.coefficients[found]
+            free.discard(found)
+    return {n: values[n] for n in pair[0]}, {n: values[_other(n)] for n in pair[1]}
 
 
 def _satisfied(system: _System, sizes: Sizes, values: Point) -> bool:

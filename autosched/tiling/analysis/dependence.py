@@ -7,10 +7,10 @@ any order, as long as the serial axes keep their order among themselves.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, pairwise, product
 from typing import Literal
 
 from autosched.ir.program import Program
@@ -90,29 +90,59 @@ class Carried:
 
 @dataclass(frozen=True)
 class Dependences:
-    """`groups`: stages of `program` in textual order; those of one group stay in their shared loops, groups may be
-    separated."""
+    """All dependences of `program`, each found when it is asked for. Stages that `whole` names as one, which follow
+    each other, stay together without a question."""
 
-    stages: tuple[StageDependences, ...]
-    groups: tuple[tuple[str, ...], ...]
-    carried: tuple[Carried, ...]
     program: Program = field(repr=False, compare=False)
+    whole: tuple[tuple[str, ...], ...] = ()
+    _found: dict[str, StageDependences] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def stages(self) -> tuple[StageDependences, ...]:
+        """One for each stage, in textual order."""
+        return tuple(self.stage(s.name) for s in self.program.stages)
+
+    def stage(self, name: str) -> StageDependences:
+        """KeyError where the program has no such stage."""
+        if name not in self._found:
+            stage = self.program.stage(name)
+            axes = tuple(_axes(self._statements[name], tuple(a.name for a in stage.axes), self._sizes))
+            self._found[name] = StageDependences(name, axes)
+        return self._found[name]
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Stages in textual order; those of one group stay in their shared loops, groups may be separated. A stage
+        between two that stay together stays with them, so that the text's order is kept."""
+        names = [s.name for s in self.program.stages]
+        tied: set[int] = set()  # k: the stage of this number and the next
+        for run in self.whole:
+            tied |= {*range(names.index(run[0]), names.index(run[-1]))}
+        for distance in range(len(names) - 1, 0, -1):  # the furthest first: what they tie needs no question
+            for first in range(len(names) - distance):
+                between = {*range(first, first + distance)}
+                if not between <= tied and self._backward(names[first], names[first + distance]) is not None:
+                    tied |= between
+        ends = [n for n in range(len(names)) if n not in tied]
+        return tuple(tuple(names[a + 1 : b + 1]) for a, b in pairwise((-1, *ends)))
+
+    @cached_property
+    def carried(self) -> tuple[Carried, ...]:
+        """What keeps pairs of stages in one loop: all of them."""
+        pairs = combinations([s.name for s in self.program.stages], 2)
+        found = ((one, other, self._backward(one, other)) for one, other in pairs)
+        return tuple(Carried(one, other, conflict) for one, other, conflict in found if conflict is not None)
 
     @cached_property
     def together(self) -> tuple[StageDependences, ...]:
         """For each group of several stages, what its shared loops are for all of it (`stage` joins the names)."""
-        every, sizes = statements(self.program), sizes_of(self.program)
         found = []
         for group in self.groups:
             if len(group) > 1:
-                members = tuple(s for s in every if s.stage in group)
+                members = tuple(s for s in self._every if s.stage in group)
                 shared = tuple(n for n in members[0].names if all(n in s.names for s in members))
-                found.append(StageDependences(", ".join(group), tuple(_axes(members, shared, sizes))))
+                found.append(StageDependences(", ".join(group), tuple(_axes(members, shared, self._sizes))))
         return tuple(found)
-
-    def stage(self, name: str) -> StageDependences:
-        """KeyError where the program has no such stage."""
-        return {s.stage: s for s in self.stages}[name]
 
     def distributable(self, first: str, second: str) -> bool:
         """Whether one of two stages may run completely before the other, in the order that the text has them."""
@@ -121,24 +151,25 @@ class Dependences:
     def __str__(self) -> str:
         return "\n".join([*map(str, self.stages), *map(str, self.carried), *map(str, self.together)])
 
+    def _backward(self, earlier: str, later: str) -> Conflict | None:
+        return _backward(self._statements[earlier], self._statements[later], self._sizes)
 
-def analyse(program: Program) -> Dependences:
+    @cached_property
+    def _every(self) -> tuple[Statement, ...]:
+        return statements(self.program)
+
+    @cached_property
+    def _statements(self) -> dict[str, tuple[Statement, ...]]:
+        return {s.name: tuple(t for t in self._every if t.stage == s.name) for s in self.program.stages}
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return sizes_of(self.program)
+
+
+def analyse(program: Program, whole: Sequence[tuple[str, ...]] = ()) -> Dependences:
     """All dependences, over the program's sizes (symbolic ones over their whole range)."""
-    sizes = sizes_of(program)
-    all_statements = statements(program)
-    per_stage = [tuple(s for s in all_statements if s.stage == stage.name) for stage in program.stages]
-    verdicts = tuple(
-        StageDependences(stage.name, tuple(_axes(parts, tuple(a.name for a in stage.axes), sizes)))
-        for stage, parts in zip(program.stages, per_stage, strict=True)
-    )
-    carried = []
-    for m, earlier in enumerate(per_stage):
-        for n in range(m + 1, len(per_stage)):
-            conflict = _backward(earlier, per_stage[n], sizes)
-            if conflict is not None:
-                carried.append(Carried(program.stages[m].name, program.stages[n].name, conflict))
-    groups = _groups([s.name for s in program.stages], carried)
-    return Dependences(verdicts, groups, tuple(carried), program)
+    return Dependences(program, tuple(whole))
 
 
 def together(program: Program, stages: Collection[str], axes: tuple[str, ...]) -> tuple[AxisDependence, ...]:
@@ -205,28 +236,6 @@ def _conflict(s: Statement, a: TensorAccess, t: Statement, b: TensorAccess, foun
     # Of one instance, reads come before the write; of two, the loops decide.
     swap = ([y[n] for n in shared], t.position) < ([x[n] for n in shared], s.position)
     return Conflict(a.tensor, b, a, (y, x)) if swap else Conflict(a.tensor, a, b, (x, y))
-
-
-def _groups(names: list[str], carried: list[Carried]) -> tuple[tuple[str, ...], ...]:
-    """Contiguous runs: a stage between two that stay together stays with them, so that the text's order is kept."""
-    position = {n: i for i, n in enumerate(names)}
-    ends = list(range(len(names)))
-    for c in carried:
-        m, n = position[c.earlier], position[c.later]
-        ends[m] = max(ends[m], n)
-    return tuple(_runs(names, ends))
-
-
-def _runs(names: list[str], ends: list[int]) -> Iterator[tuple[str, ...]]:
-    start = 0
-    while start < len(names):
-        stop = start
-        at = start
-        while at <= stop:
-            stop = max(stop, ends[at])
-            at += 1
-        yield tuple(names[start : stop + 1])
-        start = stop + 1
 
 
 def _verb(access: TensorAccess) -> str:

@@ -12,22 +12,22 @@ from itertools import groupby, islice, product, takewhile
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
-from autosched.ir.nodes import Assign, Stage, Statement
+from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.inline import inline_intermediates
 from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.value import is_value, reads
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
-from autosched.tiling.analysis.accesses import statements
-from autosched.tiling.analysis.dependence import Dependences, analyse
+from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.chains import chain_of
 from autosched.tiling.planner.computed_operands import on_the_way
+from autosched.tiling.planner.held_together import HeldStages, held_together
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.planner.tile_loops import Held, MemberPlanner, kept_whole, tile_loops
+from autosched.tiling.planner.tile_loops import Held, MemberPlanner, tile_loops
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
@@ -36,7 +36,6 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import (
     Fused,
     FusedLoopsPart,
-    LiteralPart,
     Part,
     Plan,
     ScalarPart,
@@ -63,22 +62,23 @@ def make_plans(
     members: MemberPlanner | None = None,
     prefix: str = "",
     loops: Collection[str] = (),
+    held: HeldStages | None = None,
 ) -> list[Plan]:
     """The plans, at least one, those with the least cycles first.
 
     `mappings` holds the candidates of each stage, `policy` what scalar stages may change of a float's bits. A stage
     without a usable mapping runs as scalar code. A mapping with conditions gets a plan, with a check and a fallback,
     if it takes fewer cycles than every mapping without. `members` plans the bodies of tile loops; without it stages
-    that dependences hold together stay as written. The outermost loops named in `loops` stay around their statements.
+    that dependences hold together stay as written. The outermost loops named in `loops` stay around their statements;
+    `held` is what `held_together` says of the program, where that is known.
     Decisions' names begin with `prefix`. Raises UsageError for a tensor that is written at indices from data: no kernel
     can do that.
     """
     _check_writes(program)
-    dependences = analyse(program)
-    prepared = program.prepared
-    literal = _held_together(program, dependences, prepared, kept_whole(program, loops) if members else ())
+    held_stages = held or held_together(program, loops if members else None)
+    dependences, literal, prepared = held_stages.dependences, held_stages.parts, program.prepared
     workers = threads > 1 or is_gpu(target)
-    held = tile_loops(program, literal, members, prefix, workers) if members else [literal]
+    kept_in = tile_loops(program, literal, members, prefix, workers) if members else [literal]
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:
@@ -87,7 +87,7 @@ def make_plans(
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
     chained: list[Plan] = []
-    for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), held):
+    for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), kept_in):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
         joined = layout.plan(rows=True)
@@ -265,41 +265,6 @@ def _used(stage: Stage) -> set[str]:
     if stage.init is not None:
         return found | {r.tensor for r in reads(stage.init)}
     return found if stage.assign.op == "=" else found | {stage.assign.tensor}
-
-
-def _held_together(
-    program: Program, dependences: Dependences, prepared: tuple[str, ...] = (), whole: Sequence[int] = ()
-) -> dict[str, LiteralPart]:
-    """Stages of loops that cannot be taken apart, with the literal part that holds them: whole top-level statements,
-    and those between them, but for what is prepared before all of them. The statements numbered in `whole` stay as they
-    are, too."""
-    stages_in = _stages_by_statement(program)
-    runs: list[set[int]] = [{k} for k in whole]
-    for group in dependences.groups:
-        if len(group) > 1:
-            tops = [k for k, names in enumerate(stages_in) if set(names) & set(group)]
-            run = set(range(tops[0], tops[-1] + 1))
-            for other in [r for r in runs if r & run]:
-                run |= other
-                runs.remove(other)
-            runs.append(run)
-    parts: dict[str, LiteralPart] = {}
-    for run in runs:
-        kept = [k for k in sorted(run) if not {program.stage(n).assign.tensor for n in stages_in[k]} & {*prepared}]
-        names = dict.fromkeys(name for k in kept for name in stages_in[k])
-        part = LiteralPart(tuple(program.body[k] for k in kept), tuple(names))
-        parts |= dict.fromkeys(part.stages, part)
-    return parts
-
-
-def _stages_by_statement(program: Program) -> list[list[str]]:
-    """For each top-level statement, the stages that it holds a part of: an initialisation is a part."""
-    owners = iter(statements(program))
-    return [[next(owners).stage for _ in range(_assignments(stmt))] for stmt in program.body]
-
-
-def _assignments(stmt: Statement) -> int:
-    return 1 if isinstance(stmt, Assign) else sum(_assignments(inner) for inner in stmt.body)
 
 
 def _unique(plans: list[Plan]) -> list[Plan]:

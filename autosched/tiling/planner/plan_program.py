@@ -12,10 +12,11 @@ from autosched.machine.target import Target
 from autosched.numerics_levels import DEFAULT_NUMERICS, of_mappings
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
-from autosched.tensorize.matcher.match import match
+from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
+from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.rank import plan_cycles
@@ -59,12 +60,14 @@ def plan_program(
     copies; `conditions` is one of `variants.conditional.MODES`; decisions' names begin with `prefix`. Raises UsageError
     for a tensor that is written at indices from data."""
     simple, _ = simplify(program)
-    matches = match(simple, intrinsics, numerics=numerics)
+    inside = None if scheme_of(target) == "spatial" else member_planner(target, catalogue, intrinsics, numerics)
+    held = held_together(simple, () if inside else None)
+    # Of a body only its plans are looked at, and what loops hold together has none of its own.
+    free = [s.name for s in default_stages(simple) if s.name not in held.parts] if prefix else None
+    matches = match(simple, intrinsics, numerics=numerics, stages=free)
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
-
     grids = not (is_gpu(target) and prefix)  # a body is the work of one block
-    inside = None if scheme_of(target) == "spatial" else member_planner(target, catalogue, intrinsics, numerics)
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions, factors=not is_gpu(target)),
         split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
@@ -74,7 +77,8 @@ def plan_program(
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
-        plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix, variant.loops)
+        known = held if variant.program is simple and not variant.loops else None
+        plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix, variant.loops, known)
         if variant.rewrites:  # what their loops hold is worth it where it has plans of its own
             plans = [p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)]
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]

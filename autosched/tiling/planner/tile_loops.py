@@ -7,7 +7,7 @@ for b, i_tile in grid(4, 8):        one part: loops over b, i_tile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product, zip_longest
 
 from autosched.ir.nodes import Axis
@@ -69,18 +69,6 @@ def _tile_loops(
     for plan in members(made.program, names.prefix):
         grid = not prefix and is_gpu(plan.target)
         yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips, grid=grid)
-
-
-def kept_whole(program: Program, names: Collection[str]) -> list[int]:
-    """The top-level statements that are loops around several: over axes of these names, or of a length that depends on
-    loops around the program."""
-    found = []
-    for number, stmt in enumerate(program.body):
-        loops, _ = nested((stmt,))
-        unknown = any((free_vars(a.lower) | free_vars(a.upper)) & set(program.symbolic) for a in loops)
-        if unknown or any(a.name in names for a in loops):
-            found.append(number)
-    return found
 
 
 def _worthwhile(made: Windowed) -> bool:

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from autosched.tiling.space.bounded import BestRows, Bounded, Column, Ids
+from autosched.tiling.space.few_rows import Listed
 from autosched.tiling.space.known import KnownBest
 from autosched.tiling.space.partial_columns import WantedError, masked
 from autosched.tiling.space.space import Space
@@ -32,7 +33,7 @@ class Group:
         space: Space,
         positions: frozenset[int],
         seconds: Callable[[Ids], Column],
-        search: Callable[[], Bounded],
+        search: Callable[[], Bounded | Listed],
     ) -> None:
         self.space, self.seconds = space, seconds
         self.positions = tuple(p for p in sorted(positions) if space.radices[p] > 1)
@@ -54,7 +55,7 @@ class Group:
         return self._search.looked_at if "_search" in self.__dict__ else 0
 
     @cached_property
-    def _search(self) -> Bounded:
+    def _search(self) -> Bounded | Listed:
         return self._make()
 
     def best(self, k: int, limit_s: float = np.inf) -> BestRows:

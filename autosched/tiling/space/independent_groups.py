@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 
 from autosched.tiling.space.alike import Alike, Group, Same
 from autosched.tiling.space.base import BLOCK
 from autosched.tiling.space.bounded import SLACK, BestRows, Bounded, Column, Ids, Timed, Times, read_by_some
+from autosched.tiling.space.few_rows import Listed
 from autosched.tiling.space.partial_columns import PartialColumns, WantedError
 from autosched.tiling.space.space import Space
 from autosched.tiling.space.subspace import groups_of
 
+FEW = 1 << 10
+"""Combinations of a group that take less time to list and score than to bound."""
 AT_ONCE = 1 << 11
 """Rows of a group that are looked for at once: of 10,000 best sums of two rows some hundred of each are part."""
 
@@ -26,7 +30,8 @@ class IndependentGroups:
     """A search for the fastest rows of `space`, as `Bounded` is: one of those for each group of decisions that shares
     neither a rule nor a part of the time with the others. `parts` and `seconds` are those of `Bounded`; `alike` are
     groups of other spaces, whose results serve here where they are the same. What the parts read is seen in the rows
-    `seen` (None: in a few of the space); `at_once` rows of a group are looked for at first."""
+    `seen` (None: in a few of the space); `at_once` rows of a group are looked for at first, and groups of up to `few`
+    combinations are listed."""
 
     def __init__(
         self,
@@ -37,9 +42,10 @@ class IndependentGroups:
         alike: Alike | None = None,
         seen: Ids | None = None,
         at_once: int = AT_ONCE,
+        few: int = FEW,
     ) -> None:
         self._space, self._parts, self._seconds, self._block = space, tuple(parts), seconds, block
-        self._alike, self._at_once = alike, at_once
+        self._alike, self._at_once, self._few = alike, at_once, few
         self._reads = [read_by_some(space, p.exact, seen) for p in parts]
         self._searches = self._split()
 
@@ -93,11 +99,13 @@ class IndependentGroups:
             return [Bounded(self._space, self._parts, self._seconds, self._block)]
         rest = [frozenset[int]().union(*(g for g in groups if g not in timed))]
         single = frozenset(d for d, radix in enumerate(self._space.radices) if radix == 1)
-        return [self._search(group | single, n == 0) for n, group in enumerate([*timed, *(g for g in rest if g)])]
+        return [self._search(group, single, n == 0) for n, group in enumerate([*timed, *(g for g in rest if g)])]
 
-    def _search(self, group: frozenset[int], first: bool) -> Group | Same:
-        """The best of a group's combinations; parts that read no decision of several values count in the first."""
-        mine = [n for n, reads in enumerate(self._reads) if reads <= group and (first or reads & group)]
+    def _search(self, own: frozenset[int], single: frozenset[int], first: bool) -> Group | Same:
+        """The best of a group's combinations; parts that read no decision of several values count in the first, once.
+        Decisions of a `single` value are in all groups."""
+        group = own | single
+        mine = [n for n, reads in enumerate(self._reads) if reads <= group and (reads - single or first)]
 
         def seconds(ids: Ids) -> Column:
             given = PartialColumns(self._space, group, ids)
@@ -110,10 +118,12 @@ class IndependentGroups:
                     raise
             return total
 
-        parts = [self._parts[n] for n in mine]
-        made = Group(
-            self._space, group, seconds, partial(Bounded, self._space, parts, seconds, self._block, wanted=group)
-        )
+        if prod(self._space.radices[d] for d in group) <= self._few:
+            search: Callable[[], Bounded | Listed] = partial(Listed, self._space, seconds, group)
+        else:
+            parts = [self._parts[n] for n in mine]
+            search = partial(Bounded, self._space, parts, seconds, self._block, wanted=group)
+        made = Group(self._space, group, seconds, search)
         return made if self._alike is None else self._alike.of(made)
 
     def _combined(self, k: int, limit_s: float, near: tuple[int, float] | None) -> BestRows | None:

@@ -13,7 +13,8 @@ from support.studies import tune
 from autosched.device.protocol import Build
 from autosched.errors import MissingError, NoScheduleError, StoreError, WrongResultError
 from autosched.search import SearchSpace
-from autosched.search.events import WorkerDied
+from autosched.search.events import PlanGivenUp, WorkerDied
+from autosched.search.strategy.failing import GIVE_UP, failing
 from autosched.store import Measurement, SqliteStore, Trial
 from autosched.tiling.candidate import Candidate
 
@@ -102,3 +103,36 @@ def test_a_store_that_fails_says_what_is_safe(tmp_path: Path) -> None:
     assert len(device.measured) == 7
     result, _, _ = tune(20, store=store)
     assert result.done == 20
+
+
+@pytest.mark.parametrize("strategy", ["auto", "clock", "draft", "evolutionary", "random", "bayesian"])
+def test_a_plan_that_only_fails_is_given_up_and_that_is_said(strategy: str) -> None:
+    """The clock thinks plan `a` the faster one; trials that were asked for before it was given up may still come."""
+    result, study, events = tune(32, SyntheticDevice(fail=lambda c: "wrong" if c.plan.name == "a" else None),
+                                 strategy=strategy)  # fmt: skip
+    of_plan = [t.plan for t in study.searched]
+    assert result.best is not None
+    assert result.best.candidate.plan.name == "b"
+    said = [e for e in events if isinstance(e, PlanGivenUp)]
+    assert [(e.plan, e.failed) for e in said] == [("a", GIVE_UP)]
+    fourth = [n for n, plan in enumerate(of_plan) if plan == "a"][GIVE_UP - 1]
+    assert "a" not in of_plan[fourth + 16 :]
+    assert len(of_plan) == 32
+
+
+def test_plans_that_all_fail_are_all_tried_on() -> None:
+    with pytest.raises(NoScheduleError, match="none of 30 candidates survived"):
+        tune(30, SyntheticDevice(fail=lambda c: "crash"), strategy="auto")
+
+
+@pytest.mark.parametrize(
+    ("trials", "found"),
+    [
+        ([("a", False)] * 3, set()),
+        ([("a", False)] * 4, {"a"}),
+        ([("a", False)] * 9 + [("a", True)], set()),
+        ([("a", False), ("b", False)] * 4 + [("b", True)], {"a"}),
+    ],
+)
+def test_four_failures_and_no_success(trials: list[tuple[str, bool]], found: set[str]) -> None:
+    assert failing(trials) == found

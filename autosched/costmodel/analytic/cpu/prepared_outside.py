@@ -24,33 +24,40 @@ Column = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Packed:
-    """So many elements of a tensor, in the rows in which an operand is not read as it lies."""
+    """So many elements of a tensor, unless `decision` says that an operand is read as it lies."""
 
     tensor: str
     elements: float
-    rows: Column
+    decision: str
 
 
-def prepared_cycles(part: TileLoopsPart, program: Program, values: Columns) -> Column | float:
-    """Cycles for what is packed in front of loops of this part; `program` is the one that these are of."""
+def prepared_cycles(part: TileLoopsPart, program: Program, nest: TensorPart, values: Columns) -> Column | float:
+    """Cycles for what is packed for a nest in front of loops of this part; `program` is the one that these are of."""
     total: Column | float = 0.0
-    for packed in _outside(part, _packed(part.member, values)):
-        if not program.tensors[packed.tensor].const:
-            total = total + CYCLES * packed.elements * packed.rows
+    for packed in _in_front(part, program, nest):
+        total = total + CYCLES * packed.elements * (values[packed.decision] != DIRECT).astype(np.float64)
     return total
 
 
-def _packed(plan: Plan, values: Columns) -> Iterator[_Packed]:
-    """What a plan packs of its program's `const` tensors."""
+def prepares(part: TileLoopsPart, program: Program, nest: TensorPart) -> bool:
+    """Whether anything may be packed for the nest in front of these loops."""
+    return any(True for _ in _in_front(part, program, nest))
+
+
+def _in_front(part: TileLoopsPart, program: Program, nest: TensorPart) -> Iterator[_Packed]:
+    return (p for p in _outside(part, _packed(part.member, nest)) if not program.tensors[p.tensor].const)
+
+
+def _packed(plan: Plan, nest: TensorPart) -> Iterator[_Packed]:
+    """What a plan packs of its program's `const` tensors for one of its nests."""
     for part in plan.parts:
-        if isinstance(part, TensorPart):
-            for operand in part.nest.intrinsic.inputs:
-                tensor = plan.program.tensors[part.nest.mapping.operands[operand.name].tensor]
+        if part is nest:
+            for operand in nest.nest.intrinsic.inputs:
+                tensor = plan.program.tensors[nest.nest.mapping.operands[operand.name].tensor]
                 if tensor.const:
-                    rows = (values[part.names.pack(operand.name)] != DIRECT).astype(np.float64)
-                    yield _Packed(tensor.name, float(prod(tensor.extents)), rows)
+                    yield _Packed(tensor.name, float(prod(tensor.extents)), nest.names.pack(operand.name))
         elif isinstance(part, TileLoopsPart):
-            for packed in _outside(part, _packed(part.member, values)):
+            for packed in _outside(part, _packed(part.member, nest)):
                 if plan.program.tensors[packed.tensor].const:
                     yield packed
 
@@ -60,7 +67,7 @@ def _outside(part: TileLoopsPart, found: Iterator[_Packed]) -> Iterator[_Packed]
     for packed in found:
         window = part.windows.get(packed.tensor)
         if window is not None:
-            yield _Packed(window.tensor, packed.elements * _places(part, window), packed.rows)
+            yield _Packed(window.tensor, packed.elements * _places(part, window), packed.decision)
 
 
 def _places(part: TileLoopsPart, window: TensorWindow) -> int:

@@ -18,7 +18,7 @@ AXES = ("i", "j", "p")
 
 @st.composite
 def subscripts(draw: st.DrawFn, axes: tuple[str, ...]) -> str:
-    terms = [f"{c} * {a}" for a in axes if (c := draw(st.sampled_from([0, 0, 1, 1, 1, 2, -1])))]
+    terms = [f"{c} * {a}" for a in axes if (c := draw(st.sampled_from([0, 0, 1, 1, 1, 2, 3, -1])))]
     plain = " + ".join([*terms, str(draw(st.integers(8, 11)))])
     return draw(st.sampled_from([plain, plain, plain, f"({plain}) // 2", f"({plain}) % 3"]))
 

@@ -31,9 +31,10 @@ from autosched.tiling.step import Decision, Rule, Step
     st.sampled_from([1, 16, 1 << 12]),
     st.sampled_from([1, 256]),
     st.sampled_from([1, 4, 2048]),
+    st.sampled_from([0, 8, 1024]),
 )
 def test_the_best_rows_are_those_of_a_full_sort(
-    case: tuple[Space, list[Timed]], k: int, block: int, seen: int, at_once: int
+    case: tuple[Space, list[Timed]], k: int, block: int, seen: int, at_once: int, few: int
 ) -> None:
     """Also where what few rows read is not known beforehand, and where the first rows of each group are not enough."""
     space, timed = case
@@ -41,8 +42,8 @@ def test_the_best_rows_are_those_of_a_full_sort(
 
     every = np.sort(total(space.enumerate().ids))
     rows = space.thinned(seen, np.random.default_rng(0))
-    found = IndependentGroups(space, timed, total, block, seen=rows, at_once=at_once).best(k)
-    search = IndependentGroups(space, timed, total, block, seen=rows, at_once=at_once)
+    found = IndependentGroups(space, timed, total, block, seen=rows, at_once=at_once, few=few).best(k)
+    search = IndependentGroups(space, timed, total, block, seen=rows, at_once=at_once, few=few)
     near = search.best(k, near=(3, 1.5))
     again = search.best(k)
     assert found.proved
@@ -111,6 +112,22 @@ def test_a_group_that_another_space_has_too_is_searched_once(
         assert np.array_equal(found.seconds, total(found.ids))
         if some > 1 or weight == 1.0:  # one row may not show that they differ: only a good row is left out then
             assert np.allclose(found.seconds, np.sort(total(ids))[:k])
+
+
+@pytest.mark.parametrize("few", [0, 1024])
+@pytest.mark.parametrize("reads", [("one",), ("a", "one"), ("one", "other")])
+def test_a_part_that_reads_a_single_value_counts_once(few: int, reads: tuple[str, ...]) -> None:
+    """Else sums of groups are slower than any row, and rows within a limit are missing."""
+    decisions = (*(Decision(n, (1, 2, 3)) for n in "abcd"), Decision("one", (4,)), Decision("other", (5,)))
+    space = Space("s", [Step("s", decisions, (Rule("r", Var("c") <= Var("one") - 2, "no"),))])
+    timed = [Timed(lambda v, n=n: v[n] * 1.0, lambda v, n=n: v[n] * 1.0) for n in "abcd"]
+    timed.append(Timed(lambda v: 10.0 * sum(v[n] for n in reads), lambda v: 0.0 * v["one"]))
+    total = total_of(space, timed)
+    every = np.sort(total(space.enumerate().ids))
+    for limit_s in (np.inf, float(every[0]), float(every[20])):
+        found = IndependentGroups(space, timed, total, few=few).best(50, limit_s)
+        assert np.allclose(found.seconds, every[:50][every[:50] <= limit_s])
+        assert found.proved
 
 
 def test_the_best_sums_are_made_of_few_rows_of_each_group() -> None:
