@@ -231,7 +231,8 @@ class Tiled(Pass):
             return self.updated(update, to)
         value = substitute(update.value, to)
         chosen = Select(all_of(*bounds), value, Literal(nothing, value.dtype), value.dtype)
-        return self.put(update.target, update.op, chosen, to)
+        index = tuple(substitute_index(i, to) for i in update.target.index)
+        return Assign(update.target.tensor, index, update.op, chosen)  # not `put`: new names may be those of old axes
 
     def results(self, states: Mapping[int, Read], to: Places) -> Iterator[Statement]:
         """As of one row, each step in loops of its own; rows are asked whether any of their elements is not finite."""
