@@ -77,7 +77,8 @@ class FunctionScope:
 
     def _define(self, buffer: str) -> None:
         name, shape = self.names(buffer), self.kernel.buffers[buffer].shape
-        arguments = [f"i{d}" for d in range(len(shape))]
+        stem = "at" if name[0] == "i" and name[1:].isdigit() else "i"  # a macro replaces its parameters' names alone
+        arguments = [f"{stem}{d}" for d in range(len(shape))]
         offset = f"({arguments[0]})"
         for d, (argument, n) in enumerate(zip(arguments[1:], shape[1:], strict=True)):
             offset = f"{f'({offset})' if d else offset} * {n} + ({argument})"

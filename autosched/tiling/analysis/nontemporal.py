@@ -75,13 +75,16 @@ def nontemporal_store(
 def asked_ahead(
     program: Program, stages: Sequence[Stage], axis: str | None, shared: tuple[str, ...], target: Target
 ) -> tuple[Read, ...]:
-    """What the first of the stages reads of a row along its axis, worth asking for while the row before is computed."""
+    """What the first of the stages reads of a row along its axis, worth asking for while the row before is computed.
+
+    Nothing that also moves with other axes of that stage: another stage asks, and has no such loops around it."""
     if axis is None:
         return ()
     written = {s.assign.tensor for s in stages}
     found = [r for r in stages[0].reads if r.tensor not in written and _in_row(r.index, shared)]
     large = [r for r in found if exceeds_caches(program, r.tensor, target, first=True)]
-    return tuple(dict.fromkeys(r for r in large if r.index[-1] == Var(axis)))
+    rows = [r for r in large if r.index[-1] == Var(axis) and _chosen_by(r.index[:-1], shared)]
+    return tuple(dict.fromkeys(rows))
 
 
 def row_bytes(stage: Stage, asked: Sequence[Read]) -> int:
@@ -107,6 +110,11 @@ def _in_row(index: tuple[Index, ...], shared: tuple[str, ...]) -> bool:
     rest = index[len(shared) :]
     inside = all(isinstance(i, Int) and not set(shared) & free_vars(i) for i in rest)
     return bool(rest) and inside and index[: len(shared)] == tuple(Var(n) for n in shared)
+
+
+def _chosen_by(index: tuple[Index, ...], shared: tuple[str, ...]) -> bool:
+    """Whether subscripts depend on the shared loops alone."""
+    return all(isinstance(i, Int) and free_vars(i) <= set(shared) for i in index)
 
 
 def _same_elements(stage: Stage, writer: Stage) -> bool:

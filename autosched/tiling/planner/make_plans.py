@@ -229,10 +229,10 @@ class _PlanLayout:
 
 
 def _fused(
-    program: Program, nests: dict[str, Nest], apart: Collection[str], policy: FloatPolicy
+    program: Program, nests: dict[str, Nest], elsewhere: Collection[str], policy: FloatPolicy
 ) -> dict[str, tuple[Fused, ...]]:
-    """For each tensorized stage, the run of stages right behind it that may use its result in registers, none of them
-    in `apart`. Functions with a formula are computed by it there: vectors are at hand."""
+    """For each tensorized stage, the run of stages right behind it that may use its result in registers, up to one that
+    is computed `elsewhere`. Functions with a formula are computed by it there: vectors are at hand."""
     stages = program.stages
     by_name = {
         s.name: replace(s, assign=replace(s.assign, value=apply_formulas(s.assign.value, policy.formulas)))
@@ -241,7 +241,7 @@ def _fused(
     fused: dict[str, tuple[Fused, ...]] = {}
     for k, stage in enumerate(stages):
         if stage.name in nests:
-            behind = list(takewhile(lambda s: s.name not in nests and s.name not in apart, stages[k + 1 :]))
+            behind = list(takewhile(lambda s: s.name not in nests and s.name not in elsewhere, stages[k + 1 :]))
             chain = epilogue_chain(stage, behind)
             if nests[stage.name].intrinsic.matrices is not None:  # each stage takes the sums from matrix registers anew
                 others = (by_name[e.consumer].assign.tensor != stage.assign.tensor for e in chain)

@@ -81,8 +81,8 @@ def fused(
     after = builder.taking(after)
     body = (*before, *builder.statements(), *after)
     kept = {s.assign.tensor for s in replace(program, body=body).stages}
-    tensors = {n: t for n, t in program.tensors.items() if not t.intermediate or n in kept}
-    return replace(program, body=body, tensors=tensors | builder.tensors)
+    tensors = program.tensors | builder.tensors  # some of statements that were left out in the end
+    return replace(program, body=body, tensors={n: t for n, t in tensors.items() if not t.intermediate or n in kept})
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def sunk(program: Program, cascade: Cascade) -> tuple[Sunk, ...]:
         return ()
     found = []
     terms = [r for m in cascade.members for r in (*reads(m.term), *reads(m.init))]
-    inner = cascade.names | {n for n in cascade.inlined if _only_for(program, n, cascade.names | cascade.inlined)}
+    inner = _inside(program, cascade)
     for name in dict.fromkeys(r.tensor for r in terms):
         stage = stages.single.get(name)
         if stage is None or stage.guards or name in inner or not _only_for(program, name, inner):
@@ -81,6 +81,15 @@ def sunk(program: Program, cascade: Cascade) -> tuple[Sunk, ...]:
             if places is not None:
                 found.append(Sunk(stage, read, places))
     return tuple(found)
+
+
+def _inside(program: Program, cascade: Cascade) -> frozenset[str]:
+    """The members, and the stages in their terms that nothing else reads, in the end: none that another one reads which
+    stays as it is."""
+    inner = cascade.names | cascade.inlined
+    while outside := {n for n in inner - cascade.names if not _only_for(program, n, inner)}:
+        inner -= outside
+    return inner
 
 
 def _only_for(program: Program, name: str, readers: Collection[str]) -> bool:
@@ -231,7 +240,8 @@ class Tiled(Pass):
             return self.updated(update, to)
         value = substitute(update.value, to)
         chosen = Select(all_of(*bounds), value, Literal(nothing, value.dtype), value.dtype)
-        return self.put(update.target, update.op, chosen, to)
+        index = tuple(substitute_index(i, to) for i in update.target.index)
+        return Assign(update.target.tensor, index, update.op, chosen)  # not `put`: new names may be those of old axes
 
     def results(self, states: Mapping[int, Read], to: Places) -> Iterator[Statement]:
         """As of one row, each step in loops of its own; rows are asked whether any of their elements is not finite."""

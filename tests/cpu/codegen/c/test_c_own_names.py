@@ -74,6 +74,14 @@ def test_tensors_may_have_the_names_that_the_code_declares(types: tuple[str, str
     check_exported_c(made, tmp_path)
 
 
+@needs_compiler
+@pytest.mark.compiler
+def test_tensors_may_have_the_names_of_a_macros_parameters(tmp_path: Path) -> None:
+    program = product(TYPES[0], "i0", "i1", "i2", "i3")
+    expected = expect(program)
+    check_exported_c([(kernel, expected) for kernel in kernels(program)], tmp_path)
+
+
 @pytest.mark.skipif(GXX is None, reason="no g++ or clang++ on this machine")
 @pytest.mark.compiler
 @pytest.mark.parametrize("types", TYPES, ids=["f32", "u8s8"])

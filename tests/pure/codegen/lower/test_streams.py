@@ -88,6 +88,26 @@ def test_all_lines_of_the_next_rows_are_asked_for() -> None:
     assert len(asked) == 2 * 2  # rows, lines of a trip
 
 
+def test_what_moves_with_an_axis_of_the_first_stage_alone_is_not_asked_for() -> None:
+    text = """
+def planes(X: f32[h, n, l], W: f32[n, l], Y: f32[h, n], *, h=3, n=5, l=70):
+    M: f32[h, n]
+    for b in range(h):
+        for i in range(n):
+            M[b, i] = 0
+            for j in range(l):
+                M[b, i] += W[i, j] * X[b, i, j]
+        for i in range(n):
+            Y[b, i] = 0
+            for j in range(l):
+                Y[b, i] += exp(W[i, j] - M[b, i])
+"""
+    wanted = parse(text)
+    plan = scalar_plans(wanted, SMALL)[0]
+    assert plan.parts[0].shared == ("b",)
+    assert disagreement(plan, covering_rows(plan), expect(wanted)) is None
+
+
 def test_far_rows_are_those_that_follow_16_kib_on() -> None:
     for n, rows, behind in ((1024, 1, 4), (1024, 2, 4), (768, 1, 5), (500, 4, 8)):
         kernel = kernel_of(workload("softmax", m=36, n=n), vector=16, rows=rows, ahead=2)

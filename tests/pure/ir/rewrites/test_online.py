@@ -177,6 +177,55 @@ def test_tiles_of_rows_keep_the_bounds_of_each_row(bounds: str, at: str, tile: i
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+NESTS = """
+def nests(S: f32[n, l], V: f32[l], O: f32[n], *, n=9, l=20):
+    M: f32[n]
+    Z: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], S[i, j] if MASK else -inf)
+    for i in range(n):
+        Z[i] = 0
+        for j in range(l):
+            Z[i] += exp((S[i, j] if MASK else -inf) - M[i])
+    for i in range(n):
+        O[i] = 0
+        for j in range(l):
+            O[i] += exp((S[i, j] if MASK else -inf) - M[i]) / Z[i] * V[j]
+"""
+
+
+@pytest.mark.parametrize("mask", ["j >= i - 2", "i + 2 < j <= i + 6", "i <= j < i + 1", "j <= i + 3"])
+@pytest.mark.parametrize(("tile", "block"), [(1, 4), (2, 5), (4, 8), (9, 8)])
+def test_an_axis_may_get_the_name_of_one_that_is_gone(mask: str, tile: int, block: int) -> None:
+    before = ir.parse(NESTS.replace("MASK", mask))
+    found = autosched.rewrites(before, block=block, tile=tile)[0]
+    assert found.stages == ("M", "Z", "O")
+    assert found.after is not None
+    data = ir.random_inputs(before, np.random.default_rng(0))
+    expected, got = ir.run(before, data)["O"], ir.run(ir.parse(str(found.after)), data)["O"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_scores_that_a_stage_behind_the_pass_reads_are_computed_as_a_whole() -> None:
+    text = ATTENTION.replace("    S: f32[n, l]\n", "    S: f32[n, l]\n    P: f32[n, l]\n    E: f32[n, l]\n", 1)
+    text = text.replace(
+        "    for i, e in grid(n, d):\n",
+        "    for i, j in grid(n, l):\n        P[i, j] = exp(SCORE - M[i]) / Z[i]\n"
+        "    for i, j in grid(n, l):\n        E[i, j] = P[i, j] * tanh(P[i, j])\n    for i, e in grid(n, d):\n",
+    )
+    text = text.replace("exp(SCORE - M[i]) / Z[i] * V", "E[i, j] * V").replace("SCORE", "S[i, j]")
+    before = ir.parse(text)
+    found = next(f for f in autosched.rewrites(before, block=8, tile=2) if f.after is not None)
+    assert found.stages == ("M", "Z")
+    assert found.after is not None
+    assert "S" in found.after.tensors
+    data = ir.random_inputs(before, np.random.default_rng(0))
+    expected, got = ir.run(before, data)["O"], ir.run(ir.parse(str(found.after)), data)["O"]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_scores_that_are_an_output_are_computed_as_a_whole() -> None:
     text = ATTENTION.replace("O: f32[n, d], *", "O: f32[n, d], S: f32[n, l], *").replace("    S: f32[n, l]\n", "")
     found = autosched.rewrites(ir.parse(text.replace("SCORE", "S[i, j]")), tile=2)[0]
