@@ -15,7 +15,8 @@ from autosched.logic import Bool, Int
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A column: `domain` holds the values in order of preference for "no effect" (the first is the neutral one). `held`
-    is the value that it keeps where a space would have too many rows (None: the neutral one)."""
+    is the value of a decision that matters little, which gives way first where a space would have too many rows (None:
+    it gives way last, at its neutral value)."""
 
     name: str
     domain: tuple[int, ...]

@@ -65,8 +65,8 @@ def part_steps(
 
 def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
     """The steps of all parts. Where they span more rows than an id numbers, decisions of several values are held at
-    one (`Decision.held`) until they do not: the last of each part in turn, inside tile loops too, since later steps
-    refine what earlier ones lay out."""
+    one until they do not: first those that say at which (`Decision.held`), then the last of each part in turn, inside
+    tile loops too, since later steps refine what earlier ones lay out."""
     rows = prod(len(d.domain) for steps in parts for s in steps for d in s.decisions)
     held = set()
     for decision in _refining([d for steps in parts for s in steps for d in s.decisions]):
@@ -85,10 +85,10 @@ def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
 
 
 def _refining(decisions: Sequence[Decision]) -> Iterator[Decision]:
-    """Decisions of several values: the last one of each part, then the last but one. A part's have names alike up to
-    the last dot."""
-    parts: dict[str, list[Decision]] = {}
-    for d in decisions:
-        if len(d.domain) > 1:
+    """Decisions of several values, those first that matter least. A part's have names alike up to the last dot."""
+    several = [d for d in decisions if len(d.domain) > 1]
+    for group in ([d for d in several if d.held is not None], [d for d in several if d.held is None]):
+        parts: dict[str, list[Decision]] = {}
+        for d in group:
             parts.setdefault(d.name.rpartition(".")[0], []).append(d)
-    return (d for turn in zip_longest(*map(reversed, parts.values())) for d in turn if d is not None)
+        yield from (d for turn in zip_longest(*map(reversed, parts.values())) for d in turn if d is not None)

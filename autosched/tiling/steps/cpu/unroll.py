@@ -28,7 +28,7 @@ def unroll(nest: Nest, names: StepNames) -> Step:
     factors = sorted({f for f in FACTORS if f <= max(1, depth.full_units)} | {*whole})
     return Step(
         "unroll",
-        (Decision(factor.name, tuple(factors)),),
+        (Decision(factor.name, tuple(factors), held=1),),
         (
             Rule(names(UNROLL.name), divides, "unroll {" + factor.name + f"}} does not divide the {depth.name} loop"),
             Rule(

@@ -78,11 +78,13 @@ def test_parts_inside_tile_loops_are_held_in_turn_too() -> None:
     assert held(numbered([inside, wide("c", 3)])) == {"i.j.a.last", "i.j.b.last", "c.last"}
 
 
-def test_a_decision_is_held_at_the_value_that_it_names() -> None:
+def test_a_decision_that_names_a_value_is_held_first_and_there() -> None:
     own = Decision("a.vector", tuple(range(10)), tuple("abcdefghij"), held=7)
-    step, *_ = numbered([[Step("a", (own,))], wide("b", 6)])
-    assert step.decisions[0].domain == (7,)
-    assert step.decisions[0].labels == ("h",)
+    first, *others = numbered([[Step("a", (own, Decision("a.prefetch", (0, 1))))], wide("b", 6)])
+    assert first.decisions[0].domain == (7,)
+    assert first.decisions[0].labels == ("h",)
+    assert first.decisions[1].domain == (0, 1)
+    assert not held(others)
 
 
 def test_two_products_on_a_gpu_have_plans_whose_rows_are_numbered() -> None:
