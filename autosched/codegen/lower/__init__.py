@@ -48,27 +48,20 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     for name in plan.program.parameters:
         if name in plan.program.tensors:
             ctx.tensor(name)
-    body: list[Stmt] = []
-    chain = plan.chained_parts
-    for part in plan.parts:
-        if part not in chain:
-            body += _lower_part(part, ctx, bare=plan.otherwise is not None)
-        elif plan.chain is not None and part == chain[-1]:  # with what is prepared between them done
-            body += lower_chain(plan.chain, chain, ctx)
-    counts = [_threads(p, schedule.values) for p in plan.parts if p not in chain]
-    counts += [CHAIN_THREADS.of(plan.chain.names, schedule.values)] if plan.chain else []
+    body = _lower_parts(plan, ctx, bare=plan.otherwise is not None)
+    counts = _thread_counts(plan, schedule.values)
     if plan.otherwise is not None:
         instead = _standing_by(plan.otherwise, ctx)
-        body = list(choose([p.nest for p in plan.own_tensor_parts if p.guards], tuple(body), instead, ctx))
-        counts += [_threads(p, plan.otherwise.values) for p in plan.otherwise.plan.parts]
-    used = used_buffers(tuple(body))
+        body = choose([p.nest for p in plan.own_tensor_parts if p.guards], body, instead, ctx)
+        counts += _thread_counts(plan.otherwise.plan, plan.otherwise.values)
+    used = used_buffers(body)
     scopes = ("global", "packed", "workspace")
     order = sorted(
         (b for b in ctx.buffers.values() if b.scope in scopes and b.name in used), key=lambda b: scopes.index(b.scope)
     )
     prepared = {name for f in ctx.prepare for name in (*f.buffers, *used_buffers(f.body))}
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
-    main = Function("main", tuple(b.name for b in order), tuple(body))
+    main = Function("main", tuple(b.name for b in order), body)
     called = called_functions((*body, *(s for f in ctx.prepare for s in f.body))) if plan.formulas else set()
     return Kernel(
         plan.program.name,
@@ -86,6 +79,24 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     )
 
 
+def _lower_parts(plan: Plan, ctx: Context, bare: bool = False) -> tuple[Stmt, ...]:
+    """The statements of all parts; those in a chain are one, with what is prepared between them done before."""
+    body: list[Stmt] = []
+    chain = plan.chained_parts
+    for part in plan.parts:
+        if part not in chain:
+            body += _lower_part(part, ctx, bare)
+        elif plan.chain is not None and part == chain[-1]:
+            body += lower_chain(plan.chain, chain, ctx)
+    return tuple(body)
+
+
+def _thread_counts(plan: Plan, values: Mapping[str, int]) -> list[int]:
+    """The threads of each part, and of a chain."""
+    counts = [_threads(p, values) for p in plan.parts if p not in plan.chained_parts]
+    return [*counts, CHAIN_THREADS.of(plan.chain.names, values)] if plan.chain else counts
+
+
 def _standing_by(otherwise: Otherwise, ctx: Context) -> tuple[Stmt, ...]:
     """The statements of what stands by, in the kernel of what it stands by for. They are the same (one object, so that
     printers know them again) in all kernels that have taken the same names before."""
@@ -94,7 +105,7 @@ def _standing_by(otherwise: Otherwise, ctx: Context) -> tuple[Stmt, ...]:
     if key not in otherwise.cache:
         program = _with_tensors(otherwise.plan.program, ctx.program)
         other = replace(ctx, program=program, values=otherwise.values, limits={})
-        lowered = tuple(s for p in otherwise.plan.parts for s in _lower_part(p, other))
+        lowered = _lower_parts(otherwise.plan, other)
         more = {n: b for n, b in ctx.buffers.items() if before.get(n) is not b}
         otherwise.cache[key] = lowered, more, dict(ctx.barriers), tuple(ctx.prepare[prepared:])
     body: tuple[Stmt, ...]
