@@ -98,7 +98,7 @@ class _Windows:
 
     def __post_init__(self) -> None:
         self.outer = {a.name for a in self.loops}
-        self.around: Ranges = {n: (low, high - 1) for n, (low, high) in self.program.symbolic.items()}
+        self.around: Ranges = dict(self.program.symbolic)
         for axis in self.loops:
             self.around[axis.name] = self.range_of(axis, self.around)
 

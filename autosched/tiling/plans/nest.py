@@ -10,6 +10,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 from autosched.ir.nodes import Axis
@@ -130,10 +131,12 @@ def _formulas(guards: tuple[Condition, ...]) -> list[Bool]:
     return formulas
 
 
-def box_of(axes: tuple[Axis, ...]) -> tuple[dict[str, tuple[int, int]], Bool]:
-    """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply. Raises ValueError
-    for a loop that never runs."""
-    ranges: dict[str, tuple[int, int]] = {}
+def box_of(
+    axes: tuple[Axis, ...], sizes: MappingOf[str, tuple[int, int]] = MappingProxyType({})
+) -> tuple[dict[str, tuple[int, int]], Bool]:
+    """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply. `sizes` are ranges
+    of those that bounds name and nobody knows. Raises ValueError for a loop that never runs."""
+    ranges = dict(sizes)
     box: dict[str, tuple[int, int]] = {}
     exact: list[Bool] = []
     for axis in axes:

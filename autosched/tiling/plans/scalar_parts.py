@@ -114,10 +114,10 @@ def _in_register(program: Program, stage: Stage) -> bool:
     if stage.init is not None:
         return True
     try:
-        box, bounds = box_of(stage.axes)
+        box, bounds = box_of(stage.axes, program.symbolic)
     except ValueError:
         return False
-    ranges = {name: (low, low + extent - 1) for name, (low, extent) in box.items()}
+    ranges = program.symbolic | {name: (low, low + extent - 1) for name, (low, extent) in box.items()}
     facts = all_of(bounds, *spatial_formulas(stage))
     over_spatial = all_of(*(c for c in conjuncts(facts) if free_vars(c) <= {a.name for a in stage.spatial}))
     return stays_inside(stage.target, program.tensors[assign.tensor].extents, ranges, over_spatial)
