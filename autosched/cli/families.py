@@ -7,23 +7,23 @@ from dataclasses import asdict
 from typing import Any
 
 from autosched.report.text import compared, counted
-from autosched.search.tuning.families import Family
+from autosched.search.tuning.families import PlanFamily
 
 SAME = 1.005
 """Ratios up to this one are none."""
 
 
-def family_lines(found: Sequence[Family], done: int) -> list[str]:
+def family_lines(found: Sequence[PlanFamily], done: int) -> list[str]:
     """A line for each family: how far it is from the best, and how many of the trials it had; or why it has no plan."""
     return [f"{f.name}: {_said(f, done)}" for f in found]
 
 
-def families_json(found: Sequence[Family]) -> dict[str, Any]:
+def families_json(found: Sequence[PlanFamily]) -> dict[str, Any]:
     """The field `families` of `tune --json`, where there are several."""
     return {"families": [asdict(f) for f in found]} if found else {}
 
 
-def _said(family: Family, done: int) -> str:
+def _said(family: PlanFamily, done: int) -> str:
     if family.reason:
         return f"no plan: {family.reason}"
     said = [_far(family.measured, "the best", "as measured"), _far(family.clock, "best by the clock", "by the clock")]

@@ -13,7 +13,7 @@ REASONS_S = 5.0
 
 
 @dataclass(frozen=True)
-class Family:
+class PlanFamily:
     """`trials` of its `plans` were measured, `failed` of them in vain; `clock` and `measured` are its best time over
     the best of all, by the clock and as measured (None: not known). `reason`: why it has no plan."""
 
@@ -26,7 +26,7 @@ class Family:
     reason: str = ""
 
 
-def families(tuning: Tuning) -> list[Family]:
+def families(tuning: Tuning) -> list[PlanFamily]:
     """The families, those with the best measured time first; those without plans come last. None where the study has
     plans of one family alone and no reason to give."""
     request, study, space = tuning.request, tuning.study, tuning.study.space
@@ -42,7 +42,7 @@ def families(tuning: Tuning) -> list[Family]:
         fine = [t.measurement.cost for t in study.ranking if t.plan in names and t.measurement.cost is not None]
         known = [clock[n] for n in numbers if n in clock]
         found.append(
-            Family(
+            PlanFamily(
                 name,
                 len(numbers),
                 len(trials),
@@ -55,7 +55,7 @@ def families(tuning: Tuning) -> list[Family]:
     given = tuning.deadline.within(
         REASONS_S, lambda: list(not_planned(request.program, request.target, request.numerics))
     )
-    found += [Family(name, reason=reason) for name, reason in given or () if name not in plans]
+    found += [PlanFamily(name, reason=reason) for name, reason in given or () if name not in plans]
     return found if len(found) > 1 else []
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from autosched.tiling.space.bounded import BestRows, Found, Ids, Times
+from autosched.tiling.space.bounded import BestRows, FastestRows, Ids, Times
 from autosched.tiling.space.space import Space
 from autosched.tiling.space.subspace import groups_of
 from autosched.tiling.space.values import moved_digits
@@ -73,7 +73,7 @@ class TiedGroups:
 
     def best(self, k: int, limit_s: float = np.inf, near: tuple[int, float] | None = None) -> BestRows:
         """See `Bounded.best`."""
-        found, proved = Found(k, limit_s, near), True
+        found, proved = FastestRows(k, limit_s, near), True
         for digits in product(*(range(self._space.radices[p]) for p in self._positions)):
             inner, search = self._of(digits)
             best = search.best(k, found.limit_s, near=near)
