@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autosched.ir.program import Program
-from autosched.ir.rewrites.apart import kept_apart
+from autosched.ir.rewrites.apart import Dependence, kept_apart
 from autosched.ir.rewrites.verdict import RewriteVerdict
 
 
 def stages_apart(program: Program, verdicts: Sequence[RewriteVerdict]) -> list[str]:
-    """A section on what keeps stages apart; none where none reads another's result."""
-    found = kept_apart(program, verdicts)
-    return ["\n".join(["stages that read each other's results:", *(f"  {d}" for d in found)])] if found else []
+    """A section on what keeps stages apart, what has one answer together; none where none reads another's result."""
+    groups: dict[str, list[Dependence]] = {}
+    for found in kept_apart(program, verdicts):
+        groups.setdefault(found.answer, []).append(found)
+    lines = []
+    for answer, members in groups.items():
+        if len(members) == 1:
+            lines.append(f"  {members[0]}")
+        else:
+            lines += [f"  {answer}:", *(f"    {m.asked}" for m in members)]
+    return ["\n".join(["stages that read each other's results:", *lines])] if lines else []

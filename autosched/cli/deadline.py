@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from autosched.cli.output import complain, talk
+from autosched.errors import AutoschedError
 from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.loop import Result
 from autosched.search.tuning.tune import Tuning
@@ -27,10 +28,11 @@ STDERR = 2
 
 class Outside:
     """A context for a run with a deadline. Past its end, and some grace, a thread has `say` answer with what was found
-    so far (it returns the exit status) and ends the process."""
+    so far (it returns the exit status) and ends the process. `fail` answers where nothing was."""
 
     def __init__(self, deadline: Deadline, say: Callable[[Tuning, Result], int]) -> None:
         self.deadline, self.say = deadline, say
+        self.fail: Callable[[AutoschedError], None] = lambda error: None
         self._done = threading.Event()
 
     def __enter__(self) -> Outside:
@@ -63,7 +65,9 @@ class Outside:
         so_far = self.deadline.so_far
         result: Result | None = so_far() if tuning is not None and so_far is not None else None
         if tuning is None or result is None or result.best is None:
-            complain(str(self.deadline.failed()))
+            error = self.deadline.failed()
+            self.fail(error)
+            complain(str(error))
             return 1
         complain(f"--timeout {self.deadline.seconds:g} s were over, and the run did not stop by itself: it was ended")
         return self.say(tuning, result)

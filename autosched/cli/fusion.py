@@ -26,7 +26,9 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
     else:
         place, owner = "in cache", "thread"
     if kept:
-        named = ", ".join(map(str, kept[:SHOWN])) + (f" and {len(kept) - SHOWN} more" if len(kept) > SHOWN else "")
+        largest = {k.tensor: k for k in reversed(kept)}  # several loops may keep a tile of one tensor
+        each = sorted(largest.values(), key=lambda k: -k.bytes)
+        named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
         tile = _size(sum(k.bytes for k in kept))
         lines.append(f"{place} {named}: {tile} for each {owner}")
         now, before = workspace_bytes(kernel), whole_bytes(program)

@@ -7,6 +7,7 @@ from shlex import quote
 from statistics import median
 from typing import Any
 
+from autosched.cli.families import families_json, family_lines
 from autosched.cli.forms import form_object, form_told
 from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.inputs import store_path
@@ -14,10 +15,13 @@ from autosched.cli.output import joules
 from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
+from autosched.errors import AutoschedError
 from autosched.ir.work import operations
-from autosched.report.text import compared, seconds, speed, times
+from autosched.report.text import compared, schedule_lines, seconds, speed, times
 from autosched.report.units import units_lines, units_of
+from autosched.search.request import TuneRequest
 from autosched.search.tuning.fallbacks import standing_by
+from autosched.search.tuning.families import families
 from autosched.search.tuning.forms import gains
 from autosched.search.tuning.loop import Result
 from autosched.search.tuning.noise import ENOUGH, WIDE
@@ -83,8 +87,25 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "best": found,
         "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
         "verified": verified,
+        **families_json(families(tuning)),
         **({"forms": list(map(form_object, tuning.forms, gains(tuning)))} if tuning.forms else {}),
         "seconds": _seconds(result),
+    }
+
+
+def failure_json(error: AutoschedError, request: TuneRequest | None, tuning: Tuning | None) -> dict[str, Any]:
+    """The object of a run without an answer: `best` is null, and `error` says why. `request` and `tuning` are None
+    where the run ended before it had them."""
+    study = tuning.study if tuning else None
+    return {
+        "schema": "autosched/tune/1",
+        "study": study.name if study else None,
+        "program": str(request.program) if request else None,
+        "target": request.target.name if request else None,
+        "device": study.record.device if study else None,
+        "trials": {"done": len(study.searched) if study else 0, "failed": dict(study.failed) if study else {}},
+        "best": None,
+        "error": {"message": error.message, "hint": error.hint},
     }
 
 
@@ -131,13 +152,15 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
     plan = best.candidate.plan
-    lines += [f"plan   {plan.name}", f"       {best.schedule}"]
+    lines += [f"plan   {plan.name}", *(f"       {line}" for line in schedule_lines(best.schedule.named))]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
+    considered = family_lines(families(tuning), result.done)
+    lines += [f"{'       ' if n else 'plans  '}{line}" for n, line in enumerate(considered)]
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
 JOULES = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
@@ -102,3 +102,24 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     """
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
     return "\n".join("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def schedule_lines(named: Mapping[str, int | str]) -> list[str]:
+    """The decisions of a schedule: on one line where they are of one part, else a line for each part and for each group
+    of parts that decide alike.
+
+    >>> schedule_lines({"reg_i": 4, "order": "j i"})
+    ['reg_i=4  order=j i']
+    >>> schedule_lines({"C.reg_i": 4, "M.vector": 16, "M.unroll": 2, "Z.vector": 16, "Z.unroll": 2})
+    ['C: reg_i=4', 'M, Z: vector=16  unroll=2']
+    """
+    parts: dict[str, list[str]] = {}
+    for name, value in named.items():
+        part, _, decision = name.rpartition(".")
+        parts.setdefault(part, []).append(f"{decision}={value}")
+    alike: dict[str, list[str]] = {}
+    for part, decisions in parts.items():
+        alike.setdefault("  ".join(decisions), []).append(part)
+    if list(parts) in ([], [""]):
+        return list(alike)
+    return [f"{', '.join(filter(None, names))}: {said}" if any(names) else said for said, names in alike.items()]

@@ -22,10 +22,11 @@ def total_of(space: Space, timed: list[Timed]) -> Callable[[Any], Any]:
 
 
 @st.composite
-def timed_spaces(draw: st.DrawFn, tied: bool = False) -> tuple[Space, list[Timed]]:
+def timed_spaces(draw: st.DrawFn, tied: bool = False, shared: bool = False) -> tuple[Space, list[Timed]]:
     """Two parts with decisions of their own in any order; one that some rows of both read, one that nothing reads. Some
-    parts have a bound between floor and time. `tied`: a rule reads decisions of both."""
-    sizes = {"one": 3 if tied else 1}
+    parts have a bound between floor and time. `tied`: a rule reads decisions of both. `shared`: a decision that both
+    parts read has several values, and may change nothing in some rows."""
+    sizes = {"one": 3 if tied or shared else 1}
     values = {n: st.lists(st.integers(1, 9), min_size=1, max_size=sizes.get(n, 4), unique=True) for n in NAMES}
     decisions = tuple(Decision(n, tuple(draw(values[n]))) for n in draw(st.permutations(NAMES)))
     rules = [
@@ -53,5 +54,6 @@ def timed_spaces(draw: st.DrawFn, tied: bool = False) -> tuple[Space, list[Timed
         share = draw(st.sampled_from([0.3, 1.0]))
         return Timed(exact, floor, draw(st.sampled_from([None, least])))
 
-    steps = [Step("s", decisions, tuple(rules))]
+    inert = draw(st.sampled_from([{}, {"one": Var("a") > 5}])) if shared else {}
+    steps = [Step("s", decisions, tuple(rules), inert=inert)]
     return Space("two", steps), [part(("a", "b"), weights[:3]), part(("c", "d"), weights[3:])]

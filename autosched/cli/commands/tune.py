@@ -20,10 +20,10 @@ from autosched.cli.forms import flags_of, form_commands
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
-from autosched.cli.tune_report import as_json, as_text
+from autosched.cli.tune_report import as_json, as_text, failure_json
 from autosched.cli.unused import tell_unused
 from autosched.cli.warm import warm_from as earlier
-from autosched.errors import UsageError
+from autosched.errors import AutoschedError, NoScheduleError, UsageError, WrongResultError
 from autosched.ir.program import Program
 from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.request import TuneRequest
@@ -105,8 +105,9 @@ def tune(
     """
     start = context.find_object(Start) or Start(time.monotonic())
     limit = Deadline(inputs.timeout(timeout), began=start.at)
+    first: TuneRequest | None = None
     try:
-        with Outside(limit, partial(_said, json=json, brief=quiet)), limit:
+        with Outside(limit, partial(_said, json=json, brief=quiet)) as outside, limit:
             known = inputs.catalogue(intrinsics)
             loaded = [inputs.with_data(one, data) for one in inputs.programs(programs, define)]
             _check_choices(effort, cache, numerics, conditions)
@@ -145,6 +146,7 @@ def tune(
                     each = _for_each(loaded, first, until)
                     raise typer.Exit(tune_many(each, weights, first, Said(quiet, verbose, json), limit))
                 with Progress(first, quiet=quiet, verbose=verbose) as progress:
+                    outside.fail = partial(_failed, first, limit, json)
                     tuning, result = run(first, progress, limit)
             own = [target] * (target != "native")
             flags = flags_of({"-t": own, "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}, numerics)
@@ -153,6 +155,9 @@ def tune(
             if result.reason == "interrupted":
                 _interrupted(store, f"stopped after {result.done} trials")
             raise typer.Exit(status)
+    except (NoScheduleError, WrongResultError) as error:
+        _failed(first, limit, json, error)
+        raise
     except KeyboardInterrupt:  # before the first trial, or after the last
         _interrupted(store, "interrupted")
         raise typer.Exit(130) from None
@@ -185,6 +190,12 @@ def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool, forms: Seq
     elif result.best is not None:
         answer(as_text(tuning, result, brief=brief, form_commands=forms))
     return result.exit_code
+
+
+def _failed(request: TuneRequest | None, limit: Deadline, json: bool, error: AutoschedError) -> None:
+    """Print the answer of a run in which no candidate survived; the message follows on standard error."""
+    if json:
+        answer_json(failure_json(error, request, limit.tuning))
 
 
 def _interrupted(store: str | None, what: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from autosched.errors import ProgramError
 from autosched.ir.dtypes import DType
+from autosched.ir.oracle.indexed import indexed_range
 from autosched.ir.oracle.numerics import container, round_float, store
 from autosched.ir.program import Program
 
@@ -16,7 +17,8 @@ from autosched.ir.program import Program
 def random_inputs(program: Program, rng: np.random.Generator, most: int | None = None) -> dict[str, Any]:
     """One array an input tensor (name to array) and one number a run-time scalar.
 
-    Integers are uniform over their whole type, floats over [-1, 1), each cut to the ranges that `assume` states.
+    Integers are uniform over their whole type, floats over [-1, 1), each cut to the ranges that `assume` states; what
+    is a subscript stays inside the tensors that it indexes, as far as that can be told (`oracle.indexed`).
     A tensor whose values are known (`Program.data`) has these, or as much of them as its shape holds.
     A tensor of more than `most` elements repeats a random run of so many (a prime number keeps rows apart).
     Separate what `run` takes with `split_inputs`. Symbolic sizes must have been filled in.
@@ -35,6 +37,8 @@ def random_inputs(program: Program, rng: np.random.Generator, most: int | None =
                 continue
             if known is not None:
                 low, high = known.low, known.high
+            elif tensor.dtype.is_integer and (inside := indexed_range(program, name)) is not None:
+                low, high = _inside(low, high, inside)
             whole = tensor.extents
             repeats = most is not None and prod(whole) > most
             shape = (most,) if most is not None and repeats else whole
@@ -58,6 +62,15 @@ def assumed_range(program: Program, name: str) -> tuple[float | None, float | No
             low = a.low if low is None or (a.low is not None and a.low > low) else low
             high = a.high if high is None or (a.high is not None and a.high < high) else high
     return low, high
+
+
+def _inside(
+    low: float | None, high: float | None, inside: tuple[int, int]
+) -> tuple[float | None, float | None]:
+    """The part of an assumed range that lies inside; all of it where none does."""
+    least = inside[0] if low is None else max(low, inside[0])
+    most = inside[1] if high is None else min(high, inside[1])
+    return (least, most) if least <= most else (low, high)
 
 
 def _draw(

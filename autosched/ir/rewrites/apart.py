@@ -27,9 +27,14 @@ class Dependence:
     answer: str
     location: Location | None
 
-    def __str__(self) -> str:
+    @property
+    def asked(self) -> str:
+        """What the second stage reads, and how much of it has to be there."""
         where = "" if self.location is None else f" ({self.location})"
-        return f"{self.second}{where} reads {self.read}, {self.needs}: {self.answer}"
+        return f"{self.second}{where} reads {self.read}, {self.needs}"
+
+    def __str__(self) -> str:
+        return f"{self.asked}: {self.answer}"
 
 
 def kept_apart(program: Program, verdicts: Sequence[RewriteVerdict]) -> list[Dependence]:

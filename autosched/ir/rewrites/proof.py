@@ -68,20 +68,23 @@ class Lemma:
 
 def prove(name: str, claim: Value, given: Sequence[Value] = (), real: bool = False) -> Lemma:
     """Ask z3 whether `claim` follows from `given`; `real` leaves all conversions between floats out."""
-    start = time.perf_counter()
     key = claim, tuple(given), real
     known = None if is_written() else _DECIDED.get(key)
-    verdict, by = known or _decided(name, claim, given, real)
+    if known is None:
+        start = time.perf_counter()
+        verdict, by = _decided(name, claim, given, real)
+        seconds = time.perf_counter() - start
+    else:
+        verdict, by, seconds = known
     if by == "z3" and verdict != "unknown":  # more time may decide what is not
         if len(_DECIDED) >= MOST_DECIDED:
             _DECIDED.clear()
-        _DECIDED[key] = verdict, by
-    seconds = time.perf_counter() - start
+        _DECIDED[key] = verdict, by, seconds
     return Lemma(name, print_value(claim), tuple(map(print_value, given)), verdict, by, seconds)
 
 
-_DECIDED: dict[tuple[Value, tuple[Value, ...], bool], tuple[str, str]] = {}
-"""Verdicts of claims: tiles and blocks of several sizes ask the same ones."""
+_DECIDED: dict[tuple[Value, tuple[Value, ...], bool], tuple[str, str, float]] = {}
+"""Verdicts of claims, and the seconds that they took: tiles and blocks of several sizes ask the same ones."""
 
 
 @proving

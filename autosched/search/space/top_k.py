@@ -23,7 +23,7 @@ class TopK:
 
     def __init__(self, search: IndependentGroups, at_least: int = AT_LEAST) -> None:
         self._search = search
-        self._known = KnownBest(search.best, 1 if search.several else at_least)
+        self._known = KnownBest(search.best, 1 if search.several or search.tied else at_least)
 
     @property
     def proved(self) -> bool:

@@ -115,7 +115,7 @@ class Bounded:
         widths = [prod(self._space.radices[d] for d in s.decisions) for s in stages]
         pools: list[_Pool] = [_Pool() for _ in stages]
         pools[0].add(ROOT, np.zeros(1))
-        found = _Found(k, limit_s, near)
+        found = FastestRows(k, limit_s, near)
         end = self.looked_at + most
         while any(p.rows for p in pools):
             if self.looked_at >= end:
@@ -224,7 +224,7 @@ def _next(pools: Sequence[_Pool], tall: Sequence[int]) -> int:
     return next(chain(last, (at for at, pool in enumerate(pools) if pool.rows)))
 
 
-class _Found:
+class FastestRows:
     """The `k` best rows so far; `limit_s` is what a further one must not exceed."""
 
     def __init__(self, k: int, limit_s: float, near: tuple[int, float] | None = None) -> None:

@@ -19,6 +19,7 @@ from autosched.tiling.space.few_rows import Listed
 from autosched.tiling.space.partial_columns import PartialColumns, WantedError
 from autosched.tiling.space.space import Space
 from autosched.tiling.space.subspace import groups_of
+from autosched.tiling.space.tied_groups import TiedGroups, tying
 
 FEW = 1 << 10
 """Combinations of a group that take less time to list and score than to bound."""
@@ -59,6 +60,11 @@ class IndependentGroups:
         """Whether there are several groups, as far as is known."""
         return len(self._searches) > 1
 
+    @property
+    def tied(self) -> bool:
+        """Whether groups are apart once a few decisions are settled."""
+        return isinstance(self._searches[0], TiedGroups)
+
     def best(self, k: int, limit_s: float = np.inf, near: tuple[int, float] | None = None) -> BestRows:
         """See `Bounded.best`."""
         while self.several:
@@ -71,13 +77,13 @@ class IndependentGroups:
             self._alike = None  # or a group of another space is not the same in all its rows
             self._searches = self._split()
         (search,) = self._searches
-        assert isinstance(search, Bounded)
+        assert isinstance(search, Bounded | TiedGroups)
         return search.best(k, limit_s, near=near)
 
     def sampled(self, n: int, rng: np.random.Generator) -> tuple[Ids, Times] | None:
         """Some `n` legal rows at random, sorted, and their seconds where these are sums over groups; else None.
         Rows that are drawn twice are there once."""
-        searches = [s for s in self._searches if not isinstance(s, Bounded)]
+        searches = [s for s in self._searches if not isinstance(s, Bounded | TiedGroups)]
         try:
             drawn = [search.sampled(n, rng) for search in searches]
         except WantedError:
@@ -90,16 +96,23 @@ class IndependentGroups:
         ids, first = np.unique(every, return_index=True)
         return ids, seconds[first]
 
-    def _split(self) -> list[Bounded] | list[Group | Same]:
+    def _split(self) -> list[Bounded] | list[TiedGroups] | list[Group | Same]:
         """A search for each group that time is read of, and one for all else: groups that are alike but for that are
-        searched once."""
+        searched once. Of one group a search for all values of the decisions that tie it, where a few do."""
         groups = groups_of(self._space, self._reads)
         timed = [g for g in groups if any(g & reads for reads in self._reads)]
+        if len(timed) < 2 and (ties := tying(self._space, self._reads)):
+            return [TiedGroups(self._space, ties, self._seconds, self._settled)]
         if len(timed) < 2:
             return [Bounded(self._space, self._parts, self._seconds, self._block)]
         rest = [frozenset[int]().union(*(g for g in groups if g not in timed))]
         single = frozenset(d for d, radix in enumerate(self._space.radices) if radix == 1)
         return [self._search(group, single, n == 0) for n, group in enumerate([*timed, *(g for g in rest if g)])]
+
+    def _settled(self, space: Space, seconds: Callable[[Ids], Times]) -> IndependentGroups:
+        return IndependentGroups(
+            space, self._parts, seconds, self._block, self._alike, at_once=self._at_once, few=self._few
+        )
 
     def _search(self, own: frozenset[int], single: frozenset[int], first: bool) -> Group | Same:
         """The best of a group's combinations; parts that read no decision of several values count in the first, once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from autosched.ir.nodes import Stage
@@ -50,8 +50,7 @@ def one_pass_programs(
             if any(ops.get(n) in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
                 continue  # kernels are checked for the same extremes, bit by bit
             after, _ = simplify(found.after)
-            made = [s for s in after.stages if s not in left]
-            if str(after) not in seen and any(map(_is_product, made)):
+            if str(after) not in seen and _makes_products(left, after):
                 seen.add(str(after))
                 named = replace(found, name=f"{found.name} {tile}x{block}", after=None)
                 # Stages that are left as they were are matched here, those of a pass in its loops.
@@ -59,6 +58,15 @@ def one_pass_programs(
                 matches = tuple(match(after, intrinsics, numerics, names)) if names else ()
                 yield Variant(after, matches, rewrites=(named,), loops=new_loops(plain, after))
             break
+
+
+def has_products(program: Program, after: Program) -> bool:
+    """Whether a program in one pass has products inside that pass."""
+    return _makes_products(simplify(program)[0].stages, simplify(after)[0])
+
+
+def _makes_products(left: Collection[Stage], after: Program) -> bool:
+    return any(_is_product(s) for s in after.stages if s not in left)
 
 
 def _is_product(stage: Stage) -> bool:

@@ -39,7 +39,7 @@ def tiled_programs(
 ) -> Iterator[Variant]:
     """A variant for tiles that fill half of each cache of a core's own, of the longest run of stages that share an axis
     and hand on more than the largest of these caches holds."""
-    own = sorted(m.bytes for m in target.memories if m.shared_by != "device" and m.name != "registers")
+    own = own_caches(target)
     run = None if program.symbolic or not own else shared_run(program, own[-1])
     if run is None:
         return
@@ -54,6 +54,11 @@ def tiled_programs(
         members = stages[run.first : run.first + len(run.axes)]
         verdict = RewriteVerdict(f"tiles of {tile}", run.axes[0], members, "bitwise", because=(proof,))
         yield Variant(after, matches, rewrites=(verdict,), loops=new_loops(program, after))
+
+
+def own_caches(target: Target) -> list[int]:
+    """Bytes of the caches of a core's own, the smallest first."""
+    return sorted(m.bytes for m in target.memories if m.shared_by != "device" and m.name != "registers")
 
 
 def _rounded(rows: int) -> int:

@@ -71,3 +71,15 @@ def test_what_cannot_be_right_is_refused(cli: Cli, flags: tuple[str, str], text:
 def test_every_question_is_written(cli: Cli) -> None:
     cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--dump-smt", "questions", status=0)
     assert list((cli.folder / "questions").glob("*.smt2"))
+
+
+def test_stages_of_one_answer_stand_together(cli: Cli) -> None:
+    lines = cli("rewrite", "attention", "-D", "mask=causal", "-D", "n=16", "-D", "l=16", "--explain").out.splitlines()
+    section = lines[lines.index("stages that read each other's results:") + 1 :]
+    heads = [n for n, line in enumerate(section) if line.endswith(":")]
+    said = [section[n].strip() for n in heads]
+    assert "S is kept whole, or computed a block at a time in a pass (--tile) or a chain:" in said
+    assert len(said) == len(set(said))
+    whole = heads[said.index("S is kept whole, or computed a block at a time in a pass (--tile) or a chain:")]
+    assert [line.split()[0] for line in section[whole + 1 : whole + 4]] == ["M", "Z", "A"]
+    assert all(line.startswith("    ") and " reads S[" in line for line in section[whole + 1 : whole + 4])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 from support.match.examples import examples
 from support.timed_spaces import NAMES, timed_spaces, total_of
@@ -112,6 +112,51 @@ def test_a_group_that_another_space_has_too_is_searched_once(
         assert np.array_equal(found.seconds, total(found.ids))
         if some > 1 or weight == 1.0:  # one row may not show that they differ: only a good row is left out then
             assert np.allclose(found.seconds, np.sort(total(ids))[:k])
+
+
+@pytest.mark.slow
+@examples(80)
+@given(
+    timed_spaces(shared=True), st.integers(1, 60), st.sampled_from([1, 4, 2048]), st.sampled_from([0, 8, 1024]),
+    st.booleans(),
+)  # fmt: skip
+def test_what_a_few_decisions_tie_is_searched_for_each_of_their_values(
+    case: tuple[Space, list[Timed]], k: int, at_once: int, few: int, alike: bool
+) -> None:
+    space, timed = case
+    total = total_of(space, timed)
+    ids = space.enumerate().ids
+    every = np.sort(total(ids))
+    limits = [np.inf, *(1e-3 + 1.001 * float(every[n]) for n in (0, len(every) // 2) if len(every))]
+    for limit_s in limits:
+        known = Alike(512) if alike else None
+        search = IndependentGroups(space, timed, total, alike=known, at_once=at_once, few=few)
+        found = search.best(k, limit_s)
+        event(f"tied: {search.tied}")
+        assert found.proved
+        assert np.allclose(found.seconds, every[:k][every[:k] <= limit_s])
+        assert np.array_equal(np.asarray(total(found.ids), np.float32), np.asarray(found.seconds, np.float32))
+        assert np.isin(found.ids, ids).all()
+        assert len(np.unique(found.ids)) == len(found.ids)
+        near = search.best(k, limit_s, near=(3, 1.5))
+        assert np.allclose(near.seconds, every[: len(near.seconds)])
+        wanted = every[:k][every[:k] < min(limit_s, 1.5 * every[min(2, len(every) - 1)])] if len(every) else every
+        assert len(near.seconds) >= len(wanted)  # ties at the end may be left out
+
+
+def test_one_decision_ties_two_parts() -> None:
+    decisions = (Decision("rows", (4, 2, 8)), *(Decision(n, tuple(range(1, 41))) for n in "abcd"))
+    rules = (Rule("r", Var("rows") % Var("a") <= 2, "no"), Rule("s", Var("c") <= Var("rows") * 5, "no"))
+    space = Space("s", [Step("s", decisions, rules)])
+    timed = [Timed(lambda v, x=x, y=y: np.abs(v["rows"] * v[x] - 11.0 * v[y]) + v["rows"], lambda v, x=x: 0.0 * v[x])
+             for x, y in ("ab", "cd")]  # fmt: skip
+    total = total_of(space, timed)
+    search = IndependentGroups(space, timed, total)
+    assert search.tied
+    assert not search.several
+    best = search.best(300)
+    assert np.allclose(best.seconds, np.sort(total(space.enumerate().ids))[:300])
+    assert search.looked_at < 200_000  # of 7.7 million rows
 
 
 @pytest.mark.parametrize("few", [0, 1024])

@@ -1,0 +1,72 @@
+"""What became of each family of plans in a study: how good the clock thought it, and what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autosched.search.tuning.tune import Tuning
+from autosched.tiling.planner.families import family_of, not_planned
+
+REASONS_S = 5.0
+"""What finding out why a family has no plan may take."""
+
+
+@dataclass(frozen=True)
+class PlanFamily:
+    """`trials` of its `plans` were measured, `failed` of them in vain; `clock` and `measured` are its best time over
+    the best of all, by the clock and as measured (None: not known). `reason`: why it has no plan."""
+
+    name: str
+    plans: int = 0
+    trials: int = 0
+    failed: int = 0
+    clock: float | None = None
+    measured: float | None = None
+    reason: str = ""
+
+
+def families(tuning: Tuning) -> list[PlanFamily]:
+    """The families, those with the best measured time first; those without plans come last. None where the study has
+    plans of one family alone and no reason to give."""
+    request, study, space = tuning.request, tuning.study, tuning.study.space
+    plans: dict[str, list[int]] = {}
+    for number, entry in enumerate(space.plans):
+        plans.setdefault(family_of(entry.plan), []).append(number)
+    clock = dict(_by_clock(tuning))
+    best_clock, best = min(clock.values(), default=0.0), study.best_cost
+    found = []
+    for name, numbers in plans.items():
+        names = {space.plans[n].plan.name for n in numbers}
+        trials = [t for t in study.searched if t.plan in names]
+        fine = [t.measurement.cost for t in study.ranking if t.plan in names and t.measurement.cost is not None]
+        known = [clock[n] for n in numbers if n in clock]
+        found.append(
+            PlanFamily(
+                name,
+                len(numbers),
+                len(trials),
+                sum(not t.measurement.ok for t in trials),
+                min(known) / best_clock if known and best_clock > 0 else None,
+                min(fine) / best if fine and best else None,
+            )
+        )
+    found.sort(key=lambda f: (f.measured or float("inf"), f.clock or float("inf")))
+    given = tuning.deadline.within(
+        REASONS_S, lambda: list(not_planned(request.program, request.target, request.numerics))
+    )
+    found += [PlanFamily(name, reason=reason) for name, reason in given or () if name not in plans]
+    return found if len(found) > 1 else []
+
+
+def _by_clock(tuning: Tuning) -> Iterator[tuple[int, float]]:
+    """The clock's best of each plan, as far as the search has looked: of a plan that is hopeless the best of a
+    sample."""
+    space = tuning.study.space
+    if space.kept.find("plausible") is None:
+        return
+    for number in range(len(space.plans)):
+        if number in space.plausible:
+            yield number, float(space.best(1, number)[1][0])
+        elif len(seconds := space.sampled(number)[1]):
+            yield number, float(seconds.min())

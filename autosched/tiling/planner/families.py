@@ -1,0 +1,62 @@
+"""Families of plans by the rewrites that they come from, and why a program has no plan of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autosched.ir.program import Program
+from autosched.ir.rewrites.online.search import online
+from autosched.ir.rewrites.versions import separate_versions
+from autosched.machine.target import Target
+from autosched.numerics_levels import accepts
+from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps import is_gpu
+from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
+from autosched.tiling.variants.tiled_stages import own_caches, shared_run
+
+AS_WRITTEN, ADAPTED, ONE_PASS, TILES, CHAIN, ON_THE_WAY = (
+    "as written", "adapted", "one pass", "tiles", "chain", "on the way"
+)  # fmt: skip
+ELSEWHERE = "its plans take many more cycles than others, or have no part that runs faster"
+
+
+def family_of(plan: Plan) -> str:
+    """The family of a plan."""
+    names = [r.name for r in plan.rewrites]
+    if any(n.startswith("online") for n in names):
+        return ONE_PASS
+    if any(n.startswith("tiles") for n in names):
+        return TILES
+    if plan.chain is not None:
+        return CHAIN
+    if any(t.nest.computed for t in plan.tensor_parts):
+        return ON_THE_WAY
+    return ADAPTED if any(m.adapters for m in plan.mappings) else AS_WRITTEN
+
+
+def not_planned(program: Program, target: Target, numerics: str) -> Iterator[tuple[str, str]]:
+    """Families that ask for several stages, as far as the program has what they ask about, each with the reason why it
+    has no plan of it. For a program that has none: where it has, the reason is wrong."""
+    if program.symbolic or len(program.stages) < 2:
+        return
+    spatial = "" if scheme_of(target) != "spatial" else f"{target.name} runs stages one after the other"
+    separate = separate_versions(program).program
+    (tile, block), *_ = BLOCK_SIZES if is_gpu(target) else SIZES
+    found = next(online(separate, numerics == "real", block=block, tile=tile), None)
+    if found is not None:
+        if found.reason is not None:
+            reason = f"{found.reason.code} at {found.reason.stage}: {found.reason.message}"
+        elif found.numerics is None or not accepts(numerics, found.numerics):
+            reason = f"it needs --numerics {found.numerics}"
+        elif found.after is None or not has_products(program, found.after):
+            reason = "no product is in the pass, and a row stays in a cache as it is written"
+        else:
+            reason = ELSEWHERE
+        yield ONE_PASS, spatial or reason
+    run = shared_run(program, 0)
+    if run is not None:
+        caches = own_caches(target)
+        fits = bool(caches) and run.handed_bytes <= caches[-1]
+        size = f"{run.handed_bytes / 1024:.0f} KiB" if run.handed_bytes >= 1024 else f"{run.handed_bytes} bytes"
+        yield TILES, spatial or (f"stages hand on {size}, which a core's own caches hold" if fits else ELSEWHERE)

@@ -1,0 +1,67 @@
+"""What `tune` says of programs with several stages: the families of plans that were considered."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from cli.conftest import Cli
+
+SIMULATED = ("-t", "x86-avx512", "-d", "simulator", "--noise", "0")
+ATTENTION = ("attention", "-D", "h=2", "-D", "n=128", "-D", "l=128", "-D", "d=32")
+TANH = """
+def tanh_max(X: f32[64, 96], S: f32[64]):
+    M: f32[64]
+    for i in range(64):
+        M[i] = -inf
+        for j in range(96):
+            M[i] = max(M[i], X[i, j])
+    for i in range(64):
+        S[i] = 0
+        for j in range(96):
+            S[i] += tanh(X[i, j] - M[i])
+"""
+
+
+@pytest.mark.slow
+def test_a_line_for_each_family_of_plans(cli: Cli) -> None:
+    done = cli("tune", *ATTENTION, *SIMULATED, "-n", 4)
+    lines = done.out.splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("plans  "))
+    last = next(n for n, line in enumerate(lines) if line.startswith("check  "))
+    said = [line.removeprefix("plans  ").strip() for line in lines[first:last]]
+    assert re.fullmatch(r"(one pass|adapted|as written): the best.*, [1-4] of 4 trials", said[0])
+    names = {line.split(":")[0] for line in said}
+    assert "one pass" in names
+    trials = sum(int(found[1]) for line in said if (found := re.search(r"(\d+) of 4 trials", line)))
+    assert trials == 4
+    decisions = next(n for n, line in enumerate(lines) if line.startswith("plan  ")) + 1
+    assert all(len(re.findall(r"\w=", line)) < 16 for line in lines[decisions:first])
+    kept = re.search(r"in cache (.*) and|in cache (.*):", done.out)
+    if kept:
+        tensors = [part.split()[0] for part in (kept[1] or kept[2]).split(", ")]
+        assert len(tensors) == len(set(tensors))
+    again = cli("tune", *ATTENTION, *SIMULATED, "-n", 4, "--json").json["families"]
+    assert {f["name"] for f in again} == names
+    assert sum(f["trials"] for f in again) == 4
+
+
+@pytest.mark.slow
+def test_a_family_without_a_plan_says_why(cli: Cli) -> None:
+    (cli.folder / "tanh.py").write_text(TANH)
+    done = cli("tune", "tanh.py", *SIMULATED, "-n", 2)
+    why = "NOT_SEPARABLE at S: tanh(X[i_2, j_2] - M[i_2]) depends on M and on the data at once"
+    assert f"one pass: no plan: {why}" in done.out
+    assert "tiles: no plan: stages hand on 256 bytes, which a core's own caches hold" in done.out
+    found = cli("tune", "tanh.py", *SIMULATED, "-n", 2, "--json").json["families"]
+    assert [f["plans"] for f in found if f["name"] == "one pass"] == [0]
+
+
+def test_a_run_without_an_answer_prints_an_object_with_its_error(cli: Cli) -> None:
+    done = cli("tune", *ATTENTION, *SIMULATED, "--timeout", "0.01s", "--json", status=1)
+    assert done.json["best"] is None
+    assert "was over before the first trial" in done.json["error"]["message"]
+    assert done.json["error"]["hint"].startswith("pass --timeout")
+    assert done.json["trials"] == {"done": 0, "failed": {}}
+    assert done.err.startswith("error: ")
+    assert cli.near()("tune", *ATTENTION, *SIMULATED, "--timeout", "0.01s", status=1).out == ""
