@@ -213,6 +213,12 @@ class _Windows:
                     way.name, n = f"{tensor}_{n}", n + 1
                 taken.add(way.name)
                 for d, begin in enumerate(way.start):
+                    if begin == Const(0):  # no loop moves it: what leaves the tensor, guards of the body rule out
+                        way.low[d] = max(0, way.low[d])
+                        way.high[d] = min(way.high[d], self.extent(tensor, d) - 1)
+                        if way.low[d] > way.high[d]:
+                            raise _Unfit
+                        continue
                     first, last = interval(begin, self.around)
                     if first + way.low[d] < 0 or last + way.high[d] >= self.extent(tensor, d):
                         raise _Unfit

@@ -15,7 +15,7 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.analysis.accesses import statements
-from autosched.tiling.analysis.shared_axis import may_share
+from autosched.tiling.analysis.shared_axis import may_share, row_dimension
 from autosched.tiling.analysis.windows import new_loops
 from autosched.tiling.variants.adapted import Variant
 
@@ -26,12 +26,14 @@ MULTIPLES = (48, 24, 12, 8, 4)
 @dataclass(frozen=True)
 class SharedRun:
     """Top-level statements from number `first` on that may share loops: their axis by its name in each, its length, and
-    bytes of the intermediates that they hand on."""
+    bytes of the intermediates that they hand on. `handed`: those of which a row is a subscript of one dimension,
+    wherever they are touched, with that dimension."""
 
     first: int
     axes: tuple[str, ...]
     extent: int
     handed_bytes: int
+    handed: Mapping[str, int]
 
 
 def tiled_programs(
@@ -46,14 +48,14 @@ def tiled_programs(
     stages = tuple(s.name for s in program.stages)
     rows = [min(size * run.extent // (2 * run.handed_bytes), run.extent // 2) for size in own]
     for tile in dict.fromkeys(_rounded(n) for n in rows if n > 0):
-        after = tiled_rows(program, run.first, run.axes, tile)
-        same = set(program.stages)
-        names = [s.name for s in after.stages if s.reduction and s in same]
+        after = tiled_rows(program, run.first, run.axes, tile, run.handed)
+        loops = new_loops(program, after)
+        names = [s.name for s in after.stages if s.reduction and not loops & {a.name for a in s.axes}]
         matches = tuple(match(after, intrinsics, numerics, names)) if names else ()
         proof = f"iterations of {run.axes[0]} are independent for all of these stages together"
         members = stages[run.first : run.first + len(run.axes)]
         verdict = RewriteVerdict(f"tiles of {tile}", run.axes[0], members, "bitwise", because=(proof,))
-        yield Variant(after, matches, rewrites=(verdict,), loops=new_loops(program, after))
+        yield Variant(after, matches, rewrites=(verdict,), loops=loops)
 
 
 def own_caches(target: Target) -> list[int]:
@@ -72,11 +74,13 @@ def shared_run(program: Program, least_bytes: int) -> SharedRun | None:
     best: SharedRun | None = None
     for first in range(len(program.body)):
         for axis, extent in _extents(program.body[first]).items():
+            if extent < 2:
+                continue
             axes = _run(program, owners, first, axis)
             if len(axes) > max(1, len(best.axes) if best else 1):
                 handed = _handed_bytes(program, owners, first, len(axes))
                 if handed > least_bytes:
-                    best = SharedRun(first, axes, extent, handed)
+                    best = SharedRun(first, axes, extent, handed, _by_rows(program, owners, first, axes))
     return best
 
 
@@ -118,6 +122,15 @@ def _handed_bytes(program: Program, owners: Sequence[Stage | None], first: int, 
     read = {r.tensor for s in run for r in s.reads}
     tensors = {s.assign.tensor: program.tensors[s.assign.tensor] for s in run if s.assign.tensor in read}
     return sum(prod(t.extents) * t.dtype.bits // 8 for t in tensors.values() if t.intermediate)
+
+
+def _by_rows(program: Program, owners: Sequence[Stage | None], first: int, axes: Sequence[str]) -> dict[str, int]:
+    """Intermediates that only the run touches, each by rows, with their dimension that is the axis."""
+    run = [s for s in owners[first : first + len(axes)] if s is not None]
+    own = {s.name: a for s, a in zip(run, axes, strict=True)}
+    written = dict.fromkeys(s.assign.tensor for s in run if program.tensors[s.assign.tensor].intermediate)
+    found = {t: row_dimension(own, program, t) for t in written}
+    return {t: d for t, d in found.items() if d is not None}
 
 
 def _owners(program: Program) -> list[Stage | None]:

@@ -1,0 +1,90 @@
+"""Windows over tiles of lines: rows at a border are computed outside the loop, and kernels compute the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fuzz.windows import chain, random_chain
+from hypothesis import event, given
+from hypothesis import strategies as st
+from support.match.agreement import disagreement, expect
+from support.match.examples import examples
+from support.paths import TESTS
+from support.plans import machine
+
+from autosched.ir import parse, random_inputs, run
+from autosched.ir.program import Program
+from autosched.ir.rewrites.tiled_rows import tiled_rows
+from autosched.search.tuning.tune import usable
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.plans.plan import TileLoopsPart
+from autosched.tiling.variants.tiled_stages import shared_run
+
+
+def tiled(program: Program, tile: int) -> Program:
+    found = shared_run(program, 0)
+    assert found is not None
+    assert found.extent == program.tensors["Y"].extents[0]
+    return tiled_rows(program, found.first, found.axes, tile, found.handed)
+
+
+def test_a_chain_in_tiles_is_printed() -> None:
+    golden = TESTS / "golden" / "tiled_windows.txt"
+    assert str(tiled(chain(10), 2)) == golden.read_text(encoding="utf-8")
+
+
+def test_rows_of_the_border_are_computed_outside_the_loop() -> None:
+    text = str(tiled(chain(10), 2))
+    assert text.count("for y_tile in range(3)") == 1
+    loop = text[text.index("y_tile in range") :].split("\n    for")[0]
+    assert "x_7 + s_3 - 1 < 6" in loop
+    assert "0 <= y_tile" not in loop
+    assert "A_2: f32[2, 6, 4]" in text  # tiles outside the loop hand on what is theirs
+
+
+@examples(60)
+@given(st.data())
+def test_tiles_compute_the_program(data: st.DataObject) -> None:
+    program = random_chain(data.draw(st.integers(0, 10**6)))
+    after = tiled(program, data.draw(st.integers(1, program.tensors["Y"].extents[0])))
+    assert parse(str(after), filename="f.py") == after
+    inputs = random_inputs(program, np.random.default_rng(data.draw(st.integers(0, 99))))
+    assert np.array_equal(run(after, inputs)["Y"], run(program, inputs)["Y"])
+    event("loop without a guard on rows" if len(after.stages) > len(program.stages) else "no row apart")
+
+
+@pytest.mark.slow
+@examples(30)
+@given(st.integers(0, 10**6))
+def test_random_chains(seed: int) -> None:
+    check_kernels(random_chain(seed), 1, seed, least=0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "program",
+    [
+        chain(12, c=16, co=16),
+        chain(13, 0, 1, stride=2, c=16, co=20),
+        chain(11, 0, 0, c=16, co=16),
+        chain(14, 2, 2, dilation=2, w=5, c=12, co=16),
+    ],
+    ids=["border", "stride", "no padding", "dilation"],
+)
+def test_kernels_compute_the_program(program: Program, threads: int) -> None:
+    check_kernels(program, threads, threads, least=1)
+
+
+def check_kernels(program: Program, threads: int, seed: int, least: int) -> None:
+    """Kernels of plans in tiles, on a machine of caches so small that these pay, compute the program."""
+    small = tuple(replace(m, bytes=3 << 10) if m.name in ("L1", "L2") else m for m in machine().memories)
+    target, catalogue = replace(machine(), memories=small), Catalogue.builtin()
+    found = plan_program(program, target, catalogue, usable(catalogue, target, "cpu", ()), threads=threads)
+    plans = [p for p in found.every if any(isinstance(q, TileLoopsPart) for q in p.parts)]
+    assert len(plans) >= least
+    for plan in plans[:2]:
+        ids = plan.space.sample(3, np.random.default_rng(seed))
+        assert disagreement(plan, ids.tolist(), expect(program)) is None
