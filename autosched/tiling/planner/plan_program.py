@@ -34,6 +34,10 @@ from autosched.tiling.variants.split_reduction import split_programs
 from autosched.tiling.variants.tiled_stages import tiled_programs
 from autosched.tiling.variants.transposed_operands import transposed_programs
 
+MOST_IN_LOOPS = 3
+"""Plans of a variant with tile loops, the best first: others differ in stages outside of these, and are not to crowd
+out the program as it is written."""
+
 
 @dataclass(frozen=True)
 class Planned:
@@ -80,7 +84,7 @@ def plan_program(
         known = held if variant.program is simple and not variant.loops else None
         plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix, variant.loops, known)
         if variant.rewrites:  # what their loops hold is worth it where it has plans of its own
-            plans = [p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)]
+            plans = [p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)][:MOST_IN_LOOPS]
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
