@@ -17,6 +17,7 @@ from autosched.tensorize.matcher.match import match
 from autosched.tiling.analysis.accesses import statements
 from autosched.tiling.analysis.shared_axis import may_share, row_dimension
 from autosched.tiling.analysis.windows import new_loops
+from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.variants.adapted import Variant
 
 MULTIPLES = (48, 24, 12, 8, 4)
@@ -79,7 +80,7 @@ def shared_run(program: Program, least_bytes: int) -> SharedRun | None:
             axes = _run(program, owners, first, axis)
             if len(axes) > max(1, len(best.axes) if best else 1):
                 handed = _handed_bytes(program, owners, first, len(axes))
-                if handed > least_bytes:
+                if handed > least_bytes and not _fused(owners, first, len(axes)):
                     best = SharedRun(first, axes, extent, handed, _by_rows(program, owners, first, axes))
     return best
 
@@ -122,6 +123,12 @@ def _handed_bytes(program: Program, owners: Sequence[Stage | None], first: int, 
     read = {r.tensor for s in run for r in s.reads}
     tensors = {s.assign.tensor: program.tensors[s.assign.tensor] for s in run if s.assign.tensor in read}
     return sum(prod(t.extents) * t.dtype.bits // 8 for t in tensors.values() if t.intermediate)
+
+
+def _fused(owners: Sequence[Stage | None], first: int, count: int) -> bool:
+    """Whether all stages of the run may be computed on each finished element of the first, in registers."""
+    start, *behind = (s for s in owners[first : first + count] if s is not None)
+    return len(epilogue_chain(start, behind)) == len(behind)
 
 
 def _by_rows(program: Program, owners: Sequence[Stage | None], first: int, axes: Sequence[str]) -> dict[str, int]:

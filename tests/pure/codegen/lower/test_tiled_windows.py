@@ -88,3 +88,11 @@ def check_kernels(program: Program, threads: int, seed: int, least: int) -> None
     for plan in plans[:2]:
         ids = plan.space.sample(3, np.random.default_rng(seed))
         assert disagreement(plan, ids.tolist(), expect(program)) is None
+
+
+def test_stages_that_fuse_in_registers_need_no_tiles() -> None:
+    program = chain(12)
+    found = shared_run(program, 0)
+    assert found is not None
+    assert len(found.axes) == 3
+    assert shared_run(replace(program, body=program.body[:2]), 0) is None  # the ramp follows on each sum
