@@ -18,10 +18,13 @@ from autosched.ir.value import Call, Index, Scalar, Value, reads, walk
 
 
 def places(stmt: Stmt) -> list[tuple[str, tuple[Index, ...]]]:
-    """The elements that an assignment or a call touches: of which buffer, and where; none of any other statement."""
+    """The elements that an assignment, a call or a branch's condition touches: of which buffer, and where; none of any
+    other statement."""
     match stmt:
         case Assign():
             return [(stmt.buffer, stmt.index), *((r.tensor, r.index) for r in reads(stmt.value))]
+        case Branch():
+            return [(r.tensor, r.index) for r in reads(stmt.condition)]
         case IntrinsicCall():
             return [(ref.buffer, ref.index) for ref in stmt.operands.values()]
         case _:
@@ -36,8 +39,6 @@ def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
         match stmt:
             case Prefetch():
                 found.add(stmt.buffer)
-            case Branch():
-                found.update(r.tensor for r in reads(stmt.condition))
             case GuardedDispatch():
                 found.update(stmt.checks)
             case TileCopy():

@@ -56,7 +56,9 @@ def team_part(
     """The stages as one team's work; None where that cannot be."""
     if not all(_plain(program, s) and _free(s, dependences) for s in stages):
         return None
-    found = _along_rows(stages, names, policy) or _along_results(stages, names, policy)
+    found = _along_rows(stages, names, policy)
+    if found is None or _read_before(found):
+        found = _along_results(stages, names, policy)
     if found is None or not _stays_with_threads(found):
         return None
     return found
@@ -265,3 +267,15 @@ def _stays_with_threads(part: WarpCooperativePart) -> bool:
             if place.tensor in written:
                 places.setdefault(place.tensor, set()).add(numbered(part, member, place))
     return len(part.members) == 1 or all(len(found) == 1 for found in places.values())
+
+
+def _read_before(part: WarpCooperativePart) -> bool:
+    """Whether lanes of a row read a number of it in memory that one of them writes afterwards: it might come first."""
+    numbers = {m.assign.tensor for m in part.members if m.reduction or not inner_axes(part, m)}
+    for member in part.members:
+        own = [member.target] if member.init is None and member.assign.op != "=" else []
+        taken = [*own, *member.reads, *(reads(member.init) if member.init is not None else ())]
+        if any(r.tensor in numbers for r in taken):
+            return True
+        numbers.discard(member.assign.tensor)  # it is in registers from here on
+    return False

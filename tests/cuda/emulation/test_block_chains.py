@@ -24,6 +24,7 @@ from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.device.correctness.compare import compare
 from autosched.device.correctness.oracle import Oracle, compute, slack
+from autosched.ir.workload import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
@@ -102,3 +103,18 @@ def test_chains_within_blocks(name: str) -> None:
     texts = check(case.plan, rows, re.sub(r"\W", "_", name))
     launches = [len(re.findall("__global__", text)) for text in texts]
     assert launches == [1] * ROWS  # all stages in one
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_rows_and_keys_that_tiles_do_not_divide(heads: int) -> None:
+    """One row and one key are left over: their loops are too short for instructions, and lanes of a warp compute one
+    number of a row after the other. Without heads that is a launch, whose conditions read memory, too."""
+    program, target = workload("attention", h=heads, n=65, l=65, d=32, t="f16"), load_target("nvidia-h200")
+    planned = plan_program(program, target, CATALOGUE, usable(CATALOGUE, target, "simulator", None))
+    plan = next(p for p in planned.every if any(isinstance(q, TileLoopsPart) for q in p.parts))
+    row = int(plan.space.sample(1, np.random.default_rng(0))[0])
+    kernel = lower(plan, plan.space.schedule(row))
+    oracle, source = compute(program, 0, slack=slack(plan)), print_cuda(kernel, target)
+    assert compiled(source).kernels
+    (emulated,) = build([Unit(source.text, f"left_over{heads}.cu", source.intrinsics, source.plan, kernel.program)])
+    right(oracle, emulated.run(oracle.inputs, oracle.scalars, seed=row), plan, row)
