@@ -29,11 +29,13 @@ ALIGNMENT = 256
 
 @dataclass(frozen=True, slots=True)
 class BufferArgument:
-    """A pointer to the memory of the kernel's buffer `name`: a program tensor, packed data or a workspace."""
+    """A pointer to the memory of the kernel's buffer `name`: a program tensor, packed data or a workspace. `passed`:
+    the launch writes it and reads it, so that one thread may read what another wrote."""
 
     name: str
     dtype: DType
     written: bool = False
+    passed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from autosched.codegen.tree.kernel import (
     WarpSpecialize,
     statements,
 )
-from autosched.codegen.tree.uses import places, used_scalars
+from autosched.codegen.tree.uses import places, read_buffers, used_scalars
 from autosched.escape import comment_lines
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -192,9 +192,10 @@ class _Printer:
     def _arguments(self, function: Function, grid: CudaGrid) -> Iterator[Argument]:
         touched = {*grid.checks, *(name for stmt in statements(grid.body) for name, _ in places(stmt))}
         written = {s.buffer for s in statements(grid.body) if isinstance(s, Assign)}
+        passed = written & read_buffers(grid.body)
         for name in function.buffers:
             if name in touched:
-                yield BufferArgument(name, self.kernel.buffers[name].dtype, name in written)
+                yield BufferArgument(name, self.kernel.buffers[name].dtype, name in written, name in passed)
         scalars = used_scalars(grid.body)
         for name, scalar in self.kernel.program.scalars.items():
             if name in scalars:
@@ -202,9 +203,12 @@ class _Printer:
 
     def _parameter(self, argument: Argument) -> str:
         match argument:
-            case BufferArgument(name, dtype, written):
+            case BufferArgument(name, dtype, written, passed):
                 const = "" if written else "const "
-                return f"{const}{element_type(dtype)}* __restrict__ {self.names(name)}"
+                # `__restrict__` says that no other thread writes it, whatever barriers there are: what was read once
+                # would be taken again.
+                restrict = "" if passed else "__restrict__ "
+                return f"{const}{element_type(dtype)}* {restrict}{self.names(name)}"
             case ScalarArgument(name, dtype):
                 return f"{element_type(dtype)} {self.names(name)}"
             case _:

@@ -14,7 +14,7 @@ from autosched.codegen.tree.kernel import (
     TileCopy,
     bodies,
 )
-from autosched.ir.value import Call, Index, Scalar, Value, reads, walk
+from autosched.ir.value import Call, Index, Read, Scalar, Value, reads, walk
 
 
 def places(stmt: Stmt) -> list[tuple[str, tuple[Index, ...]]]:
@@ -44,6 +44,13 @@ def used_buffers(body: tuple[Stmt, ...]) -> set[str]:
             case TileCopy():
                 found.update((stmt.buffer, stmt.map.buffer))
     return found
+
+
+def read_buffers(body: tuple[Stmt, ...]) -> set[str]:
+    """Names of the buffers that values of assignments, conditions and calls read."""
+    found = {v.tensor for v in _values(body) if isinstance(v, Read)}
+    calls = (s for s in _all(body) if isinstance(s, IntrinsicCall))
+    return found | {ref.buffer for call in calls for ref in call.operands.values()}
 
 
 def called_functions(body: tuple[Stmt, ...]) -> set[str]:
