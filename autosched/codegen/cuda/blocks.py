@@ -14,8 +14,8 @@ from autosched.codegen.cuda.shared_memory.layout import SharedMemory
 from autosched.codegen.cuda.statements import INDENT, CudaStatementPrinter
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.tree.kernel import WORKERS, Assign, For, TileCopy, WarpSpecialize, statements
+from autosched.codegen.tree.uses import read_buffers
 from autosched.escape import in_comment
-from autosched.ir.value import Read, walk
 from autosched.logic import Int, Var
 
 NUMBER = ".block"
@@ -33,9 +33,7 @@ def block_lines(grid: CudaGrid, scope: CudaScope, shared: SharedMemory, printer:
     scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign | TileCopy))
     scope.lanes = grid.row_lanes
     if grid.row_lanes > 1:
-        values = (s.value for s in statements(grid.body) if isinstance(s, Assign))
-        read = {n.tensor for value in values for n in walk(value) if isinstance(n, Read)}
-        scope.passed = scope.written & read - scope.layouts.keys()
+        scope.passed = scope.written & read_buffers(grid.body) - scope.layouts.keys()
     with scope.ranged(ranges):
         body = [INDENT + line for line in printer.body(grid.body, ())]
         memory = _shared(scope, shared.beside(scope.staging))

@@ -99,9 +99,10 @@ class Auto(HistoryStrategy):
         """Before there is a model: the clock's best rows, diverse in what the clock cannot tell apart. Nothing need be
         described for that."""
         wanted = max(_SURE, len(self._memory) + n)
-        rows, seconds = self._space.near(LEADING, wanted, 1 + ALIKE)
         if self._memory.given_up:
             rows, seconds = best_of_others(self._space, self._memory, wanted)
+        else:
+            rows, seconds = self._space.near(LEADING, wanted, 1 + ALIKE)
         free = np.flatnonzero(self._memory.free(rows))
         chosen = diverse(self._space, rows.take(free), seconds[free], self._memory.taken(), n)
         return self._space.candidates(topped_up(self._space, self._memory, chosen, n, rng))

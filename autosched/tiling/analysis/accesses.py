@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage
 from autosched.ir.nodes import Statement as Node
 from autosched.ir.program import Program
-from autosched.ir.value import Condition, Index, Read, Select, Value, children
+from autosched.ir.value import Condition, Index, Read, Select, Value, children, reads
 from autosched.logic import TRUE, Bool, Int, all_of
 
 
@@ -112,3 +112,9 @@ def _reads(value: Value, when: Bool) -> Iterator[TensorAccess]:
 
 def _subscripts(index: tuple[Index, ...]) -> tuple[Int | None, ...]:
     return tuple(i if isinstance(i, Int) else None for i in index)
+
+
+def all_reads(stage: Stage) -> list[Read]:
+    """Every read of a stage, its initial value's too, and its own element's where it updates that."""
+    own = [stage.target] if stage.init is None and stage.assign.op != "=" else []
+    return [*own, *stage.reads, *(reads(stage.init) if stage.init is not None else ())]

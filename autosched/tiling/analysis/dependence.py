@@ -90,8 +90,8 @@ class Carried:
 
 @dataclass(frozen=True)
 class Dependences:
-    """All dependences of `program`, each found when it is asked for. Stages that `whole` names as one, which follow
-    each other, stay together without a question."""
+    """The dependences of `program`. Each is analysed when somebody first reads it. Each tuple of `whole` names
+    neighbouring stages that stay in one group: nobody asks for dependences between them."""
 
     program: Program = field(repr=False, compare=False)
     whole: tuple[tuple[str, ...], ...] = ()

@@ -16,9 +16,10 @@ from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.inline import inline_intermediates
 from autosched.ir.rewrites.reuse import keep_common
-from autosched.ir.value import is_value, reads
+from autosched.ir.value import is_value
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import nontemporal_store
@@ -256,15 +257,7 @@ def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:
     if not program.tensors[tensor].intermediate:
         return True
     behind = {f.stage.name for f in fused}
-    return any(tensor in _used(s) for s in program.stages if s.name not in behind | {stage.name})
-
-
-def _used(stage: Stage) -> set[str]:
-    """Tensors whose values a stage takes: those it reads, for its initial value too, and one that it updates."""
-    found = {r.tensor for r in stage.reads}
-    if stage.init is not None:
-        return found | {r.tensor for r in reads(stage.init)}
-    return found if stage.assign.op == "=" else found | {stage.assign.tensor}
+    return any(tensor in {r.tensor for r in all_reads(s)} for s in program.stages if s.name not in behind | {stage.name})
 
 
 def _unique(plans: list[Plan]) -> list[Plan]:

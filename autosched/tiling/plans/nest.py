@@ -134,8 +134,8 @@ def _formulas(guards: tuple[Condition, ...]) -> list[Bool]:
 def box_of(
     axes: tuple[Axis, ...], sizes: MappingOf[str, tuple[int, int]] = MappingProxyType({})
 ) -> tuple[dict[str, tuple[int, int]], Bool]:
-    """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply. `sizes` are ranges
-    of those that bounds name and nobody knows. Raises ValueError for a loop that never runs."""
+    """(lower, extent) of a box around each axis's range, and the bounds that the box does not imply. `sizes` gives
+    the ranges of symbolic sizes and outer axes that the bounds name. Raises ValueError for a loop that never runs."""
     ranges = dict(sizes)
     box: dict[str, tuple[int, int]] = {}
     exact: list[Bool] = []

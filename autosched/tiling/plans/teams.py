@@ -20,6 +20,7 @@ from autosched.ir.value import Arith, Literal, Read, Select, Value, is_plain, is
 from autosched.logic import Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import ScalarPart, WarpCooperativePart
@@ -273,9 +274,7 @@ def _read_before(part: WarpCooperativePart) -> bool:
     """Whether lanes of a row read a number of it in memory that one of them writes afterwards: it might come first."""
     numbers = {m.assign.tensor for m in part.members if m.reduction or not inner_axes(part, m)}
     for member in part.members:
-        own = [member.target] if member.init is None and member.assign.op != "=" else []
-        taken = [*own, *member.reads, *(reads(member.init) if member.init is not None else ())]
-        if any(r.tensor in numbers for r in taken):
+        if any(r.tensor in numbers for r in all_reads(member)):
             return True
         numbers.discard(member.assign.tensor)  # it is in registers from here on
     return False

@@ -1,4 +1,4 @@
-"""Threads of a block may hand values on through memory: its pointer must not promise that nobody else writes there."""
+"""Threads of a block exchange values through memory: the printer declares no such pointer `__restrict__`."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     WARP,
     Team,
     TeamRegisters,
-    all_reads,
     blocks,
     chosen,
     flattened,
@@ -43,6 +42,7 @@ from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import elements, lane_elements
 from autosched.tiling.steps.scalar import handles

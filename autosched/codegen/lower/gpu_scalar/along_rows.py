@@ -24,7 +24,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     WARP,
     Team,
     TeamRegisters,
-    all_reads,
     blocks,
     chosen,
     in_slot,
@@ -48,6 +47,7 @@ from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value
 from autosched.ir.variables import value_vars
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, minimum
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import inner_axes, lane_elements, row_axes, team_rows
 from autosched.tiling.steps.scalar.shared_along_row import kept_values

@@ -21,7 +21,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     WARP,
     Team,
     TeamRegisters,
-    all_reads,
     blocks,
     chosen,
     in_slot,
@@ -39,6 +38,7 @@ from autosched.codegen.tree.update import accumulated, combine
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import lane_elements, lies_inside
 

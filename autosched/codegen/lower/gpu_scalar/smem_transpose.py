@@ -18,7 +18,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     WARP,
     Team,
     TeamRegisters,
-    all_reads,
     blocks,
     in_slot,
     unflattened,
@@ -32,6 +31,7 @@ from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import elements
 from autosched.tiling.steps.scalar.team_transpose import TeamTranspose

@@ -23,6 +23,7 @@ from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Read, Select, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.step import Handle
 from autosched.tiling.steps.scalar import handles
@@ -247,9 +248,3 @@ def kept(program: Program, part: WarpCooperativePart, stage: Stage) -> bool:
     others = [s for s in program.stages if s.name not in names]
     used = any(tensor in {s.assign.tensor, *(r.tensor for r in all_reads(s))} for s in others)
     return used or not program.tensors[tensor].intermediate
-
-
-def all_reads(stage: Stage) -> list[Read]:
-    """Every read of a stage, its initial value's too, and its own element's where it updates that."""
-    own = [stage.target] if stage.init is None and stage.assign.op != "=" else []
-    return [*own, *stage.reads, *(reads(stage.init) if stage.init is not None else ())]

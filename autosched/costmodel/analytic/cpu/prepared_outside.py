@@ -24,7 +24,7 @@ Column = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Packed:
-    """So many elements of a tensor, unless `decision` says that an operand is read as it lies."""
+    """The kernel packs `elements` of a tensor, unless a row's `decision` reads the operand directly."""
 
     tensor: str
     elements: float
