@@ -257,7 +257,8 @@ def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:
     if not program.tensors[tensor].intermediate:
         return True
     behind = {f.stage.name for f in fused}
-    return any(tensor in {r.tensor for r in all_reads(s)} for s in program.stages if s.name not in behind | {stage.name})
+    others = (s for s in program.stages if s.name not in behind | {stage.name})
+    return any(r.tensor == tensor for s in others for r in all_reads(s))
 
 
 def _unique(plans: list[Plan]) -> list[Plan]:
