@@ -32,6 +32,16 @@ def _between(source: DType, dtype: DType) -> tuple[DType, ...]:
 class NotVector(Exception):
     """The value cannot be printed on vectors."""
 
+_WHOLE = {
+    4: "_mm_cvtsi32_si128((int)x)",
+    8: "_mm_cvtsi64_si128((long long)x)",
+    16: "(__m128i)x",
+    32: "(__m256i)x",
+}
+"""The vector `x` of so many bytes as an operand of x86's extensions."""
+_EXTENDING = {16: ("__SSE4_1__", ""), 32: ("__AVX2__", "256"), 64: ("__AVX512BW__", "512")}
+"""What a machine must have to extend to so many bytes, and how the instruction's name begins."""
+
 
 @dataclass(frozen=True)
 class LaneHelpers:
@@ -65,29 +75,38 @@ class LaneHelpers:
 
     def converted(self, source: DType, dtype: DType, text: str) -> str:
         """Each element as C converts it."""
-        for step in (*_between(source, dtype), dtype):
-            text = self._extended(source, step, text) or f"__builtin_convertvector({text}, {self.vector(step)})"
-            source = step
-        return text
+        return self._in_steps(source, [*_between(source, dtype), dtype], text)
+
+    def _in_steps(self, source: DType, steps: Sequence[DType], text: str) -> str:
+        """Each element as each of `steps` in turn, several of them in one instruction where there is one."""
+        if not steps:
+            return text
+        far = max((k for k, step in enumerate(steps) if self._extends(source, step)), default=None)
+        if far is None:
+            first = f"__builtin_convertvector({text}, {self.vector(steps[0])})"
+            return self._in_steps(steps[0], steps[1:], first)
+        return self._in_steps(steps[far], steps[far + 1 :], self._extended(source, steps[: far + 1], text))
+
+    def _extends(self, source: DType, dtype: DType) -> bool:
+        """Whether one of x86's instructions makes wider integers of these."""
+        known = self.width * source.bytes in _WHOLE and self.width * dtype.bytes in _EXTENDING
+        return known and not source.is_float and not dtype.is_float and source.bits < dtype.bits
 
     @workarounds.OWN_EXTENSION
-    def _extended(self, source: DType, dtype: DType, text: str) -> str | None:
-        """Widens integers by x86's instruction; None for other types and sizes."""
-        size, wide = self.width * source.bytes, self.width * dtype.bytes
-        whole = {4: "_mm_cvtsi32_si128((int)x)", 8: "_mm_cvtsi64_si128((long long)x)", 16: "(__m128i)x"}.get(size)
-        feature = {16: "__SSE4_1__", 32: "__AVX2__"}.get(wide)
-        if source.is_float or dtype.is_float or source.bits >= dtype.bits or not whole or not feature:
-            return None
+    def _extended(self, source: DType, steps: Sequence[DType], text: str) -> str:
+        """Integers widened by x86's instruction; step by step on a machine without it."""
+        dtype = steps[-1]
+        whole, (feature, size) = _WHOLE[self.width * source.bytes], _EXTENDING[self.width * dtype.bytes]
         v, w = self.vector(dtype), self.vector(source)
         kinds = f"ep{'u' if source.kind == 'uint' else 'i'}{source.bits}", f"epi{dtype.bits}"
-        name = f"_mm{'256' if wide == 32 else ''}_cvt{kinds[0]}_{kinds[1]}"
+        before = self._in_steps(source, steps[:-1], "x")
         return self._function(
             f"extend_{v}_of_{w}",
             f"{v} extend_{v}_of_{w}({w} x)",
             f"#ifdef {feature}",
-            f"return ({v}){name}({whole});",
+            f"return ({v})_mm{size}_cvt{kinds[0]}_{kinds[1]}({whole});",
             "#else",
-            f"return __builtin_convertvector(x, {v});",
+            f"return __builtin_convertvector({before}, {v});",
             "#endif",
         )(text)
 
