@@ -38,6 +38,7 @@ from autosched.logic import TRUE, Const, Var, evaluate
 from autosched.machine.target import Target
 from autosched.tiling.analysis.nontemporal import FAR_BYTES, LINE_BYTES
 from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.plans.asked_once import looked_at
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.fallback import check_elements
 from autosched.tiling.plans.nest import Nest
@@ -539,7 +540,7 @@ def _rows(part: FusedLoopsPart | ScalarPart, members: Sequence[ScalarPart], valu
     past, ahead = (np.asarray(values.get(names(d), none), np.float64) for d in ("stores", "ahead"))
     cycles = sum((scalar_cycles(m, values, n, plan.target) for m in members), start=np.zeros(n))
     compute = cycles / plan.target.clock_hz / threads
-    stages = tuple(m.stage for m in members)
+    stages = tuple(looked_at(m.stage) for m in members)
     memory = memory_seconds(stages, plan.program, plan.target, threads, past) * scattered(members[0], values, n)
     terms = _only_compute(compute, np.where(threads > 1, FORK_SECONDS, 0.0))
     longest, other = np.maximum(compute, memory), np.minimum(compute, memory)

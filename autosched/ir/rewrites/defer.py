@@ -21,6 +21,7 @@ from autosched.ir.rewrites.algebra.normal import NoForm, normal
 from autosched.ir.rewrites.algebra.separate import Mixed, separate
 from autosched.ir.rewrites.algebra.sums import ZERO, TooManyTerms, number
 from autosched.ir.rewrites.algebra.text import NoText, value_of
+from autosched.ir.rewrites.factor_by_group import factor_by_group
 from autosched.ir.rewrites.grouped import sum_by_group
 from autosched.ir.rewrites.online.domain import keeps_domain
 from autosched.ir.rewrites.online.error import error_of
@@ -35,9 +36,11 @@ from autosched.ir.value import Arith, Literal, Read, Select, Unary, Value, walk
 from autosched.logic import Int
 
 
-def defer(program: Program) -> Iterator[RewriteVerdict]:
-    """Every sum with a factor that leaves it, each on its own."""
+def defer(program: Program, only: str = "") -> Iterator[RewriteVerdict]:
+    """Every sum with a factor that leaves it, each on its own; `only` the stage of that name if there is one."""
     for stage in program.stages:
+        if only not in ("", stage.name):
+            continue
         found = _whole(program, stage) or _by_group(program, stage)
         if found is not None:
             yield found
@@ -45,6 +48,19 @@ def defer(program: Program) -> Iterator[RewriteVerdict]:
 
 def _whole(program: Program, stage: Stage) -> RewriteVerdict | None:
     """A factor that none of the stage's axes changes."""
+    found = _without_factor(program, stage)
+    if found is None:
+        return None
+    cascade, carried = found
+    try:
+        after = fused(program, cascade, Masked(cascade.axes, (carried,), ()), (), 1)
+    except NotRewritten:
+        return None
+    return _verdict(cascade, carried, after)
+
+
+def _without_factor(program: Program, stage: Stage) -> tuple[Cascade, MemberStates] | None:
+    """The stage as a cascade of its own, and its sum without a factor; None where it has none that leaves it."""
     known = Stages.of(program).reduction(stage.assign.tensor)
     if known is None or known.assign is not stage.assign or known.assign.op not in ("+=", "-="):
         return None
@@ -58,21 +74,26 @@ def _whole(program: Program, stage: Stage) -> RewriteVerdict | None:
     cascade = Cascade(known.spatial, known.reduction, (member,), frozenset())
     try:
         carried = _deferred(cascade, member)
-        if carried is None:
-            return None
-        lemmas = term_lemmas(carried)
-        after = fused(program, cascade, Masked(cascade.axes, (carried,), ()), (), 1)
     except (NotRewritten, Mixed, NoForm, NoText, TooManyTerms, TooManyCases):
         return None
+    return None if carried is None else (cascade, carried)
+
+
+def _verdict(cascade: Cascade, carried: MemberStates, after: Program) -> RewriteVerdict | None:
+    """What is proved of the sum without its factor; None where a text or a proof cannot be had."""
+    name, (state,) = carried.member.name, carried.states
     exact = keeps_domain(cascade, carried)
-    (state,) = carried.states
-    factor = print_value(value_of(state.deferred, value.dtype))
+    try:
+        lemmas = term_lemmas(carried)
+        factor = print_value(value_of(state.deferred, carried.member.term.dtype))
+    except (NotRewritten, NoText):
+        return None
     return RewriteVerdict(
         "defer",
-        ", ".join(a.name for a in known.reduction),
-        (known.name,),
+        ", ".join(a.name for a in cascade.axes),
+        (name,),
         "rescaled" if exact else "real",
-        deferred={known.name: factor},
+        deferred={name: factor},
         obligations=tuple(lemmas),
         because=words(taken_finite(cascade, (carried,))),
         error=str(error_of(carried)) if exact else None,
@@ -135,8 +156,15 @@ def _by_group(program: Program, stage: Stage) -> RewriteVerdict | None:
     if split is None:
         return None
     grouped, part = split
-    found = _whole(grouped, next(s for s in grouped.stages if s.assign.tensor == part))
+    found = _without_factor(grouped, next(s for s in grouped.stages if s.assign.tensor == part))
     if found is None:
         return None
+    cascade, carried = found
+    try:
+        verdict = _verdict(cascade, carried, factor_by_group(stage, grouped, carried))
+    except NoText:
+        return None
+    if verdict is None:
+        return None
     axis = stage.reduction[0].name
-    return replace(found, axis=axis, stages=(stage.name,), deferred={stage.name: found.deferred[part]})
+    return replace(verdict, axis=axis, stages=(stage.name,), deferred={stage.name: verdict.deferred[part]})

@@ -1,7 +1,9 @@
 """`sum_by_group`: a sum over an axis that an address divides into groups, as a sum of each group and the sum of those.
 
-    for k: Y[i] += A[i, k] * D[k // 32]        for g: for q: G[i, g] += A[i, g * 32 + q] * D[g]
-                                               for g: Y[i] += G[i, g]
+    for k: Y[i] += A[i, k] * D[k // 32]        for g: for i: for q: G[g, i] += A[i, g * 32 + q] * D[g]
+                                               for i: for g: Y[i] += G[g, i]
+
+Groups come first, so that what lies side by side in Y does in G, too.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def sum_by_group(program: Program, stage: Stage) -> tuple[Program, str] | None:
 
 
 def _group(stage: Stage, axis: Axis) -> int | None:
-    """The number that the axis is divided by in an address, where there are several groups."""
+    """The number that the axis is divided by in an address, where a group is no longer than the axis."""
     found: set[int] = set()
 
     def visit(node: Int) -> Int:
@@ -52,7 +54,7 @@ def _group(stage: Stage, axis: Axis) -> int | None:
     if len(found) != 1 or axis.lower != Const(0) or not isinstance(axis.upper, Const):
         return None
     (by,) = found
-    return by if 1 < by < axis.extent else None
+    return by if 1 < by <= axis.extent else None
 
 
 def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int]) -> tuple[Program, str]:
@@ -79,7 +81,7 @@ def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int
 
     to: dict[str, Int] = {axis.name: Var(group) * size + Var(within), **own}
     value = map_value(stage.assign.value, on_int=here)
-    at = (*(own[i.name] for i in index if isinstance(i, Var)), Var(group))
+    at = (Var(group), *(own[i.name] for i in index if isinstance(i, Var)))
     groups = Const(-(-axis.extent // size))
     dtype = value.dtype
     update: Statement = Assign(part, at, stage.assign.op, value)
@@ -89,18 +91,19 @@ def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int
         update = Guard(Var(group) * size + Var(within) < axis.upper, (update,))
     start = Assign(part, at, "=", Literal(0.0 if dtype.is_float else 0, dtype))
     inner: tuple[Statement, ...] = (start, Loop(Axis(within, Const(0), Const(size)), (update,)))
-    loops = [*(Axis(own[a.name].name, a.lower, a.upper) for a in stage.spatial), Axis(group, Const(0), groups)]
+    loops = [Axis(group, Const(0), groups), *(Axis(own[a.name].name, a.lower, a.upper) for a in stage.spatial)]
     for loop in reversed(loops):
         inner = (Loop(loop, inner),)
     assert stage.init is not None
-    total = Assign(name, index, "+=", Read(part, (*index, Var(again)), dtype))
+    total = Assign(name, index, "+=", Read(part, (Var(again), *index), dtype))
     outer: tuple[Statement, ...] = (
         Assign(name, index, "=", stage.init),
         Loop(Axis(again, Const(0), groups), (total,)),
     )
     for loop in reversed(stage.spatial):
         outer = (Loop(loop, outer),)
-    shape = (*(Const(a.extent) for a in (next(x for x in stage.spatial if Var(x.name) == i) for i in index)), groups)
+    extents = {Var(a.name): Const(a.extent) for a in stage.spatial}
+    shape = (groups, *(extents[i] for i in index if isinstance(i, Var)))
     tensors = {**program.tensors, part: Tensor(part, dtype, shape, intermediate=True)}
     body = (*program.body[: tops[0]], *inner, *outer, *program.body[tops[-1] + 1 :])
     return replace(program, body=body, tensors=tensors), part

@@ -15,8 +15,8 @@ from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
 from autosched.tiling.variants.tiled_stages import own_caches, shared_run
 
-AS_WRITTEN, ADAPTED, ONE_PASS, TILES, CHAIN, ON_THE_WAY = (
-    "as written", "adapted", "one pass", "tiles", "chain", "on the way"
+AS_WRITTEN, ADAPTED, ONE_PASS, TILES, CHAIN, ON_THE_WAY, DEFERRED = (
+    "as written", "adapted", "one pass", "tiles", "chain", "on the way", "deferred"
 )  # fmt: skip
 ELSEWHERE = "its plans take many more cycles than others, or have no part that runs faster"
 
@@ -28,6 +28,8 @@ def family_of(plan: Plan) -> str:
         return ONE_PASS
     if any(n.startswith("tiles") for n in names):
         return TILES
+    if any(n == "defer" for n in names):
+        return DEFERRED
     if plan.chain is not None:
         return CHAIN
     if any(t.nest.computed for t in plan.tensor_parts):

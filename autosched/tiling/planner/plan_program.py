@@ -29,6 +29,7 @@ from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
+from autosched.tiling.variants.deferred import deferred_programs
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
 from autosched.tiling.variants.tiled_stages import tiled_programs
@@ -77,13 +78,14 @@ def plan_program(
         split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
+        deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
         one_pass_programs(program, intrinsics, numerics, BLOCK_SIZES if is_gpu(target) else SIZES) if inside else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
         known = held if variant.program is simple and not variant.loops else None
         plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix, variant.loops, known)
-        if variant.rewrites:  # what their loops hold is worth it where it has plans of its own
+        if variant.loops:  # what their loops hold is worth it where it has plans of its own
             plans = [p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)][:MOST_IN_LOOPS]
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}

@@ -18,6 +18,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read, Value, map_value, reads
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.tiling.plans.integer_differences import integer_differences
 
 LOAD, PACKING = "load", "packing"
 """Places: where registers are loaded, and where a panel is filled."""
@@ -68,7 +69,7 @@ def computed_on_the_way(program: Program, stage: Stage, read: Read, place: str) 
     value = map_value(
         maker.assign.value, on_int=lambda e: substitute_int(e, at), on_bool=lambda b: substitute_bool(b, at)
     )
-    return OnTheWay(tensor, maker.name, value, place)
+    return OnTheWay(tensor, maker.name, integer_differences(value), place)
 
 
 def _read_by(stmt: Statement) -> set[str]:

@@ -10,13 +10,13 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.online.search import online
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.ir.rewrites.versions import separate_versions
-from autosched.ir.value import Arith, reads, walk
 from autosched.logic import Binary, Const, Int, Var
 from autosched.numerics_levels import accepts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
 from autosched.tiling.analysis.windows import new_loops
 from autosched.tiling.variants.adapted import Variant
+from autosched.tiling.variants.products import is_product
 
 SIZES = ((64, 256), (128, 256), (64, 128), (32, 128))
 """Rows of a tile and elements of a block: what is handed on is to stay in the first or second cache."""
@@ -66,15 +66,7 @@ def has_products(program: Program, after: Program) -> bool:
 
 
 def _makes_products(left: Collection[Stage], after: Program) -> bool:
-    return any(_is_product(s) for s in after.stages if s not in left)
-
-
-def _is_product(stage: Stage) -> bool:
-    """Whether it sums products of elements of several tensors, for a matrix of results."""
-    value = stage.assign.value
-    several = len({r.tensor for r in reads(value)}) > 1
-    product = several and any(isinstance(v, Arith) and v.op == "*" for v in walk(value))
-    return product and stage.assign.op == "+=" and bool(stage.reduction) and len(stage.spatial) > 1
+    return any(is_product(s) and len(s.spatial) > 1 for s in after.stages if s not in left)
 
 
 def groups(program: Program) -> list[int]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.positions import LANE
+from autosched.codegen.lower.scalar.asked_once import reduction
 from autosched.codegen.lower.scalar.blocked_reduction import blocked
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
@@ -61,7 +62,7 @@ class ScalarLoops:
         if axis.name == self.part.running:
             return Reduction(self.scalar, tuple(self.axes[k + 1 :]), ats, vectored).running(axis)
         if self.part.register and axis.name not in self.spatial:
-            return Reduction(self.scalar, tuple(self.axes[k:]), ats, vectored).emit()
+            return reduction(self.scalar, tuple(self.axes[k:]), ats, vectored)
         if axis.name == self.part.vector and self.shape.wide and not self.shape.across:
             return self.chunks(axis, k, ats)
         if axis.name == self.part.rows and self.shape.across and self.shape.rows > 1:

@@ -20,6 +20,7 @@ from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads,
 from autosched.ir.variables import index_vars
 from autosched.logic import Const
 from autosched.machine.target import Target
+from autosched.tiling.plans.asked_once import asked_once
 from autosched.tiling.plans.plan import ScalarPart
 from autosched.tiling.plans.scalar_parts import side_by_side
 from autosched.tiling.steps.scalar.scalar_steps import ACROSS, lanes_of
@@ -40,7 +41,7 @@ EXTENT = 64  # a bound that depends on other axes: any guess ranks alike, since 
 
 
 def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Target) -> Column:
-    """Cycles of one thread for all of a stage, memory aside."""
+    """Cycles of one thread for all of a stage, memory aside. Rows that ask the data once are taken not to compute."""
     stage, names = part.stage, part.names
 
     def column(name: str, default: float) -> Column:
@@ -78,6 +79,8 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     results = float(prod(extent(a) for a in stage.spatial))
     combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 4.0)
     total: Column = cycles + np.where(across > 0, results * combining, 0.0)
+    if asked := asked_once(stage):
+        return np.where((width > 1) & (across == 0), total, results * (STEP_CYCLES + len(asked) / PER_CYCLE))
     return total
 
 

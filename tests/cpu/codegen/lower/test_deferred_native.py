@@ -1,0 +1,110 @@
+"""Kernels whose scales of groups are applied to sums: machine code and exported C agree with the program as written,
+where its sums are finite and where they are not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz.grouped import grouped_data, grouped_text
+from support.compiled.c_build import needs_compiler
+from support.compiled.native import check_exported_c, check_machine_code, compiled
+from support.match.agreement import Expected, expect
+from support.plans import this_machine
+
+from autosched import ir
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Branch, Kernel, statements
+from autosched.ir.program import Program
+from autosched.machine.host import host_features
+from autosched.search.tuning.tune import usable
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.plans.plan import Plan
+
+pytestmark = pytest.mark.x86
+WEIGHTS = """
+def f(X: f32[m, k], W: const[s8[k, n]], Z: const[s8[kg, n]], S: const[f32[kg, n]], Y: f32[m, n],
+      *, m=3, n=40, k=48, g=16):
+    kg = (k + g - 1) // g
+    for i, j in grid(m, n):
+        Y[i, j] = 0
+        for p in range(k):
+            Y[i, j] += X[i, p] * ((f32(W[p, j]) - f32(Z[p // g, j])) * S[p // g, j])
+"""
+
+
+def deferred_plans(program: Program, threads: int = 1) -> list[Plan]:
+    target = this_machine()
+    if "avx2" not in target.features:
+        pytest.skip("needs AVX2")
+    known = Catalogue.builtin()
+    found = plan_program(program, target, known, usable(known, target, "cpu", ()), threads=threads)
+    return [p for p in found.every if any(r.name == "defer" for r in p.rewrites)]
+
+
+def kernels(plans: list[Plan], count: int) -> list[Kernel]:
+    made = []
+    for plan in plans:
+        ids = plan.space.sample(count, np.random.default_rng(5))
+        made += [lower(plan, plan.space.schedule(int(row))) for row in ids]
+    return made
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_machine_code(threads: int) -> None:
+    program = ir.parse(WEIGHTS)
+    made = kernels(deferred_plans(program, threads)[:6], 3)
+    assert made
+    check_machine_code(made, expect(program))
+
+
+@needs_compiler
+def test_exported_c(tmp_path: Path) -> None:
+    program = ir.parse(WEIGHTS, sizes={"m": 1, "k": 44})
+    made = kernels(deferred_plans(program)[:4], 2)
+    check_exported_c([(k, expect(program)) for k in made], tmp_path)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_what_data_ask_for_is_asked_once_a_row(m: int) -> None:
+    """The loops of a sum that is computed as written stand behind a branch."""
+    made = kernels(deferred_plans(ir.parse(WEIGHTS, sizes={"m": m})), 3)
+    alike = [k for k in made if k.schedule.get("Y.3.vector", 1) == 1]
+    assert alike
+    for kernel in alike:
+        assert any(isinstance(s, Branch) for s in statements(kernel.main.body)), kernel.schedule
+
+
+@pytest.mark.parametrize("kind", ["infinite", "nan"])
+def test_sums_that_are_not_finite(kind: str) -> None:
+    program = ir.parse(WEIGHTS)
+    made = kernels(deferred_plans(program)[:4], 2)
+    for seed in range(2):
+        data = grouped_data(program, seed, kind)
+        with np.errstate(all="ignore"):
+            wanted = ir.run(program, data)
+        tolerance = {"Y": np.where(np.isfinite(wanted["Y"]), 1e-2, 0.0)}
+        for kernel in made:
+            found = compiled(kernel)(**{n: a.copy() for n, a in data.items()})
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted["Y"]))
+            there = {"Y": np.nan_to_num(wanted["Y"])}
+            assert Expected(data, {}, there, tolerance).difference({"Y": np.nan_to_num(found)}) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 160, 40))
+def test_random_programs(first: int) -> None:
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    count = 0
+    for seed in range(first, first + 40):
+        text = re.sub(r"\b(W|S|H|Z|V): ([a-z0-9]+\[[^]]*\])", r"\1: const[\2]", grouped_text(seed))
+        program = ir.parse(text if seed % 2 else grouped_text(seed))
+        made = kernels(deferred_plans(program)[:2], 1)
+        count += len(made)
+        if made:
+            check_machine_code(made, expect(program))
+    assert count > 10
