@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.program import Program
-from autosched.ir.rewrites import residues
+from autosched.ir.rewrites import quotients, residues
 from autosched.ir.value import Call, Cast, Value, map_value, substitute, substitute_condition, substitute_index
 from autosched.logic import FALSE, TRUE, Const, Int
 from autosched.logic.walk import substitute_int
@@ -105,5 +105,11 @@ def drop_rounding(program: Program) -> Rewrite | None:
     return Rewrite("drop rounding", program, replace(program, body=body), proof)
 
 
-RULES: tuple[Rule, ...] = (drop_unit_axes, split_residues, drop_rounding)
+def fold_quotients(program: Program) -> Rewrite | None:
+    """See `autosched.ir.rewrites.quotients`."""
+    found = quotients.fold_quotients(program)
+    return None if found is None else Rewrite("fold quotients", program, *found)
+
+
+RULES: tuple[Rule, ...] = (drop_unit_axes, fold_quotients, split_residues, drop_rounding)
 """What is applied to every program before it is planned."""
