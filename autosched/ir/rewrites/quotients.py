@@ -20,13 +20,13 @@ Ranges = Mapping[str, tuple[int, int]]
 
 def fold_quotients(program: Program) -> tuple[Program, tuple[str, ...]] | None:
     """The program without them, and why each is decided; None where none is."""
-    folding = _Folding({})
+    folding = _Quotients({})
     ranges = {name: (low, high) for name, (low, high) in program.symbolic.items()}
     body = tuple(folding.statement(stmt, ranges) for stmt in program.body)
     return (replace(program, body=body), tuple(folding.proof)) if folding.proof else None
 
 
-class _Folding:
+class _Quotients:
     """Rebuilds statements; `proof` says what was decided."""
 
     def __init__(self, proof: dict[str, None]) -> None:
@@ -66,6 +66,7 @@ class _Folding:
                 low, high = interval(inner, ranges)
                 quotient = low // by
                 if quotient == high // by:
-                    self.proof[f"{inner} // {by} is {quotient}, as {inner} is {low} to {high}"] = None
+                    divided = Binary("//", inner, Const(by))
+                    self.proof[f"{divided} is {quotient}, as {inner} is {low} to {high}"] = None
                     return Const(quotient) if op == "//" else inner - quotient * by
         return node
