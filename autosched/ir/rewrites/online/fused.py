@@ -385,22 +385,22 @@ class Pass:
     def checked(self, carried: MemberStates, to: Places) -> tuple[Statement, ...]:
         """A result as the program writes it, where it is not finite."""
         flag = self.like(carried.member.target, "as_written", DTYPES["u8"])
-        return (self.flagged(carried, flag, to), self.again(carried, flag, to))
+        asked = substitute_condition(Comparison("!=", flag, Literal(0, flag.dtype)), to)
+        return (self.flagged(carried, flag, to), Guard(asked, self.again(carried, to)))
 
     def flagged(self, carried: MemberStates, flag: Read, to: Places) -> Statement:
         """`flag` is 1 where the result is not finite."""
         one, none = Literal(1, flag.dtype), Literal(0, flag.dtype)
         return self.put(flag, "=", Select(self.holds(carried), none, one, flag.dtype), to)
 
-    def again(self, carried: MemberStates, flag: Read, to: Places) -> Statement:
-        """The result as the program writes it, where the flag is set."""
+    def again(self, carried: MemberStates, to: Places) -> tuple[Statement, ...]:
+        """The result as the program writes it."""
         member = self.cascade.member(carried.member.name)
 
         def term(p: Places) -> tuple[Statement, ...]:
             return self.as_written(member, [substitute_condition(g, p) for g in member.guards], p)
 
-        exact = (self.put(member.target, "=", member.init, to), *self.nest(self.cascade.axes, to, term))
-        return Guard(substitute_condition(Comparison("!=", flag, Literal(0, flag.dtype)), to), exact)
+        return (self.put(member.target, "=", member.init, to), *self.nest(self.cascade.axes, to, term))
 
     def as_written(self, member: Member, guards: list[Condition], to: Places) -> tuple[Statement, ...]:
         """A member's update as the program has it."""

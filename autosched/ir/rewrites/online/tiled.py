@@ -19,15 +19,18 @@ from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.consumers import Consumer, consumer
+from autosched.ir.rewrites.online.empty_rows import no_number_where
 from autosched.ir.rewrites.online.fused import WITHIN, Moving, Pass, Places, StateUpdate, stem, under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
 from autosched.ir.rewrites.online.states import MemberStates, replaced
 from autosched.ir.value import (
+    Arith,
     Comparison,
     Condition,
     Index,
     Literal,
+    Logical,
     Read,
     Select,
     reads,
@@ -258,7 +261,7 @@ class Tiled(Pass):
             row = self.of_row(carried.member, flag)
             yield from self.one(row, "=", Literal(0, flag.dtype), to)
             yield from self.each(carried, to, partial(self.put, row, "max=", flag))
-            yield from self.inside(to, partial(self.some, carried, flag, row))
+            yield from self.inside(to, partial(self.some, carried, row))
         for each in self.consumers:
             yield from self.inside(to, partial(self.consumed, each))
 
@@ -267,12 +270,50 @@ class Tiled(Pass):
         return self.nest(each.extra, to, lambda p: (self.put(each.target, "=", each.assign.value, p),))
 
     def alone(self, carried: MemberStates, flag: Read, to: Places) -> tuple[Statement, ...]:
-        return (self.again(carried, flag, to),)
+        """One element as the program writes it, where its flag is set."""
+        asked = Comparison("!=", flag, Literal(0, flag.dtype))
+        return self.unless_empty(carried, asked, to, (), self.again(carried, to))
 
-    def some(self, carried: MemberStates, flag: Read, row: Read, to: Places) -> tuple[Statement, ...]:
-        """A row's elements as the program writes them, where any flag of the row is set."""
-        asked = substitute_condition(Comparison("!=", row, Literal(0, row.dtype)), to)
-        return (Guard(asked, self.nest(carried.member.extra, to, partial(self.alone, carried, flag))),)
+    def some(self, carried: MemberStates, row: Read, to: Places) -> tuple[Statement, ...]:
+        """All elements of a row as the program writes them, where any flag of the row is set: what they share is
+        computed once."""
+        member = self.cascade.member(carried.member.name)
+        extra = member.extra
+        shared = [e for e in self.stages if e.read in reads(member.term)]
+        asked = Comparison("!=", row, Literal(0, row.dtype))
+        if any(index_vars(e.read.index) & {a.name for a in extra} for e in shared):
+            return self.unless_empty(carried, asked, to, extra, self.nest(extra, to, partial(self.again, carried)))
+        own = replace(member, term=replaced(member.term, self.kept))
+
+        def point(p: Places) -> tuple[Statement, ...]:
+            here = p | {WITHIN: Const(0)}
+            guards = [substitute_condition(g, here) for g in member.guards]
+            needed = (s for e in shared for s in self.computed(e, here))
+            return (*needed, *self.nest(extra, here, partial(super(Tiled, self).as_written, own, guards)))
+
+        start = self.nest(extra, to, lambda p: (self.put(member.target, "=", member.init, p),))
+        return self.unless_empty(carried, asked, to, extra, (*start, *self.nest(self.cascade.axes, to, point)))
+
+    def unless_empty(
+        self, carried: MemberStates, asked: Condition, to: Places, extra: tuple[Axis, ...], exact: tuple[Statement, ...]
+    ) -> tuple[Statement, ...]:
+        """`exact` where `asked` says so; what is no number without computing it, at once."""
+        member = self.cascade.member(carried.member.name)
+        start = no_number_where(self.cascade, member)
+        if start is None:
+            return (self.guarded(asked, to, exact),)
+        infinite = Literal(float("inf"), member.term.dtype)
+        none = Arith("-", infinite, infinite, infinite.dtype)
+        empty = Comparison("==", start, self.cascade.member(start.tensor).init)
+        filled = self.nest(extra, to, lambda p: (self.put(member.target, "=", none, p),))
+        full = Comparison("!=", start, self.cascade.member(start.tensor).init)
+        return (
+            self.guarded(Logical("and", (asked, empty)), to, filled),
+            self.guarded(Logical("and", (asked, full)), to, exact),
+        )
+
+    def guarded(self, condition: Condition, to: Places, body: tuple[Statement, ...]) -> Statement:
+        return Guard(substitute_condition(condition, to), body)
 
     def of_row(self, member: Member, read: Read) -> Read:
         """A new intermediate with one element where another has those of a row."""
