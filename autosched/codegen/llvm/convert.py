@@ -191,8 +191,8 @@ class Convert:
         return v
 
     def _widen_f8(self, v: Val) -> Val:
-        """Normal numbers get their exponent by an addition, subnormal ones are converted as integers: no f32 on the way is
-        subnormal, which processors take long for. Exact."""
+        """Normal numbers get their exponent by an addition, subnormal ones are converted as integers: no f32 on the way
+        is subnormal, which processors take long for. Exact."""
         mantissa, bias, codes = v.dtype.mantissa, v.dtype.bias, v.dtype.codes
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
         sign = self._two("shl", self._two("and", wide, 0x80), 24)

@@ -103,11 +103,13 @@ class ScalarPart:
     across: str | None = None
     """The reduction axis (innermost) whose partial results may lie in the lanes of a register."""
     rows: str | None = None
-    """With `across`: the spatial axis of which several iterations may run together."""
+    """With `across` or `carried`: the spatial axis of which several iterations may run together."""
     blocked: str | None = None
     """The reduction axis that may go outside the vectorised one, a few iterations at a time."""
     running: str | None = None
     """The spatial axis (innermost) along which each sum continues the one before (`tiling.analysis.running_sums`)."""
+    carried: str | None = None
+    """The axis (innermost) along which each element is computed from the one before (`carried_elements`)."""
     policy: FloatPolicy = field(default_factory=FloatPolicy)
     fused: bool = False
     """Whether a product and an addition become one instruction."""

@@ -10,6 +10,7 @@ from autosched.ir.variables import condition_vars
 from autosched.logic import Const, Int, affine, all_of, conjuncts, free_vars
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.analysis.running_sums import running_axis
+from autosched.tiling.plans.carried_elements import element_before
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.guards import spatial_formulas, stays_inside
 from autosched.tiling.plans.nest import box_of
@@ -55,6 +56,9 @@ def scalar_part(
         order = [n for n in order if n != across] + [across]
     reductions = [a.name for a in stage.reduction]
     alone = len(reductions) == 1 and _may_move(stage, reductions[0]) and not stage.guards
+    last = order[-1] if order else ""
+    carried = last if serial and _may_move(stage, last) and element_before(stage, last) is not None else None
+    beside = order[-2] if carried and len(order) > 1 and order[-2] in independent else None
     return ScalarPart(
         stage,
         names,
@@ -63,9 +67,10 @@ def scalar_part(
         parallel=bool(order) and order[0] in independent and order[0] != running,
         register=register,
         across=across,
-        rows=inner if across and inner in independent and _may_move(stage, inner) else None,
+        rows=inner if across and inner in independent and _may_move(stage, inner) else beside,
         blocked=reductions[0] if register and free and alone and vector and stage.init is not None else None,
         running=running,
+        carried=carried,
         policy=policy,
         fused=fused and policy.reassociate,
     )

@@ -8,6 +8,7 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.scalar.asked_once import reduction
 from autosched.codegen.lower.scalar.blocked_reduction import blocked
+from autosched.codegen.lower.scalar.carried import carried
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats, Shape, guard_formula, masked, shape_of, shared_out, under
@@ -59,13 +60,16 @@ class ScalarLoops:
         if k == len(self.axes):
             return self.points(ats, vectored)
         axis = self.axes[k]
+        if axis.name == self.part.carried:
+            return carried(self.scalar, axis, ats)
         if axis.name == self.part.running:
             return Reduction(self.scalar, tuple(self.axes[k + 1 :]), ats, vectored).running(axis)
         if self.part.register and axis.name not in self.spatial:
             return reduction(self.scalar, tuple(self.axes[k:]), ats, vectored)
         if axis.name == self.part.vector and self.shape.wide and not self.shape.across:
             return self.chunks(axis, k, ats)
-        if axis.name == self.part.rows and self.shape.across and self.shape.rows > 1:
+        together = self.shape.across or self.part.carried is not None
+        if axis.name == self.part.rows and together and self.shape.rows > 1:
             return self.tiles(axis, k, ats)
         return self.loop(axis, k, ats, vectored)
 

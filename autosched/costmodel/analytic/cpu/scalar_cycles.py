@@ -72,6 +72,8 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     summed = bool(stage.reduction) and part.register
     block = column("block", 0)
     waits = LATENCY / chains if summed else np.zeros(rows)
+    if part.carried:
+        waits = LATENCY * max(1, len(nodes)) / together
     body = np.where(block > 0, issue + registers * 3.0 / PER_CYCLE / np.maximum(1.0, block), np.maximum(issue, waits))
     passed = stage.spatial if part.running else stage.axes  # a running sum takes each term once
     points = float(max(1, prod(extent(a) for a in passed)))

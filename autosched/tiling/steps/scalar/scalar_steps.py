@@ -26,6 +26,8 @@ GPU_VECTORS = (1, 32, 64, 128)
 """Elements of a scalar stage that one warp computes together."""
 UNROLLS = (1, 2, 4, 8)
 ROWS = (1, 2, 4, 8)
+FEW_ROWS = (1, 8)
+"""Rows at once of a stage that is beside others, whose elements each wait for the one before."""
 ROWS_TOGETHER = (1, 2, 4)
 """Rows of several stages at once."""
 BLOCKS = (0, 2, 4, 8)
@@ -100,6 +102,11 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
         vectors = vectors * rows
         rules.append(Rule(names("rows"), vectors <= MOST_VECTORS, f"more than {MOST_VECTORS} accumulators"))
         rules += _as_many(rows, choices.rows, part.rows, _extent(part, part.rows))
+    if part.carried and part.rows:
+        rows = Var(names("rows"))
+        domain = choices.rows if len(choices.rows) > 1 else FEW_ROWS
+        decisions.append(Decision(rows.name, domain))
+        rules += _as_many(rows, domain, part.rows, _extent(part, part.rows))
     if part.blocked and part.vector:
         block = Var(names("block"))
         decisions.append(Decision(block.name, choices.blocks))

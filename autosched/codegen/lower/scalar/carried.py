@@ -1,0 +1,34 @@
+"""Elements that are each computed from the one before, which a register hands on; rows take turns."""
+
+from __future__ import annotations
+
+from autosched.codegen.lower.common.context import identifier
+from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
+from autosched.codegen.lower.scalar.shape import Ats
+from autosched.codegen.tree.kernel import Assign, For, Stmt
+from autosched.codegen.tree.rename import place_index
+from autosched.ir.nodes import Axis
+from autosched.ir.rewrites.online.states import replaced
+from autosched.ir.value import Read
+from autosched.logic import Const, Int, Var
+from autosched.tiling.plans.carried_elements import element_before
+
+
+def carried(scalar: ScalarStage, axis: Axis, ats: Ats) -> tuple[Stmt, ...]:
+    """The loop over `axis` for all rows `ats`: memory is read once before it, and written in it."""
+    stage, before = scalar.stage, element_before(scalar.stage, axis.name)
+    assert before is not None
+    assign, dtype = stage.assign, stage.assign.value.dtype
+    register = scalar.ctx.declare(f"{assign.tensor}_before", dtype, (len(ats), 1), "register").name
+    var = Var(identifier(axis.name))
+    starts: list[Stmt] = []
+    steps: list[Stmt] = []
+    for number, at in enumerate(ats):
+        place: tuple[Int, ...] = (Const(number), Const(0))
+        held = Read(register, place, dtype)
+        here, first = at | {axis.name: var}, place_index(before.index, at | {axis.name: axis.lower})
+        starts.append(Assign(register, place, Read(assign.tensor, first, dtype)))
+        value = replaced(assign.value, {before: held})
+        steps.append(Assign(register, place, scalar.placed(value, here, 0)))
+        steps.append(Assign(assign.tensor, place_index(assign.index, here), held))
+    return (*starts, For(var.name, axis.lower, axis.upper, tuple(steps)))
