@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from autosched.cli.families import families_json, family_lines
-from autosched.cli.forms import form_object, form_told
+from autosched.cli.forms import faster, form_object, form_told, worth_telling
 from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
@@ -147,9 +147,12 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
         lines.append(f"       {compared(ratio)} {naive}")
     lines += _left(tuning, result)
-    lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
+    forms = [(form, gain) for form, gain in zip(tuning.forms, gains(tuning), strict=True) if worth_telling(gain)]
+    if forms and form_commands:
+        lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
+    lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
     plan = best.candidate.plan
     lines += [f"plan   {plan.name}", *(f"       {line}" for line in schedule_lines(best.schedule.named))]
@@ -168,8 +171,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         lines.append(f"where  {' and '.join(asked)}: every call checks this, and otherwise runs {other}")
     if best.candidate.plan.relies:
         lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
-    gained = gains(tuning)
-    for form, gain in zip(tuning.forms, gained, strict=True):
+    for form, gain in forms:
         first, *text = form_told(form, gain)
         lines += [f"form   {first}", *(f"   {line}" for line in text)]
     if result.failed:
@@ -183,8 +185,6 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         # The schedule, where there is no text of the kernel.
         suffix = backend.export_suffix(tuning.study.record.device) or ".json"
         lines += [f"use it   autosched export {study} -o {request.program.name}{suffix}{where}"]
-    if form_commands and any(gain is None or gain.ratio > 1 for gain in gained):
-        lines += [f"faster   {' && '.join(form_commands)}"]
     return "\n".join(lines)
 
 
