@@ -64,10 +64,10 @@ class Progress:
                     more = f" and {len(which) - 3} more" if len(which) > 3 else ""
                     self._line(f"rejected  {', '.join(which[:3])}{more}: {reason}")
             case events.Scored():
-                self._line(
-                    f"space  {counted(event.plans, 'plan')} · {event.rows:,} legal schedules of {event.rows_in_all:,}"
-                    f"   ({event.seconds:.1f} s)"
-                )
+                few = "" if event.near == event.plans else f", {event.near} of them near the best by the clock"
+                plans = counted(event.plans, "plan") + few
+                rows = f"{event.rows:,} legal schedules of {event.rows_in_all:,}"
+                self._line(f"space  {plans} · {rows}   ({event.seconds:.1f} s)")
             case events.NearMiss():
                 self._line(f"note   {event.study} differs only in {', '.join(event.fields)}: its results are not used")
             case events.StudyOpened():
@@ -135,7 +135,7 @@ class Progress:
 
     def _speed(self, time_s: float | None) -> str:
         ratio = self.work / time_s / self.peak if time_s and self.peak else 0.0
-        share = f"  {ratio:.0%} of peak" if 0 < ratio <= 1.05 else ""  # above it a rewrite has saved work
+        share = f"  {ratio:.0%} of peak" if 0 < ratio <= 1.05 else ""  # above it the figure is wrong
         return f"{seconds(time_s)}  {speed(self.work, time_s)}{share}"
 
     def _left(self, event: events.TrialDone) -> str:

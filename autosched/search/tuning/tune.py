@@ -237,7 +237,8 @@ def _meanwhile(
     yield from space.prepared()
     keep()
     yield
-    emit(Scored(len(space.plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
+    plans, near = len(space.plans), len(space.plausible)
+    emit(Scored(plans, near, space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
 
 
 def tune(
