@@ -17,6 +17,7 @@ from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
 from autosched.errors import AutoschedError
 from autosched.ir.work import operations, steps
+from autosched.report.plan_text import plan_lines
 from autosched.report.text import amount_of, compared, schedule_lines, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.request import TuneRequest
@@ -161,15 +162,15 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
     plan = best.candidate.plan
-    lines += [f"plan   {plan.name}", *(f"       {line}" for line in schedule_lines(best.schedule.named))]
+    lines += _labelled("plan", plan_lines(plan.name))
+    lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
-    considered = family_lines(families(tuning), result.done)
-    lines += [f"{'       ' if n else 'plans  '}{line}" for n, line in enumerate(considered)]
+    lines += _labelled("plans", family_lines(families(tuning), result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:
@@ -192,6 +193,10 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         suffix = backend.export_suffix(tuning.study.record.device) or ".json"
         lines += [f"use it   autosched export {study} -o {request.program.name}{suffix}{where}"]
     return "\n".join(lines)
+
+
+def _labelled(label: str, lines: Sequence[str]) -> list[str]:
+    return [f"{'' if n else label:<7}{line}" for n, line in enumerate(lines)]
 
 
 def _noise(tuning: Tuning, result: Result, best: Measurement) -> list[str]:
