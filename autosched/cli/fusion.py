@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, workspace_bytes
+from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, working_bytes
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
@@ -35,7 +36,7 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
         named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
         tile = _size(sum(k.bytes for k in kept))
         lines.append(f"{place} {named}: {tile} for each {owner}")
-        now, before = workspace_bytes(kernel), whole_bytes(program)
+        now, before = working_bytes(kernel), whole_bytes(program)
         if before:
             lines.append(f"memory   {_size(now)} of intermediates and copies; intermediates as written {_size(before)}")
     return lines
@@ -51,7 +52,22 @@ def _loops(plan: Plan) -> Iterator[str]:
 
 def fusion_json(kernel: Kernel) -> dict[str, Any]:
     """Two fields of `tune --json`'s `best`."""
-    return {"workspace_bytes": workspace_bytes(kernel), "launches": launches(kernel)}
+    return {"workspace_bytes": working_bytes(kernel), "launches": launches(kernel)}
+
+
+def error_words(error: str) -> str:
+    """What the letters in an error bound say.
+
+    >>> error_words("(n + 9 b + 3) u Σ|terms|, u = 2^-24")
+    'n: terms of a sum; b: blocks of the axis, and parts; u: half a unit in the last place of 1'
+    """
+    letters = {
+        "n": "terms of a sum",
+        "b": "blocks of the axis, and parts",
+        "x": "greatest sum of the sizes of what an exponent is computed from, as |S| + |M|",
+        "u": "half a unit in the last place of 1",
+    }
+    return "; ".join(f"{letter}: {said}" for letter, said in letters.items() if re.search(rf"\b{letter}\b", error))
 
 
 def _size(count: int) -> str:

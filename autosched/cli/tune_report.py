@@ -57,7 +57,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
             "operations": operations(request.program),
             "gflops": operations(request.program) / best.time_s / 1e9,
             "schedule": best.trial.schedule,
-            "intrinsic": ", ".join(best.candidate.plan.intrinsics) or None,
+            "intrinsic": ", ".join(dict.fromkeys(best.candidate.plan.intrinsics)) or None,
             "kernel_sha": m.kernel_sha,
         }
         plan = best.candidate.plan
