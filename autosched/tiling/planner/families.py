@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.search import online
@@ -13,7 +13,7 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
-from autosched.tiling.variants.tiled_stages import own_caches, shared_run
+from autosched.tiling.variants.tiled_stages import SharedRun, own_caches, shared_run
 
 AS_WRITTEN, ADAPTED, ONE_PASS, TILES, CHAIN, ON_THE_WAY, DEFERRED = (
     "as written", "adapted", "one pass", "tiles", "chain", "on the way", "deferred"
@@ -69,8 +69,18 @@ def not_planned(
         yield ONE_PASS, spatial or reason
     run = shared_run(program, 0)
     if run is not None:
-        caches = own_caches(target)
-        fits = bool(caches) and run.handed_bytes <= caches[-1]
-        size = f"{run.handed_bytes / 1024:.0f} KiB" if run.handed_bytes >= 1024 else f"{run.handed_bytes} bytes"
-        kept = f"stages hand on {size}, which a core's own caches hold"
-        yield TILES, spatial or (kept if fits else left_out.get(TILES, NOT_MADE))
+        yield TILES, spatial or _not_tiled(run, own_caches(target)) or left_out.get(TILES, NOT_MADE)
+
+
+def _not_tiled(run: SharedRun, caches: Sequence[int]) -> str:
+    """Why stages that share an axis have no tiles of it; nothing where they have."""
+    if caches and run.handed_bytes <= caches[-1]:
+        return f"stages hand on {_size(run.handed_bytes)}, which a core's own caches hold"
+    each = run.handed_bytes // run.extent
+    if caches and 2 * each > caches[-1]:
+        return f"stages hand on {_size(each)} for each {run.axes[0]}, more than half of a core's own caches hold"
+    return ""
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024:.0f} KiB" if count >= 1024 else f"{count} bytes"
