@@ -34,7 +34,7 @@ def operations(program: Program) -> float:
     for stage, where in zip(program.stages, needed(program), strict=True):
         box: dict[str, tuple[int, int]] = dict(program.symbolic)
         trips = {a.name: most_trips(a, box) for a in stage.axes}
-        points = _Points(trips, box, substitute_bool(where, ends))
+        points = PointsHeld(trips, box, substitute_bool(where, ends))
         total += sum(points.along(value_vars(node)) for node in set(_computed(stage.assign.value)))
         total += points.along(trips) * (stage.assign.op != "=")
     return total
@@ -60,7 +60,7 @@ def _steps(stage: Stage, box: dict[str, tuple[int, int]]) -> float:
     counted = sum(isinstance(node, Arith | Call | Unary) for node in walk(stage.assign.value))
     trips = {a.name: most_trips(a, box) for a in stage.axes}
     guards = all_of(*(g for g in stage.guards if isinstance(g, Bool)))
-    return (counted + (stage.assign.op != "=")) * _Points(trips, box, guards).along(trips)
+    return (counted + (stage.assign.op != "=")) * PointsHeld(trips, box, guards).along(trips)
 
 
 def _computed(value: Value) -> Iterator[Value]:
@@ -76,7 +76,7 @@ def _computed(value: Value) -> Iterator[Value]:
             waiting += children(node)
 
 
-class _Points:
+class PointsHeld:
     """The points of a box at which a condition holds."""
 
     def __init__(self, trips: Mapping[str, int], box: Box, condition: Bool) -> None:
