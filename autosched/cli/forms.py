@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,10 @@ def form_object(form: Form, gain: Gain | None) -> dict[str, Any]:
     return form_json(form) | clock
 
 
-def worth_telling(gain: Gain | None) -> bool:
-    """Whether the form is faster, or nobody knows: plans have some forms by themselves."""
-    return gain is None or gain.ratio > SAME
+def worth_telling(form: Form, gain: Gain | None, used: Collection[str]) -> bool:
+    """Whether the form is faster; where nobody knows, whether its stage is not among those `used` on an instruction
+    already: plans have some forms by themselves."""
+    return form.stage not in used if gain is None else gain.ratio > SAME
 
 
 def faster(forms: Sequence[tuple[Form, Gain | None]]) -> str:

@@ -156,7 +156,9 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     lines += _left(tuning, result)
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
-    forms = [(form, gain) for form, gain in zip(tuning.forms, gains(tuning), strict=True) if worth_telling(gain)]
+    used = {mapping.stage.name for mapping in best.candidate.plan.mappings}
+    known = zip(tuning.forms, gains(tuning), strict=True)
+    forms = [(form, gain) for form, gain in known if worth_telling(form, gain, used)]
     if forms and form_commands:
         lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]

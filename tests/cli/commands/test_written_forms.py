@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from cli.conftest import Cli
 
+import autosched
+from autosched.cli.forms import worth_telling
+from autosched.search.tuning.forms import Gain
+from autosched.tensorize.explanation.forms import Form
+
 NORM = """
 def norm(X: f32[m, k], G: f32[k], W: f32[k, n], C: f32[m, n], *, m=24, n=64, k=48):
     S: f32[m]
@@ -100,6 +105,15 @@ def test_tune_says_under_the_best_what_a_form_gains(here: Cli) -> None:
     commands = "autosched match scaled.py -t x86-avx2 --write-form scaled_form.py && autosched tune scaled_form.py"
     assert done[at + 1].strip().startswith(commands)
     assert any(line.startswith(f"form   stage C fits {FMA} with W_factor computed beforehand") for line in done)
+
+
+@pytest.mark.parametrize(
+    ("gain", "used", "told"),
+    [(None, (), True), (None, ("C",), False), (Gain(2.0, 1.0), ("C",), True), (Gain(1.0, 1.0), (), False)],
+)
+def test_which_forms_are_told(gain: Gain | None, used: tuple[str, ...], told: bool) -> None:
+    form = Form("C", FMA, autosched.workload("matmul", m=4, n=4, k=4), ("A_factor",), True, True)
+    assert worth_telling(form, gain, used) is told
 
 
 @pytest.mark.slow
