@@ -58,6 +58,10 @@ class UsageError(AutoschedError):
     """A flag, size or argument that cannot be right."""
 
 
+class DataError(UsageError):
+    """Data with which the program as it is written cannot run: no fault of a candidate's."""
+
+
 class ProgramError(AutoschedError):
     """A loop-nest program that does not parse or type-check."""
 

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from autosched.cli.forms import SAME
 from autosched.report.text import compared, counted
 from autosched.search.tuning.families import PlanFamily
-
-SAME = 1.005
-"""Ratios up to this one are none."""
 
 
 def family_lines(found: Sequence[PlanFamily], done: int) -> list[str]:

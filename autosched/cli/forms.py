@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ from autosched.tensorize.explanation.forms import Form, all_forms, form_json, fo
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
 
+SAME = 1.005
+"""Ratios up to this one are none."""
+
 
 def form_told(form: Form, gain: Gain | None) -> list[str]:
     """The lines of a form: what fits, the gain by the clock where it is known, and the program."""
@@ -31,6 +34,21 @@ def form_object(form: Form, gain: Gain | None) -> dict[str, Any]:
     """The form's JSON, with the clock's seconds of both programs where they are known."""
     clock = {} if gain is None else {"clock_s": {"as_written": gain.written_s, "rewritten": gain.rewritten_s}}
     return form_json(form) | clock
+
+
+def worth_telling(form: Form, gain: Gain | None, used: Collection[str]) -> bool:
+    """Whether the form is faster; where nobody knows, whether its stage is not among those `used` on an instruction
+    already: plans have some forms by themselves."""
+    return form.stage not in used if gain is None else gain.ratio > SAME
+
+
+def faster(forms: Sequence[tuple[Form, Gain | None]]) -> str:
+    """What a program gains that has all of these forms, as far as the clock has looked."""
+    stages = ", ".join(form.stage for form, _ in forms)
+    ratios = [gain.ratio for _, gain in forms if gain is not None]
+    least = " or more" if len(forms) > 1 else ""
+    told = f": by the clock {compared(max(ratios))} the best plan{least}" if ratios else ", maybe"
+    return f"with stage{'s' * (len(forms) > 1)} {stages} in the form shown below{told}"
 
 
 def _gained(gain: Gain) -> str:

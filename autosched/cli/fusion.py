@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
-from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, workspace_bytes
+from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, working_bytes
 from autosched.codegen.tree.kernel import Kernel
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.tiling.plans.plan import Plan
+from autosched.report.plan_text import loop_words
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
 SHOWN = 4
 """Intermediates that are named."""
 
 
 def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
-    """A line for each rewrite, and one for what bodies of loops keep: nothing of a plan that has neither. `program` is
-    the one that was given."""
-    lines = [f"rewrite  {_said(r)}" for r in plan.rewrites]
+    """Lines for what names of loops say, for each rewrite, and for what bodies of loops keep: none of a plan that has
+    neither. `program` is the one that was given."""
+    words = loop_words(_loops(plan)) if plan.rewrites else []
+    lines = [f"loops    {' · '.join(words)}"] if words else []
+    lines += [f"rewrite  {_said(r)}" for r in plan.rewrites]
     kept = kept_in_tiles(plan)
     if "warp_threads" in plan.target.limits:
         in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
@@ -31,15 +36,38 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
         named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
         tile = _size(sum(k.bytes for k in kept))
         lines.append(f"{place} {named}: {tile} for each {owner}")
-        now, before = workspace_bytes(kernel), whole_bytes(program)
+        now, before = working_bytes(kernel), whole_bytes(program)
         if before:
             lines.append(f"memory   {_size(now)} of intermediates and copies; intermediates as written {_size(before)}")
     return lines
 
 
+def _loops(plan: Plan) -> Iterator[str]:
+    """The names of its tile loops, those inside others behind them."""
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            yield from (loop.axis.name for loop in part.loops)
+            yield from _loops(part.member)
+
+
 def fusion_json(kernel: Kernel) -> dict[str, Any]:
     """Two fields of `tune --json`'s `best`."""
-    return {"workspace_bytes": workspace_bytes(kernel), "launches": launches(kernel)}
+    return {"workspace_bytes": working_bytes(kernel), "launches": launches(kernel)}
+
+
+def error_words(error: str) -> str:
+    """What the letters in an error bound say.
+
+    >>> error_words("(n + 9 b + 3) u Σ|terms|, u = 2^-24")
+    'n: terms of a sum; b: blocks of the axis, and parts; u: half a unit in the last place of 1'
+    """
+    letters = {
+        "n": "terms of a sum",
+        "b": "blocks of the axis, and parts",
+        "x": "greatest sum of the sizes of what an exponent is computed from, as |S| + |M|",
+        "u": "half a unit in the last place of 1",
+    }
+    return "; ".join(f"{letter}: {said}" for letter, said in letters.items() if re.search(rf"\b{letter}\b", error))
 
 
 def _size(count: int) -> str:

@@ -12,6 +12,7 @@ from rich.table import Column
 
 from autosched.cli.output import joules, raced, talk
 from autosched.ir.work import operations
+from autosched.report.plan_text import brief_plan
 from autosched.report.text import counted, seconds, speed
 from autosched.search import events
 from autosched.search.request import TuneRequest
@@ -64,10 +65,10 @@ class Progress:
                     more = f" and {len(which) - 3} more" if len(which) > 3 else ""
                     self._line(f"rejected  {', '.join(which[:3])}{more}: {reason}")
             case events.Scored():
-                self._line(
-                    f"space  {counted(event.plans, 'plan')} · {event.rows:,} legal schedules of {event.rows_in_all:,}"
-                    f"   ({event.seconds:.1f} s)"
-                )
+                few = "" if event.near == event.plans else f", {event.near} of them near the best by the clock"
+                plans = counted(event.plans, "plan") + few
+                rows = f"{event.rows:,} legal schedules of {event.rows_in_all:,}"
+                self._line(f"space  {plans} · {rows}   ({event.seconds:.1f} s)")
             case events.NearMiss():
                 self._line(f"note   {event.study} differs only in {', '.join(event.fields)}: its results are not used")
             case events.StudyOpened():
@@ -81,7 +82,7 @@ class Progress:
             case events.NewBest():
                 if not self.live:
                     m = event.trial.measurement
-                    self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {event.trial.plan}")
+                    self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {brief_plan(event.trial.plan)}")
             case events.FinalRound():
                 self._line(f"final  {raced(event.candidates)}")
                 self.bar.update(self.task, said="final round")
@@ -90,7 +91,7 @@ class Progress:
                 said = f"{event.disturbed} of {event.rounds} rounds were {event.slowdown:.0%} slower for all alike"
                 self._line(f"noise  {said}: {then}")
             case events.PlanGivenUp():
-                why = f"the first {event.failed} candidates of {event.plan} failed ({event.message})"
+                why = f"the first {event.failed} candidates of {brief_plan(event.plan)} failed ({event.message})"
                 self._line(f"note   {why}: other plans are tried")
             case (
                 events.NotPlanned()
@@ -118,7 +119,7 @@ class Progress:
             first = m.message.strip().splitlines()[0] if m.message.strip() else "no message"
             self._line(f"trial {event.trial.number:>4}  failed ({m.status}): {first}")
         elif m.ok and self.verbose and (self.live or m.time_s != event.best_s):  # a new best says so itself when piped
-            self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {event.trial.plan}")
+            self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {brief_plan(event.trial.plan)}")
         if m.ok and m.time_s == event.best_s:
             self.best_joules = joules(m, self.request.objective)
         best = f"best {self._speed(event.best_s)}{self.best_joules}" if event.best_s else "no best yet"
@@ -135,7 +136,7 @@ class Progress:
 
     def _speed(self, time_s: float | None) -> str:
         ratio = self.work / time_s / self.peak if time_s and self.peak else 0.0
-        share = f"  {ratio:.0%} of peak" if 0 < ratio <= 1.05 else ""  # above it a rewrite has saved work
+        share = f"  {ratio:.0%} of peak" if 0 < ratio <= 1.05 else ""  # above it the figure is wrong
         return f"{seconds(time_s)}  {speed(self.work, time_s)}{share}"
 
     def _left(self, event: events.TrialDone) -> str:

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from autosched.cli.families import families_json, family_lines
-from autosched.cli.forms import form_object, form_told
+from autosched.cli.forms import faster, form_object, form_told, worth_telling
 from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
@@ -16,8 +16,9 @@ from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
 from autosched.errors import AutoschedError
-from autosched.ir.work import operations
-from autosched.report.text import compared, schedule_lines, seconds, speed, times
+from autosched.ir.work import operations, steps
+from autosched.report.plan_text import plan_lines
+from autosched.report.text import amount_of, compared, schedule_lines, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.fallbacks import standing_by
@@ -37,6 +38,9 @@ from autosched.tiling.steps.gpu.shared_proofs import in_short
 DRIFT = 0.10
 """More than the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
 
+ALIKE = 0.99
+"""Share of the operations that loops execute above which nothing is said about the others."""
+
 
 def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
     """Schema autosched/tune/1 (docs/cli.md). `best` is null where the run was interrupted before anything succeeded."""
@@ -50,9 +54,10 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
             "trial": best.trial.number,
             "time_s": best.time_s,
             "spread": m.spread,
+            "operations": operations(request.program),
             "gflops": operations(request.program) / best.time_s / 1e9,
             "schedule": best.trial.schedule,
-            "intrinsic": ", ".join(best.candidate.plan.intrinsics) or None,
+            "intrinsic": ", ".join(dict.fromkeys(best.candidate.plan.intrinsics)) or None,
             "kernel_sha": m.kernel_sha,
         }
         plan = best.candidate.plan
@@ -137,8 +142,10 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     if tuning.study.record.device == "simulator":
         lines.append(f"       as simulated: nothing ran on a machine of {request.target.name}")
     backend = request.target.backend
-    counted = not best.candidate.plan.rewrites  # a rewrite does with less work than the program as it is written
-    if counted and tuning.peak and backend.is_cpu and tuning.study.record.device == backend.device:
+    if 0 < work < ALIKE * (written := steps(request.program)):
+        counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
+        lines.append(f"       {counted}: none under a mask, and once what is the same along a loop")
+    if tuning.peak and backend.is_cpu and tuning.study.record.device == backend.device:
         name, peak = tuning.peak
         whose = "measured on this machine" if request.target.name == "native" else f"stated by {request.target.name}"
         lines.append(f"       {work / best.time_s / peak:.0%} of the peak of {name} {whose}")
@@ -147,20 +154,25 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
         lines.append(f"       {compared(ratio)} {naive}")
     lines += _left(tuning, result)
-    lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
+    used = {mapping.stage.name for mapping in best.candidate.plan.mappings}
+    known = zip(tuning.forms, gains(tuning), strict=True)
+    forms = [(form, gain) for form, gain in known if worth_telling(form, gain, used)]
+    if forms and form_commands:
+        lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
+    lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
     plan = best.candidate.plan
-    lines += [f"plan   {plan.name}", *(f"       {line}" for line in schedule_lines(best.schedule.named))]
+    lines += _labelled("plan", plan_lines(plan.name))
+    lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
-    considered = family_lines(families(tuning), result.done)
-    lines += [f"{'       ' if n else 'plans  '}{line}" for n, line in enumerate(considered)]
+    lines += _labelled("plans", family_lines(families(tuning), result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:
@@ -168,8 +180,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         lines.append(f"where  {' and '.join(asked)}: every call checks this, and otherwise runs {other}")
     if best.candidate.plan.relies:
         lines.append(f"relies on {'; '.join(best.candidate.plan.relies)}")
-    gained = gains(tuning)
-    for form, gain in zip(tuning.forms, gained, strict=True):
+    for form, gain in forms:
         first, *text = form_told(form, gain)
         lines += [f"form   {first}", *(f"   {line}" for line in text)]
     if result.failed:
@@ -183,9 +194,11 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         # The schedule, where there is no text of the kernel.
         suffix = backend.export_suffix(tuning.study.record.device) or ".json"
         lines += [f"use it   autosched export {study} -o {request.program.name}{suffix}{where}"]
-    if form_commands and any(gain is None or gain.ratio > 1 for gain in gained):
-        lines += [f"faster   {' && '.join(form_commands)}"]
     return "\n".join(lines)
+
+
+def _labelled(label: str, lines: Sequence[str]) -> list[str]:
+    return [f"{'' if n else label:<7}{line}" for n, line in enumerate(lines)]
 
 
 def _noise(tuning: Tuning, result: Result, best: Measurement) -> list[str]:

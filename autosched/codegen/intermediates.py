@@ -7,6 +7,7 @@ from math import prod
 
 from autosched.codegen.cuda.grids import grids
 from autosched.codegen.tree.kernel import For, Kernel
+from autosched.codegen.tree.workspace import CPU_ALIGNMENT, GPU_ALIGNMENT, workspace_bytes
 from autosched.ir.program import Program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
@@ -23,15 +24,18 @@ class Kept:
         return f"{self.tensor} {'x'.join(map(str, self.shape)) or '1'}"
 
 
-def workspace_bytes(kernel: Kernel) -> int:
-    """Bytes of memory that a call works in, beside the program's tensors: intermediates and copies."""
-    return sum(-(-b.elements * b.dtype.bits // 8) for b in kernel.buffers.values() if b.scope == "workspace")
+def working_bytes(kernel: Kernel) -> int:
+    """Bytes that a call works in beside the program's tensors, as the exported header has them."""
+    return workspace_bytes(kernel, GPU_ALIGNMENT if _on_gpu(kernel) else CPU_ALIGNMENT)
 
 
 def launches(kernel: Kernel) -> int:
     """How often a call starts work on the device: once on a CPU, once for each grid of blocks on a GPU."""
-    blocks = any(isinstance(s, For) and s.kind.startswith("block") for s in kernel.statements)
-    return len(grids(kernel.main)) if blocks else 1
+    return len(grids(kernel.main)) if _on_gpu(kernel) else 1
+
+
+def _on_gpu(kernel: Kernel) -> bool:
+    return any(isinstance(s, For) and s.kind.startswith("block") for s in kernel.statements)
 
 
 def kept_in_tiles(plan: Plan) -> list[Kept]:

@@ -29,7 +29,7 @@ import numpy as np
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Tensor
-from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.assumed import assumed_range
 from autosched.ir.oracle.numerics import Array, round_float, store
 from autosched.ir.program import Program
 

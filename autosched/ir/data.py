@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import DType
-from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.assumed import assumed_range
 from autosched.ir.oracle.interpreter import run
 from autosched.ir.prepared import assigns
 from autosched.ir.program import KnownData, Program

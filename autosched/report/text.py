@@ -53,6 +53,17 @@ def speed(operations: float, value: float | None) -> str:
     return scaled(operations / value, ((1e12, "TOP/s"), (1e9, "GOP/s"), (1e6, "MOP/s"), (1.0, "OP/s")), 4)
 
 
+def amount_of(number: float) -> str:
+    """A count in words.
+
+    >>> amount_of(2.7e8), amount_of(1234), amount_of(0)
+    ('270 million', '1,234', '0')
+    """
+    if number < 1e6:
+        return f"{number:,.0f}"
+    return scaled(number, ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")), 3)
+
+
 def counted(number: int, what: str) -> str:
     """A number of things.
 

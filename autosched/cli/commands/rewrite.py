@@ -11,6 +11,7 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.apart import stages_apart
+from autosched.cli.fusion import error_words
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.written import write_program
 from autosched.errors import UsageError
@@ -124,6 +125,7 @@ def _explained(c: RewriteVerdict, numerics: str) -> str:
         return "\n".join(lines)
     level = "" if accepted(c, numerics) else f" (more than --numerics {numerics} accepts)"
     lines.append(f"  numerics: {c.numerics}{level}" + (f"; error at most {c.error}" if c.error else ""))
+    lines += [f"    {error_words(c.error)}"] if c.error else []
     lines += [f"  {stage}: multiplied by {factor} where the reference moves" for stage, factor in c.rescale.items()]
     lines += [f"  {stage}: {factor} taken out of the reduction" for stage, factor in c.deferred.items()]
     if c.bounded is not None:
@@ -140,7 +142,7 @@ def _shown(counterexample: dict[str, Any]) -> list[str]:
     """The term at two references and, where it has some, at two points of the data, a line for each reference."""
     lines = ["  counterexample: the term at two references, which no factor takes to one another"]
     if "data" not in counterexample:
-        lines = ["  counterexample: the start, and what the factor makes of it"]
+        lines = ["  counterexample: the sum before the reference leaves its start, and what the factor makes of it"]
     for reference, values in zip(counterexample["references"], counterexample["values"], strict=True):
         at = [f" at {_numbers(data)}" for data in counterexample.get("data", ())]
         values = values if at else [values]

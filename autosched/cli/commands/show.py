@@ -26,6 +26,7 @@ from autosched.errors import AutoschedError, UsageError
 from autosched.ir import parse
 from autosched.ir.work import operations
 from autosched.machine.target import Target
+from autosched.report.plan_text import plan_lines
 from autosched.report.text import seconds, speed
 from autosched.report.units import units_lines, units_of
 from autosched.store import codec
@@ -123,7 +124,8 @@ def show(
         padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
         together = fusion_lines(plan, kernel, parse(record.program))
         said = [*together, *padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
-        parts.append("\n".join([head, f"plan  {chosen.plan}", *rows, *said]))
+        first, *further = plan_lines(chosen.plan)
+        parts.append("\n".join([head, f"plan  {first}", *(f"      {line}" for line in further), *rows, *said]))
     if view in ("all", "loops"):
         parts.append(print_kernel(kernel).rstrip())
     if view == "all" and (code := _code(kernel, target)) is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from autosched.errors import UsageError
 from autosched.ir.nodes import Stage
-from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.assumed import assumed_range
 from autosched.ir.program import Program
 from autosched.ir.value import Cast, Index, Read, Select, Value, children, is_value, reads
 

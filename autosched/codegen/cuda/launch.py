@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from autosched.codegen.tree.kernel import Im2colWalk
+from autosched.codegen.tree.workspace import GPU_ALIGNMENT
 from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
 
@@ -23,7 +24,7 @@ MOST_THREADS: Dim3 = (1024, 1024, 64)
 MOST_IN_BLOCK = 1024
 STATIC_SHARED_BYTES = 49152
 """Shared memory beyond this has to be asked for: the attribute `MaxDynamicSharedMemorySize`."""
-ALIGNMENT = 256
+ALIGNMENT = GPU_ALIGNMENT
 """Of every array on the device, in bytes: what `cudaMalloc` gives."""
 
 

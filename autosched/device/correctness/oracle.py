@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.device.correctness.no_data import data_errors
 from autosched.errors import UsageError
-from autosched.ir.oracle.indexed import subscripts
-from autosched.ir.oracle.inputs import assumed_range, random_inputs, split_inputs
+from autosched.ir.oracle.inputs import random_inputs, split_inputs
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
-from autosched.ir.value import reads
 from autosched.tiling.plans.plan import Plan
 
 Array = npt.NDArray[Any]
@@ -49,35 +48,21 @@ def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None
     kernel may be from it: reassociated sums and fused products within their error bound. `inputs` stand in for the
     random ones of the same names; `slack` as `ir.oracle.tolerances.run_with_error` takes it.
 
-    UsageError where a size is symbolic: a device runs one size.
+    UsageError where a size is symbolic: a device runs one size. DataError where the program cannot run on the data.
     """
     if program.symbolic:
         names = ", ".join(program.symbolic)
         raise UsageError(f"the size of {names} is a range; a device measures one size", hint="set it with -D")
     drawn = random_inputs(program, np.random.default_rng(seed))
     values, scalars = split_inputs(program, drawn | dict(inputs or {}))
-    try:
+    with data_errors(program):
         wants, bounds = run_with_error(program, values, scalars, {s.name for s in program.stages}, slack)
-    except UsageError as outside:
-        raise _with_assume(outside, program) from None
     tolerances = {
         # An integer that is computed from floats (a requantised sum) may differ where they may.
         name: bound if program.tensors[name].dtype.is_float or np.any(bound) else None
         for name, bound in bounds.items()
     }
     return Oracle(values, wants, tolerances, scalars)
-
-
-def _with_assume(outside: UsageError, program: Program) -> UsageError:
-    """The error with the names of data that are subscripts of which nothing is assumed or can be told."""
-    unknown = {r.tensor: program.tensors[tensor].extents[d] for stage in program.stages
-               for tensor, d, index in subscripts(stage) for r in reads(index)
-               if r.tensor in program.inputs and assumed_range(program, r.tensor) == (None, None)}  # fmt: skip
-    if not unknown:
-        return outside
-    said = " and ".join(f"assume(0 <= {name} <= {extent - 1})" for name, extent in unknown.items())
-    text = f"{outside.message}: say what is drawn, as {said}"
-    return UsageError(text, hint=outside.hint, location=outside.location)
 
 
 def slack(plan: Plan) -> float:

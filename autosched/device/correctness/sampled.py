@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from autosched.device.correctness import oracle as oracles
+from autosched.device.correctness.no_data import data_errors
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.wants import SAMPLES, write_wants
 from autosched.device.job import Box, Sample, TensorFile
@@ -135,7 +136,8 @@ def _elements(
     """The elements of one box an output, flat, and their tolerances."""
     fused = {s.name for s in program.stages}
     part = slice_of(program, boxes, units)
-    values, bounds = run_blocks(program, part, boxes, given.inputs, given.scalars, fused, slack)
+    with data_errors(program):
+        values, bounds = run_blocks(program, part, boxes, given.inputs, given.scalars, fused, slack)
     return {n: v.reshape(-1) for n, v in values.items()}, {n: b.reshape(-1) for n, b in bounds.items()}
 
 

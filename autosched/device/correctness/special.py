@@ -16,7 +16,8 @@ import numpy as np
 
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import RUN, Expected, Sampled, is_large, whole_s
-from autosched.ir.oracle.inputs import assumed_range, random_inputs
+from autosched.ir.oracle.assumed import assumed_range
+from autosched.ir.oracle.inputs import random_inputs
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from autosched.ir.nodes import Assume
-from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.assumed import assumed_range
 from autosched.ir.oracle.numerics import store
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin

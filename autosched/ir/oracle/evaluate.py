@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.errors import Location, UsageError
+from autosched.errors import DataError, Location
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.oracle.numerics import cast, container, normalise, round_float
 from autosched.ir.value import (
@@ -291,7 +291,7 @@ def positions(frame: Frame, index: tuple[Index, ...], mask: Any) -> list[Any]:
 
 
 def inside(frame: Frame, tensor: str, spots: list[Any], mask: Any) -> Any:
-    """None where all positions lie inside, else the mask of those that do; UsageError for a counted one outside."""
+    """None where all positions lie inside, else the mask of those that do; DataError for a counted one outside."""
     good: Any = None
     for d, (part, extent) in enumerate(zip(spots, frame.arrays[tensor].shape, strict=True)):
         if np.size(part) == 0 or (np.min(part) >= 0 and np.max(part) < extent):
@@ -300,9 +300,9 @@ def inside(frame: Frame, tensor: str, spots: list[Any], mask: Any) -> Any:
         outside = np.logical_not(here) if mask is None else np.logical_and(mask, np.logical_not(here))
         if not frame.lenient and np.any(outside):
             worst = np.broadcast_to(part, np.shape(outside))[np.asarray(outside)] if np.ndim(outside) else part
-            raise UsageError(
+            raise DataError(
                 f"dimension {d} of {tensor} has extent {extent}; the program reaches index {int(np.ravel(worst)[0])}",
-                hint=f"an index from data must stay inside: state its range, as assume(0 <= I <= {extent - 1})",
+                hint="an index from data must stay inside: say by assume(...) which values its data have",
                 location=frame.location,
             )
         good = both(good, here)

@@ -9,6 +9,7 @@ import numpy as np
 
 from autosched.errors import ProgramError
 from autosched.ir.dtypes import DType
+from autosched.ir.oracle.assumed import assumed_range
 from autosched.ir.oracle.indexed import indexed_range
 from autosched.ir.oracle.numerics import container, round_float, store
 from autosched.ir.program import Program
@@ -51,17 +52,6 @@ def split_inputs(program: Program, values: dict[str, Any]) -> tuple[dict[str, An
     """`random_inputs`' answer as the two arguments of `run`: arrays and scalars."""
     arrays = {n: v for n, v in values.items() if n in program.tensors}
     return arrays, {n: v for n, v in values.items() if n in program.scalars}
-
-
-def assumed_range(program: Program, name: str) -> tuple[float | None, float | None]:
-    """The range that all assumptions about `name` leave; None is unbounded."""
-    low: float | None = None
-    high: float | None = None
-    for a in program.assumptions:
-        if a.subject == name:
-            low = a.low if low is None or (a.low is not None and a.low > low) else low
-            high = a.high if high is None or (a.high is not None and a.high < high) else high
-    return low, high
 
 
 def _inside(

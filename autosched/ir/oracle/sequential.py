@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.errors import Location, UsageError
+from autosched.errors import DataError, Location
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis
 from autosched.ir.oracle.evaluate import DIRECT, arith, call
@@ -124,11 +124,11 @@ class SequentialCompiler:
         parts = [self.integer(i) if isinstance(i, Int) else self.value(i) for i in index]
         location = self.location
 
-        def outside(at: tuple[int, ...]) -> UsageError:
+        def outside(at: tuple[int, ...]) -> DataError:
             d = next(k for k, (i, n) in enumerate(zip(at, shape, strict=True)) if not 0 <= i < n)
-            return UsageError(
+            return DataError(
                 f"dimension {d} of {tensor} has extent {shape[d]}; the program reaches index {at[d]}",
-                hint=f"an index from data must stay inside: state its range, as assume(0 <= I <= {shape[d] - 1})",
+                hint="an index from data must stay inside: say by assume(...) which values its data have",
                 location=location,
             )
 

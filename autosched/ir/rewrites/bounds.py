@@ -21,6 +21,7 @@ from autosched.logic import (
     bounds_of,
     conjuncts,
     free_vars,
+    interval,
     maximum,
     minimum,
     to_z3,
@@ -126,8 +127,11 @@ def _proved(axis: Axis, narrowed: Axis, condition: Bool, ranges: Ranges) -> Lemm
     solver.add(*(z3.And(low <= names[n], names[n] <= high) for n, (low, high) in ranges.items() if n in names))
     solver.add(inside(narrowed) != z3.And(inside(axis), to_z3(condition, names, own)))
     answer = solver.check()
-    there = f"{axis.name} in {narrowed.lower}..{narrowed.upper}"
-    claim = f"{axis.name} in {axis.lower}..{axis.upper} and {condition} is {there}"
+    whole, part = (f"{a.lower} <= {axis.name} < {a.upper}" for a in (axis, narrowed))
+    length = narrowed.upper - narrowed.lower
+    empty = free_vars(length) <= ranges.keys() and interval(length, ranges)[0] <= 0
+    none = f" (nowhere if {narrowed.upper} <= {narrowed.lower})" if empty else ""
+    claim = f"{whole} and {condition} exactly where {part}{none}"
     asked("rewrite", f"bounds: {claim}", solver, answer)
     verdict = {"unsat": "proved", "sat": "no"}.get(str(answer), "unknown")
     return Lemma(f"{axis.name}: bounds", claim, (), verdict, "z3", time.perf_counter() - start)

@@ -68,4 +68,5 @@ class RewriteVerdict:
             ]
             + [{"name": "structure", "text": t, "given": [], "by": "structure", "seconds": 0.0} for t in self.because],
             "reason": why,
+            "after": None if self.after is None else str(self.after),
         }

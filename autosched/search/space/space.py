@@ -228,9 +228,9 @@ class SearchSpace:
 
     @cached_property
     def lower_bound_s(self) -> float | None:
-        """Seconds that no row takes less than: by `least`, else by their floors, which leave out what moves
-        between caches, else by the fastest row. None where there is nothing to tell by. (Plans that are not plausible
-        are slower still.)"""
+        """Seconds that no row takes less than: by `least`, else (where nobody gives it, or rows are too many for it) by
+        their floors, which leave out what moves between caches, else by the fastest row. None where there is nothing to
+        tell by. (Plans that are not plausible are slower still.)"""
         found = self.kept.answer("bound", lambda: (np.array([self._bound_of(n) for n in self.plausible], np.float64),))
         bound = float(found[0].min(initial=np.inf))
         return bound if 0 < bound < np.inf else None
@@ -239,7 +239,7 @@ class SearchSpace:
         entry, limit = self.plans[number], self._least
         if limit is not None:
             table = tabulate(entry.plan.space, lambda v: limit(entry.plan, v), legal=True)
-            if table is not None and 0 < table.column.min() < np.inf:
+            if table is not None and table.column.min() < np.inf:
                 return float(table.column.min())
         floor = self.scores(number).least(entry.complete)
         return floor if floor > 0 else float(self._best_of([number], 1)[0][1][0])

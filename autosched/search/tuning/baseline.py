@@ -7,7 +7,7 @@ from time import monotonic
 
 from autosched.device.protocol import Device
 from autosched.ir.program import Program
-from autosched.ir.work import operations
+from autosched.ir.work import steps
 from autosched.machine.target import Target
 from autosched.search.tuning.deadline import briefly
 from autosched.search.tuning.measuring import Measuring
@@ -47,7 +47,7 @@ def measure_baseline(
     longer than any candidate (`candidate_s` at most) and than `build_s`."""
     on_gpu = target.backend.is_gpu and getattr(device, "name", "") == target.backend.device
     rate, most_s = (CARD_RATE, CARD_SECONDS) if on_gpu else (SLOWEST_RATE, MOST_SECONDS)
-    if operations(program) / rate > most_s:
+    if steps(program) / rate > most_s:
         return None
     built = None
     with briefly(max(build_s, candidate_s)):

@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 from autosched.costmodel.analytic.limits import limit
 from autosched.device.checked import build_of, measurement_of
 from autosched.device.protocol import Aside, Build, Device
-from autosched.errors import AutoschedError, MissingError, StoreError
+from autosched.errors import AutoschedError, DataError, MissingError, StoreError
 from autosched.search.tuning.noise import doubtful
 from autosched.store.records import Measurement
 from autosched.tiling.candidate import Candidate
+
+NOT_THE_CANDIDATE = (DataError, MissingError, StoreError)
+"""Errors that end the run: every other candidate would meet them, too."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,13 @@ class Measuring:
         return MeasuredBuild(build, counts, made, self.clock() - began)
 
     def measured(self, build: Build, repeats: str) -> Measurement:
-        """One measurement; whatever a candidate does is its outcome. Raises MissingError and StoreError."""
+        """One measurement; whatever a candidate does is its outcome. Raises `NOT_THE_CANDIDATE`."""
         if build.error is not None:
             costs = {"build": build.seconds}
             return Measurement("build", message=build.error, kernel_sha=build.kernel_sha, costs_s=costs)
         try:
             return refuse_below_bound(measurement_of(self.device.measure(build, repeats), self.device), build.candidate)
-        except (MissingError, StoreError):
+        except NOT_THE_CANDIDATE:
             raise
         except Exception as error:
             return Measurement("crash", message=said(error), kernel_sha=build.kernel_sha)
@@ -91,7 +94,7 @@ class Measuring:
 def _built(candidate: Candidate, draft: Callable[[], Build]) -> Build:
     try:
         return draft()
-    except (MissingError, StoreError):
+    except NOT_THE_CANDIDATE:
         raise
     except Exception as error:
         return Build(candidate, error=said(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -45,7 +45,7 @@ from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
-from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.planner.plan_program import Planned, plan_program
 from autosched.tiling.planner.rejections import by_reason, rejections
 from autosched.tiling.plans.plan import Plan
 
@@ -72,6 +72,8 @@ class Tuning:
     """Has the store keep the space's answers (`search.space.answer_cache`)."""
     deadline: Deadline = field(default_factory=lambda: Deadline(None))
     """When the run is to end."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """See `Planned.left_out`."""
 
     @property
     def peak(self) -> tuple[str, float] | None:
@@ -173,7 +175,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     """Match, plans, space and study, for a device that is open."""
     recording = getattr(device, "recording", None)
     with watch.phase("match"):
-        matches, plans = plans_of(request) if recording is None else ([], list(recorded.plans_of(recording)))
+        found = planned(request) if recording is None else Planned((), tuple(recorded.plans_of(recording)), ())
+        matches, plans = list(found.matches), list(found.plans)
     verdicts: dict[str, tuple[str, int]] = {}
     for m in matches:  # one an intrinsic and stage: what fits any stage fits
         if verdicts.get(m.intrinsic.name, ("no", 0))[0] != "match":
@@ -214,7 +217,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         study.first(user_schedules)
     keep = partial(kept.keep, request.store if recording is None else None, record.name, key)
     meanwhile = _meanwhile(request, space, watch, emit, keep)
-    return Tuning(request, study, device, tuple(matches), tuple(plans), watch, meanwhile=meanwhile, keep=keep)
+    parts = request, study, device, found.matches, found.plans, watch
+    return Tuning(*parts, meanwhile=meanwhile, keep=keep, left_out=found.left_out)
 
 
 def _refuse_wrong_texts(plans: Sequence[Plan]) -> None:
@@ -237,7 +241,8 @@ def _meanwhile(
     yield from space.prepared()
     keep()
     yield
-    emit(Scored(len(space.plausible), space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
+    plans, near = len(space.plans), len(space.plausible)
+    emit(Scored(plans, near, space.legal, space.rows_in_all, space.rejected, watch.seconds()["search"]))
 
 
 def tune(
@@ -318,6 +323,12 @@ def _earlier(request: TuneRequest, study: str) -> Earlier | None:
 
 def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
     """The request's matches and plans; those with checks have a fallback."""
+    found = planned(request)
+    return list(found.matches), list(found.plans)
+
+
+def planned(request: TuneRequest) -> Planned:
+    """What planning makes of a request; plans with checks have a fallback."""
     intrinsics = usable(request.catalogue, request.target, request.device, request.only)
     found = plan_program(
         request.program,
@@ -328,7 +339,7 @@ def plans_of(request: TuneRequest) -> tuple[list[Match], list[Plan]]:
         conditions=request.conditions,
         threads=request.threads,
     )
-    return list(found.matches), with_fallbacks(found.plans, found.every)
+    return replace(found, plans=tuple(with_fallbacks(found.plans, found.every)))
 
 
 def refuse_empty(space: SearchSpace) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.search import online
@@ -13,23 +13,19 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
-from autosched.tiling.variants.tiled_stages import own_caches, shared_run
+from autosched.tiling.variants.tiled_stages import SharedRun, own_caches, shared_run
 
 AS_WRITTEN, ADAPTED, ONE_PASS, TILES, CHAIN, ON_THE_WAY, DEFERRED = (
     "as written", "adapted", "one pass", "tiles", "chain", "on the way", "deferred"
 )  # fmt: skip
-ELSEWHERE = "its plans take many more cycles than others, or have no part that runs faster"
+NO_BODY = "its loops cannot be laid out as tile loops"
+NOT_MADE = "none of it was laid out"
 
 
 def family_of(plan: Plan) -> str:
     """The family of a plan."""
-    names = [r.name for r in plan.rewrites]
-    if any(n.startswith("online") for n in names):
-        return ONE_PASS
-    if any(n.startswith("tiles") for n in names):
-        return TILES
-    if any(n == "defer" for n in names):
-        return DEFERRED
+    if (rewritten := family_of_names(r.name for r in plan.rewrites)) != AS_WRITTEN:
+        return rewritten
     if plan.chain is not None:
         return CHAIN
     if any(t.nest.computed for t in plan.tensor_parts):
@@ -37,9 +33,22 @@ def family_of(plan: Plan) -> str:
     return ADAPTED if any(m.adapters for m in plan.mappings) else AS_WRITTEN
 
 
-def not_planned(program: Program, target: Target, numerics: str) -> Iterator[tuple[str, str]]:
+def family_of_names(rewrites: Iterable[str]) -> str:
+    """The family of plans that rewrites of these names lead to."""
+    names = list(rewrites)
+    if any(n.startswith("online") for n in names):
+        return ONE_PASS
+    if any(n.startswith("tiles") for n in names):
+        return TILES
+    return DEFERRED if "defer" in names else AS_WRITTEN
+
+
+def not_planned(
+    program: Program, target: Target, numerics: str, left_out: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Families that ask for several stages, as far as the program has what they ask about, each with the reason why it
-    has no plan of it. For a program that has none: where it has, the reason is wrong."""
+    has no plan of it; `left_out` as the planner has it (`Planned.left_out`). For a program that has none: where it has,
+    the reason is wrong."""
     if program.symbolic or len(program.stages) < 2:
         return
     spatial = "" if scheme_of(target) != "spatial" else f"{target.name} runs stages one after the other"
@@ -53,12 +62,25 @@ def not_planned(program: Program, target: Target, numerics: str) -> Iterator[tup
             reason = f"it needs --numerics {found.numerics}"
         elif found.after is None or not has_products(program, found.after):
             reason = "no product is in the pass, and a row stays in a cache as it is written"
+        elif any(separate.stage(n).assign.op in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
+            reason = "a maximum or minimum in it would be rescaled, and kernels are checked for the same extremes"
         else:
-            reason = ELSEWHERE
+            reason = left_out.get(ONE_PASS, NOT_MADE)
         yield ONE_PASS, spatial or reason
     run = shared_run(program, 0)
     if run is not None:
-        caches = own_caches(target)
-        fits = bool(caches) and run.handed_bytes <= caches[-1]
-        size = f"{run.handed_bytes / 1024:.0f} KiB" if run.handed_bytes >= 1024 else f"{run.handed_bytes} bytes"
-        yield TILES, spatial or (f"stages hand on {size}, which a core's own caches hold" if fits else ELSEWHERE)
+        yield TILES, spatial or _not_tiled(run, own_caches(target)) or left_out.get(TILES, NOT_MADE)
+
+
+def _not_tiled(run: SharedRun, caches: Sequence[int]) -> str:
+    """Why stages that share an axis have no tiles of it; nothing where they have."""
+    if caches and run.handed_bytes <= caches[-1]:
+        return f"stages hand on {_size(run.handed_bytes)}, which a core's own caches hold"
+    each = run.handed_bytes // run.extent
+    if caches and 2 * each > caches[-1]:
+        return f"stages hand on {_size(each)} for each {run.axes[0]}, more than half of a core's own caches hold"
+    return ""
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024:.0f} KiB" if count >= 1024 else f"{count} bytes"

@@ -11,7 +11,7 @@ from autosched.logic import TRUE, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.analysis.dependence import Dependences
-from autosched.tiling.planner.rank import issue_cycles, least_cycles, rankings, scalar_cycles
+from autosched.tiling.planner.rank import SCALAR_MARGIN, issue_cycles, least_cycles, rankings, scalar_cycles
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.fallback import checkable
 from autosched.tiling.plans.nest import Nest, make_nest
@@ -29,8 +29,6 @@ MOST_CHECKED = 4
 """Mappings of a stage that are laid out with checks: they must not crowd out those that need none."""
 WITHIN = 4.0
 """A mapping that takes this many times the best mapping's cycles at least (`least_cycles`) is not laid out."""
-SCALAR_MARGIN = 1.25
-"""How many times fewer cycles than any nest the scalar path must promise to be laid out beside them."""
 
 
 def usable_nests(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from autosched.ir.program import Program
@@ -16,6 +16,7 @@ from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
+from autosched.tiling.planner.families import NO_BODY, family_of, family_of_names
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
@@ -43,11 +44,13 @@ out the program as it is written."""
 @dataclass(frozen=True)
 class Planned:
     """`matches`: of the program as given. `plans`: those to search, fewest cycles first. `every`: all plans, since a
-    kernel's fallback may be a schedule of one that is not searched."""
+    kernel's fallback may be a schedule of one that is not searched. `left_out`: families of plans that were considered,
+    each with the reason why none of it is searched."""
 
     matches: tuple[Match, ...]
     plans: tuple[Plan, ...]
     every: tuple[Plan, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_program(
@@ -72,6 +75,7 @@ def plan_program(
     matches = match(simple, intrinsics, numerics=numerics, stages=free)
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
+    left_out: dict[str, str] = {}
     grids = not (is_gpu(target) and prefix)  # a body is the work of one block
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions, factors=not is_gpu(target)),
@@ -87,6 +91,8 @@ def plan_program(
         plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix, variant.loops, known)
         if variant.loops:  # what their loops hold is worth it where it has plans of its own
             plans = [p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)][:MOST_IN_LOOPS]
+            if not plans:
+                left_out[family_of_names(r.name for r in variant.rewrites)] = NO_BODY
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
@@ -95,7 +101,20 @@ def plan_program(
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]
-    return Planned(tuple(matches), tuple(best), tuple(every))
+    left_out |= _passed_over(best, every, cycles)
+    return Planned(tuple(matches), tuple(best), tuple(every), left_out)
+
+
+def _passed_over(best: Sequence[Plan], every: Sequence[Plan], cycles: Mapping[int, float]) -> dict[str, str]:
+    """Families of which plans were made and none is among the best, with the reason."""
+    chosen, said = {family_of(p) for p in best}, dict[str, str]()
+    for plan in every:  # the fewest cycles first
+        family, times = family_of(plan), cycles[id(plan)] / max(cycles[id(every[0])], 1.0)
+        if family not in chosen and family not in said:
+            far = f"its plans take {times:.3g} times the cycles of the best plan; up to {WITHIN:g} times are searched"
+            many = f"{MOST_PLANS} plans of other kinds take fewer cycles, and no more are searched"
+            said[family] = far if times > WITHIN else many
+    return said
 
 
 def member_planner(

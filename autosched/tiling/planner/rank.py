@@ -35,6 +35,9 @@ from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, store_cycle
 from autosched.tiling.steps.gpu.operand_paths import aligned_bytes
 from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
 
+SCALAR_MARGIN = 1.25
+"""How many times fewer cycles than any nest the scalar path must promise to be laid out beside them, or to be ranked
+before them: a sum's vectors may have to gather what they add, and they compute each term anew."""
 VECTOR_CYCLES = 1 / 16
 """Cycles of an element of a scalar stage that is vectorised."""
 COMPUTED_CYCLES = 0.5
@@ -165,9 +168,9 @@ def plan_cycles(plan: Plan) -> float:
             case TensorPart(nest):
                 cycles += least_cycles(nest)
             case ScalarPart(prepared=False):
-                cycles += scalar_cycles(part)
+                cycles += _doubted(part)
             case FusedLoopsPart(_, members):
-                cycles += sum(scalar_cycles(m) for m in members)
+                cycles += sum(map(_doubted, members))
             case WarpCooperativePart():
                 cycles += sum(_points(m.axes) * TEAM_CYCLES for m in part.members)
             case LiteralPart(_, names):
@@ -176,6 +179,11 @@ def plan_cycles(plan: Plan) -> float:
             case TileLoopsPart():
                 cycles += part.trips * plan_cycles(part.member)
     return cycles
+
+
+def _doubted(part: ScalarPart) -> float:
+    """Its cycles; of a sum so many more as scalar code is to promise fewer than an instruction."""
+    return scalar_cycles(part) * (SCALAR_MARGIN if part.stage.reduction else 1)
 
 
 def scalar_cycles(part: ScalarPart) -> float:

@@ -82,11 +82,11 @@ def adapted_programs(
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
-                found = [
-                    m
-                    for stage in _worth(program, adapted)
-                    for m in match(adapted.program, _fitting(stage, here, adapted, intrinsics), numerics, [stage])
-                ]
+                found: list[Match] = []
+                for stage in _worth(program, adapted):
+                    asked = _fitting(stage, here, adapted, intrinsics)
+                    still = () if asked else [m for m in here.matches if m.stage == stage]  # it still fits nothing
+                    found += match(adapted.program, asked, numerics, [stage]) if asked else still
                 todo.append(replace(adapted, matches=tuple(found)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from autosched.errors import UsageError
 from autosched.ir.data import known_values
 from autosched.ir.nodes import Assume
-from autosched.ir.oracle.inputs import assumed_range
+from autosched.ir.oracle.assumed import assumed_range
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.match_types import Mapping as Match1

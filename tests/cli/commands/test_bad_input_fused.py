@@ -219,7 +219,7 @@ def test_pages_out_of_range_are_refused_when_run() -> None:
 GATHER = """
 def gather(E: f32[100, 64], I: s32[32], Y: f32[32, 64]):
     for i, j in grid(32, 64):
-        Y[i, j] = E[I[i] // 2 + I[i] % 3, j] * 2
+        Y[i, j] = E[{index}, j] * 2
 """
 
 
@@ -229,14 +229,18 @@ def test_pages_without_a_range_are_drawn_inside(cli: Cli) -> None:
     cli.near()("tune", "p.py", "-n", "1", "-d", "simulator", "-t", "x86-avx2")
 
 
-@pytest.mark.slow
-def test_indices_of_which_nothing_is_known_are_named_with_the_assume_to_write(cli: Cli) -> None:
-    (cli.folder / "g.py").write_text(GATHER)
-    said = cli("tune", "g.py", "-n", "1", "-d", "simulator", "-t", "x86-avx2", status=1)
-    assert "dimension 0 of E has extent 100; the program reaches index" in said.err
-    assert "say what is drawn, as assume(0 <= I <= 99)" in said.err
-    (cli.folder / "a.py").write_text(GATHER.replace("64]):", "64]):\n    assume(0 <= I <= 50)"))
-    cli.near()("tune", "a.py", "-n", "1", "-d", "simulator", "-t", "x86-avx2")
+def test_indices_of_which_nothing_is_known_end_the_run_with_what_to_assume(cli: Cli) -> None:
+    simulated = ("-n", "3", "-d", "simulator", "-t", "x86-avx2")
+    (cli.folder / "g.py").write_text(GATHER.format(index="I[i] ^ 7"))
+    said = cli("tune", "g.py", *simulated, status=2).err
+    assert "g.py:4:9: dimension 0 of E has extent 100; the program reaches index" in said
+    assert "needs an assume about I that keeps I[i] ^ 7, the index of dimension 0 of E, from 0 to 99" in said
+    assert "trial" not in said
+    assumed = GATHER.replace("64]):", "64]):\n    assume(0 <= I <= 50)")
+    (cli.folder / "a.py").write_text(assumed.format(index="I[i] ^ 7"))
+    cli.near()("tune", "a.py", *simulated)
+    (cli.folder / "p.py").write_text(GATHER.format(index="I[i] * I[i]"))
+    cli.near()("tune", "p.py", *simulated)
 
 
 @pytest.mark.slow

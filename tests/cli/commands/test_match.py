@@ -118,7 +118,7 @@ def test_a_form_that_fits_is_printed(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_tune_prints_the_form(cli: Cli) -> None:
+def test_plans_of_tune_have_the_form(cli: Cli) -> None:
     cli = cli.near()
     (cli.folder / "norm.py").write_text(
         "def f(X: f32[8, 32], N: f32[8], W: f32[32, 16], C: f32[8, 16]):\n"
@@ -126,5 +126,5 @@ def test_tune_prints_the_form(cli: Cli) -> None:
         "        C[i, j] += X[i, p] * rsqrt(N[i]) * W[p, j]\n"
     )
     asked = ("tune", "norm.py", "-t", "x86-avx2", "-d", "simulator", "--trials", "2", "--store", "s.db")
-    assert "X_factor[i_f, p_f] = X[i_f, p_f] * rsqrt(N[i_f])" in cli(*asked).out
+    assert "[factor X_factor[i, p]]" in cli(*asked).out
     assert cli(*asked, "--json").json["forms"][0]["parts"] == ["X_factor"]

@@ -7,17 +7,52 @@ from cli.conftest import Cli
 
 from autosched import ir
 
+EMPTY_ROWS = """
+def empty_rows(S: f32[n, l], V: f32[l, d], O: f32[n, d], *, n=64, l=96, d=16):
+    M: f32[n]
+    Z: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], (S[i, j] if j < i - 5 else -inf))
+    for i in range(n):
+        Z[i] = 0
+        for j in range(l):
+            Z[i] += exp((S[i, j] if j < i - 5 else -inf) - M[i])
+    for i, e in grid(n, d):
+        O[i, e] = 0
+        for j in range(l):
+            O[i, e] += exp((S[i, j] if j < i - 5 else -inf) - M[i]) / Z[i] * V[j, e]
+"""
+
 
 def test_the_json_of_softmax(cli: Cli) -> None:
     found = cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--only", "online", "--json").json
     assert (found["schema"], found["program"]) == ("autosched/rewrite/1", "softmax")
     (one,) = found["rewrites"]
     assert {o["by"] for o in one.pop("obligations")} == {"z3"}
+    assert "M_moved" in ir.parse(one.pop("after")).tensors
     assert one == {
         "name": "online", "verdict": "proved", "axis": "j_2", "stages": ["M", "S"], "rescale": {"S": "exp(M - M')"},
         "deferred": {}, "merge": True, "bounded": True, "numerics": "rescaled", "conditions": [], "reason": None,
         "error": "(n + 9 b + 2 x + 11) u Σ|terms|, u = 2^-24",
     }  # fmt: skip
+
+
+def test_what_explain_says_is_defined_where_it_is_said(cli: Cli) -> None:
+    (cli.folder / "empty.py").write_text(EMPTY_ROWS)
+    lines = cli("rewrite", "empty.py", "--only", "online", "--explain").out.splitlines()
+    bound = next(n for n, line in enumerate(lines) if "error at most (n + 9 b + 2 x" in line)
+    assert [said.split(":")[0].strip() for said in lines[bound + 1].split(";")] == ["n", "b", "x", "u"]
+    whole = "  j_3: bounds: 0 <= j_3 < 96 and j_3 < i_3 - 5 exactly where 0 <= j_3 < i_3 - 5 (nowhere if i_3 - 5 <= 0)"
+    assert any(line.startswith(whole) for line in lines)
+    finite = "  elements of V that the mask leaves out are taken to be finite: as written they are multiplied by 0"
+    assert any(line.startswith(finite) for line in lines)
+    mixed = EMPTY_ROWS.replace("exp((S[i, j]", "exp((f32(f16(S[i, j]))")
+    (cli.folder / "mixed.py").write_text(mixed)
+    said = cli("rewrite", "mixed.py", "--only", "online", "--explain", status=1).out
+    assert "UNSUPPORTED at Z: M is the max of " in said
+    assert "has other values relative to it: it need not be 0 as long as M is infinite" in said
 
 
 def test_no_rewrite_is_exit_status_one(cli: Cli) -> None:

@@ -21,6 +21,32 @@ def tanh_max(X: f32[64, 96], S: f32[64]):
         for j in range(96):
             S[i] += tanh(X[i, j] - M[i])
 """
+TWO = """
+def two(A: f32[8, 16], B: f32[16, 8], C: f32[8, 16], Y: f32[8, 16]):
+    X: f32[8, 8]
+    for i, j in grid(8, 8):
+        X[i, j] = 0
+        for p in range(16):
+            X[i, j] += A[i, p] * B[p, j]
+    for i, j in grid(8, 16):
+        Y[i, j] = 0
+        for p in range(8):
+            Y[i, j] += X[i, p] * C[p, j]
+"""
+
+
+@pytest.mark.slow
+def test_space_and_families_count_the_same_plans(cli: Cli) -> None:
+    (cli.folder / "two.py").write_text(TWO)
+    here = ("-t", "x86-avx2", "-d", "simulator", "--store", ":memory:")
+    done = cli("tune", "two.py", *here, "-i", "x86/vfmadd.f32.*", "-n", 1, "--json")
+    found = done.json
+    said = re.search(r"^space  (\d+) plans?(, (\d+) of them near the best by the clock)? · ", done.err, re.MULTILINE)
+    assert said is not None
+    assert int(said[1]) == found["space"]["plans"] == sum(f["plans"] for f in found["families"])
+    assert said[3] is None or int(said[3]) < int(said[1])
+    names = found["best"]["intrinsic"].split(", ")
+    assert len(names) == len(set(names))
 
 
 @pytest.mark.slow

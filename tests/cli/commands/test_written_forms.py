@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from cli.conftest import Cli
+
+import autosched
+from autosched.cli.forms import worth_telling
+from autosched.search.tuning.forms import Gain
+from autosched.tensorize.explanation.forms import Form
 
 NORM = """
 def norm(X: f32[m, k], G: f32[k], W: f32[k, n], C: f32[m, n], *, m=24, n=64, k=48):
@@ -18,6 +24,13 @@ def norm(X: f32[m, k], G: f32[k], W: f32[k, n], C: f32[m, n], *, m=24, n=64, k=4
         C[i, j] = 0
         for p in range(k):
             C[i, j] += X[i, p] * rsqrt(S[i]) * G[p] * W[p, j]
+"""
+SCALED = """
+def scaled(X: f32[m, k], G: f32[k], W: f32[k, n], C: f32[m, n], *, m=24, n=64, k=48):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += X[i, p] * W[p, j] * exp(G[p])
 """
 SUM = """
 def distances(A: f32[n, m], B: f32[n, m], C: f32[n], *, n=16, m=32):
@@ -81,13 +94,32 @@ def test_no_form_is_a_no(here: Cli) -> None:
     assert not (here.folder / "new.py").exists()
 
 
+def test_tune_says_under_the_best_what_a_form_gains(here: Cli) -> None:
+    (here.folder / "scaled.py").write_text(SCALED)
+    done = here("tune", "scaled.py", *HERE, "-d", "simulator", "-n", 1, "--store", ":memory:").out.splitlines()
+    names = [line.split(" ")[0] for line in done if line[:1].strip()]
+    assert names[names.index("best") + 1] == "faster"
+    at = next(n for n, line in enumerate(done) if line.startswith("faster "))
+    said = "faster with stage C in the form shown below: by the clock .*x as fast as the best plan"
+    assert re.fullmatch(said, done[at])
+    commands = "autosched match scaled.py -t x86-avx2 --write-form scaled_form.py && autosched tune scaled_form.py"
+    assert done[at + 1].strip().startswith(commands)
+    assert any(line.startswith(f"form   stage C fits {FMA} with W_factor computed beforehand") for line in done)
+
+
+@pytest.mark.parametrize(
+    ("gain", "used", "told"),
+    [(None, (), True), (None, ("C",), False), (Gain(2.0, 1.0), ("C",), True), (Gain(1.0, 1.0), (), False)],
+)
+def test_which_forms_are_told(gain: Gain | None, used: tuple[str, ...], told: bool) -> None:
+    form = Form("C", FMA, autosched.workload("matmul", m=4, n=4, k=4), ("A_factor",), True, True)
+    assert worth_telling(form, gain, used) is told
+
+
 @pytest.mark.slow
-def test_tune_says_what_a_form_gains(here: Cli) -> None:
+def test_a_form_that_plans_have_by_themselves_is_not_proposed(here: Cli) -> None:
     simulated = ("-d", "simulator", "-n", 1)
     done = here("tune", "norm.py -D m=12", *HERE, *simulated)
-    lines = done.out.splitlines()
-    at = next(n for n, line in enumerate(lines) if line.startswith(f"form   {FITS}"))
-    assert "as fast as the program as written (" in lines[at + 1]
-    assert not any(line.startswith("faster ") for line in lines)  # the plan has the form
+    assert not any(line.startswith(("form ", "faster ")) for line in done.out.splitlines())
     (form,) = here("tune", "norm.py -D m=12", *HERE, *simulated, "--json").json["forms"]
-    assert form["clock_s"]["rewritten"] <= form["clock_s"]["as_written"]  # plans take the form by themselves
+    assert form["clock_s"]["rewritten"] <= form["clock_s"]["as_written"]

@@ -140,7 +140,7 @@ def test_a_thread_that_answers_for_a_stuck_run_works_out_no_bound() -> None:
 @pytest.mark.parametrize(
     ("owner", "name", "said"),
     [
-        (tuning_of, "plans_of", "while matching"),
+        (tuning_of, "planned", "while matching"),
         (tuning_of, "space_of", "laying out"),
         (SearchSpace, "near", "choosing the first candidate"),
         (verify, "compute", "expected outputs"),

@@ -44,6 +44,18 @@ def two(A: s8[m, k], B: const[s8[k, n]], E: const[s8[n, l]], D: s32[m, l], *, m=
         for j in range(n):
             D[i, q] += s32(S[i, j]) * s32(E[j, q])
 """
+FACTORED = """
+def factored(A: f32[m, k], x: f32[m], B: const[s8[k, n]], E: const[s8[n, l]], D: s32[m, l], *, m=2, n=9, k=4, l=17):
+    C: s32[m, n]
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += s32(sat_u8(round(A[i, p] * x[i]))) * s32(B[p, j])
+    for i, q in grid(m, l):
+        D[i, q] = 1
+        for j in range(n):
+            D[i, q] += s32(sat_u8(max(C[i, j] >> 2, 0))) * s32(E[j, q])
+"""
 PRODUCT = "s32(A[i, p]) * s32(B[p, j])"
 FLOATS = "f32(A[i, p]) * f32(B[p, j])"
 
@@ -75,6 +87,7 @@ def programs() -> dict[str, Program]:
         gemm("floats_subtracted", "A[i, p] * B[p, j]", "f32", "f32", "f32", "-=", ""),
         parse(CONV),
         parse(TWO),
+        parse(FACTORED),
     ]
     return {p.name: p for p in found}
 

@@ -22,11 +22,11 @@ from autosched.codegen.passes.narrow import narrow
 from autosched.codegen.passes.scalarize_intrinsics import scalarize_intrinsics
 from autosched.codegen.tree.kernel import Buffer, Function, GuardedDispatch, Kernel, Stmt, statements
 from autosched.codegen.tree.uses import called_functions
+from autosched.codegen.tree.workspace import CPU_ALIGNMENT as ALIGNMENT
+from autosched.codegen.tree.workspace import room, workspace_bytes, workspaces
 from autosched.escape import comment_lines, in_comment
 from autosched.ir.value import Call, walk
 
-ALIGNMENT = 64
-"""Of packed buffers and workspaces, in bytes: a cache line, and the widest register."""
 RESTRICT_IN_CPP = ("#ifdef __cplusplus", "#define restrict __restrict", "#endif")
 """C++ has no `restrict`. The header takes its definition back at its end; the source has one of its own."""
 
@@ -53,7 +53,7 @@ class _CFiles:
         self.macros: dict[str, str] = {}
         self.formulas = VectorFormulas(kernel.formulas, self.names, self.used.add, scarce(kernel))
         self.constants: dict[str, str] = {}
-        self.workspaces = [kernel.buffers[b] for b in kernel.main.buffers if kernel.buffers[b].scope == "workspace"]
+        self.workspaces = workspaces(kernel)
 
     def files(self) -> CSource:
         functions = [self._scope(f) for f in (*self.kernel.prepare, self.kernel.main)]
@@ -65,7 +65,7 @@ class _CFiles:
         self.used |= self.vectors.helpers
         calls = tuple((self._function_name(scope.function), tuple(self._arguments(scope))) for scope in functions)
         header, source = "\n".join(self._header(prototypes)), "\n".join(self._source(bodies))
-        return CSource(header, source, self.name, calls, self._flags(), sum(_aligned(b) for b in self.workspaces))
+        return CSource(header, source, self.name, calls, self._flags(), workspace_bytes(self.kernel, ALIGNMENT))
 
     def _arguments(self, scope: FunctionScope) -> Iterator[str]:
         function = scope.function
@@ -128,7 +128,7 @@ class _CFiles:
         for buffer in self.workspaces:
             t = storage_type(buffer.dtype)
             yield f"{INDENT}{t} *const {self.names(buffer.name)} = ({t} *)((char *)workspace + {offset});"
-            offset += _aligned(buffer)
+            offset += room(buffer, ALIGNMENT)
 
     def _unused(self, scope: FunctionScope, body: str) -> Iterator[str]:
         """`(void)x;` for parameters that the body does not name."""
@@ -154,7 +154,7 @@ class _CFiles:
         packed = [b for b in kernel.buffers.values() if b.scope == "packed"]
         sizes = [f"{self._constant(f'{b.name}_bytes')} = {b.elements * b.dtype.bytes}" for b in packed]
         if self.workspaces:
-            sizes.append(f"{self._constant('workspace_bytes')} = {sum(_aligned(b) for b in self.workspaces)}")
+            sizes.append(f"{self._constant('workspace_bytes')} = {workspace_bytes(kernel, ALIGNMENT)}")
         if sizes:
             yield f"/* Memory that the caller provides, best aligned to {ALIGNMENT} bytes. */"
             yield from _enum(sizes)
@@ -262,7 +262,7 @@ class _CFiles:
                 role = f"as filled by {self._function_name(filler)}"
             yield f" * {self.names(name)}: {buffer.dtype}{shape}, {role}"
         for name, scalar in kernel.program.scalars.items():
-            yield f" * {self.names(name)}: {scalar.dtype}"
+            yield f" * {self.names(name)}: {scalar.dtype}, by value, behind the arrays"
         if self.workspaces:
             size = f"{self._constant('workspace_bytes')} bytes"
             yield f" * workspace: {size}, aligned to {ALIGNMENT}; its contents do not matter"
@@ -308,10 +308,6 @@ class _CFiles:
 def _checks(body: tuple[Stmt, ...]) -> set[str]:
     """The buffers that choices look at."""
     return {name for stmt in statements(body) if isinstance(stmt, GuardedDispatch) for name in stmt.checks}
-
-
-def _aligned(buffer: Buffer) -> int:
-    return -(-buffer.elements * buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT
 
 
 def _enum(constants: list[str]) -> Iterator[str]:

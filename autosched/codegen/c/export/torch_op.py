@@ -5,11 +5,11 @@ Nothing is copied: tensors are used where they are. It works under `torch.compil
 
 from __future__ import annotations
 
-from autosched.codegen.c.export.files import ALIGNMENT
 from autosched.codegen.c.export.shared_library import build_arguments
 from autosched.codegen.c_like.source import WORKSPACE, CSource
 from autosched.codegen.operators import Operator, operator_text
 from autosched.codegen.tree.kernel import Kernel
+from autosched.codegen.tree.workspace import CPU_ALIGNMENT as ALIGNMENT
 
 _LAUNCH = '''
 def _memory(size):

@@ -58,7 +58,8 @@ def taken_finite(cascade: Cascade, members: Iterable[MemberStates], bounded: boo
 
 def words(finite: Iterable[str]) -> tuple[str, ...]:
     """What certificates say of them."""
-    return tuple(f"elements of {n} that the mask leaves out are taken to be finite" for n in finite)
+    why = "as written they are multiplied by 0, here they are not read"
+    return tuple(f"elements of {n} that the mask leaves out are taken to be finite: {why}" for n in finite)
 
 
 def _left_out(cascade: Cascade, carried: MemberStates) -> set[str]:

@@ -276,9 +276,11 @@ def _refuse_infinite_start(cascade: Cascade, carried: MemberStates, state: Carri
             moved = Arith("*", zero, factor_of(state, zeros | {reference: start}, zeros, dtype), dtype)
             values = [value_at(_with(moved, sign)) for sign in (1, -1)]
             value = next((v for v in values if v != 0), 0.0)
+            moves = f"{print_value(here[reference])} moves to {print_value(later[reference])}"
             text = (
-                f"the factor {print_value(factor)} is not proved to be at most 1; from the start of {member.name}, "
-                f"{print_value(start)}, it is infinite, and infinite times the start 0 is no number"
+                f"when {moves}, the sum so far is to be multiplied by {print_value(factor)}, which is not proved to be "
+                f"at most 1: from {value_at(start):g}, where {member.name} starts, it is infinite, and infinite times "
+                f"the sum's start 0 is no number"
             )
             shown = {"references": [{member.name: value_at(start)}, {member.name: 0.0}], "values": [0.0, value]}
             raise NotRewritten("NOT_DISTRIBUTIVE", text, carried.member.stage.name, None if value == 0 else shown)

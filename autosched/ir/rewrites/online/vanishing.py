@@ -7,6 +7,7 @@ infinity itself, and exp(-inf) = 0.
 
 from __future__ import annotations
 
+from autosched.ir.printer import print_value
 from autosched.ir.rewrites.algebra.cases import is_infinite
 from autosched.ir.rewrites.algebra.normal import NoForm, normal
 from autosched.ir.rewrites.algebra.separate import Mixed
@@ -27,7 +28,11 @@ def refuse_lost_terms(cascade: Cascade, carried: MemberStates, state: CarriedSta
         guarded = set(of.guards) <= set(carried.member.guards)
         if not guarded or not all(_vanishes(value, when, reference, of, real) for when, value in _cases(state)):
             name = carried.member.stage.name
-            text = f"terms of {name} are relative to {reference.tensor}, which is the {of.op} of other elements"
+            held, term = print_value(of.term), print_value(carried.member.term)
+            text = (
+                f"{reference.tensor} is the {of.op} of {held}, and the term {term} has other values relative to it: "
+                f"it need not be 0 as long as {reference.tensor} is infinite, as the pass would take it to be"
+            )
             raise NotRewritten("UNSUPPORTED", text, name)
 
 

@@ -34,7 +34,7 @@ def told(term: str, length: str = "6", at: str = "i") -> list[Dependence]:
     [
         ("exp(X[i, j] - M[i])", "6", "known after all of j", "one pass over j_2 computes both (online, rescaled)"),
         ("tanh(X[i, j] - M[i])", "6", "known after all of j", "no pass computes both, NOT_SEPARABLE: tanh"),
-        ("exp(M[i] - X[i, j])", "6", "known after all of j", "no pass computes both, NOT_DISTRIBUTIVE: the factor"),
+        ("exp(M[i] - X[i, j])", "6", "known after all of j", "no pass computes both, NOT_DISTRIBUTIVE: when"),
         ("exp(X[i, j] - M[i])", "5", "known after all of j", "bounds differ"),
         ("exp(X[i, j] - M[3])", "6", "known after all of j", "two passes, as M[3] is read at no row"),
         ("X[i, j] * M[I[i]]", "6", "at places from data", "all of M is computed before"),

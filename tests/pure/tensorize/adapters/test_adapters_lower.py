@@ -41,6 +41,12 @@ def test_kernels_of_adapted_programs(name: str) -> None:
                 np.testing.assert_array_equal(array, wanted[output], err_msg=f"{plan.name}\n{schedule}")
 
 
+def test_every_stage_that_needs_a_factor_gets_it_and_such_plans_come_first() -> None:
+    first, *_ = plans_of("factored")
+    assert first.name.endswith("[factor A_factor[i, p], factor C_factor[i_2, j_2]]")
+    assert {part.nest.stage.name for part in first.tensor_parts} == {"C", "D"}
+
+
 def test_constants_are_prepared_and_no_more() -> None:
     plans = {p.name.rpartition("[")[2]: p for p in plans_of("signed_by_signed")}
     for name, prepared, timed in (("offset-binary A]", "B_sum", "A_u8"), ("offset-binary B]", "B_u8", "A_sum")):

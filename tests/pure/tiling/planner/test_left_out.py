@@ -1,0 +1,63 @@
+"""Families of plans that are not searched: each reason by itself, with its number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from support.plans import machine, plans_of
+
+from autosched.ir import parse, workload
+from autosched.machine.target import Target
+from autosched.search.request import TuneRequest
+from autosched.search.tuning.tune import planned
+from autosched.tiling.planner.families import CHAIN, ONE_PASS, TILES, family_of, not_planned
+from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
+from autosched.tiling.planner.plan_program import _passed_over
+
+PRODUCTS = """
+def two(A: f32[m, k], B: f32[k, n], C: f32[n, l], Y: f32[m, l], *, m={m}, k=16, n=32, l=32):
+    X: f32[m, n]
+    for i, j in grid(m, n):
+        X[i, j] = 0
+        for p in range(k):
+            X[i, j] += A[i, p] * B[p, j]
+    for i, j in grid(m, l):
+        Y[i, j] = 0
+        for p in range(n):
+            Y[i, j] += X[i, p] * C[p, j]
+"""
+
+
+def with_caches(size: int) -> Target:
+    """A machine whose cores have caches of so many bytes."""
+    target = machine()
+    own = (replace(m, bytes=size) if m.shared_by != "device" else m for m in target.memories)
+    return replace(target, memories=tuple(own))
+
+
+def test_plans_that_are_passed_over_have_a_reason_with_its_number() -> None:
+    first, *_ = plans_of(parse(PRODUCTS.format(m=64)), machine())
+    plans = planned(TuneRequest(parse(PRODUCTS.format(m=64)), machine())).plans
+    chained = next(p for p in plans if family_of(p) == CHAIN)
+    assert family_of(first) != CHAIN
+    near = _passed_over([first], [first, chained], {id(first): 100.0, id(chained): 200.0})
+    assert near == {CHAIN: f"{MOST_PLANS} plans of other kinds take fewer cycles, and no more are searched"}
+    far = _passed_over([first], [first, chained], {id(first): 100.0, id(chained): 730.0})
+    assert far == {CHAIN: f"its plans take 7.3 times the cycles of the best plan; up to {WITHIN:g} times are searched"}
+    assert not _passed_over([first, chained], [first, chained], {id(first): 1.0, id(chained): 9.0})
+
+
+def test_each_reason_why_there_are_no_tiles() -> None:
+    program = parse(PRODUCTS.format(m=64))
+    fits = dict(not_planned(program, machine(), "rescaled", {}))
+    assert fits[TILES] == "stages hand on 8 KiB, which a core's own caches hold"
+    assert dict(not_planned(program, with_caches(128), "rescaled", {}))[TILES] == (
+        "stages hand on 128 bytes for each i, more than half of a core's own caches hold"
+    )
+    assert dict(not_planned(program, with_caches(1024), "rescaled", {TILES: "because"}))[TILES] == "because"
+
+
+def test_one_pass_says_what_the_planner_said() -> None:
+    attention = workload("attention", h=1, n=64, l=64, d=16)
+    assert dict(not_planned(attention, machine(), "rescaled", {ONE_PASS: "because"}))[ONE_PASS] == "because"
+    assert dict(not_planned(attention, machine(), "bitwise", {}))[ONE_PASS] == "it needs --numerics rescaled"
