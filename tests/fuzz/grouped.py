@@ -32,7 +32,8 @@ def grouped_text(seed: int) -> str:
     k = g * r.choice([1, 2, 3]) - r.choice([0, 0, 0, 1])
     k, kg = max(k, 2), -(-max(k, 2) // g)
     w = r.choice(NARROW)
-    weight = r.choice(["f32(W[p, j])", f"(f32(W[p, j]) - f32(Z[p // {g}, j]))", "(f32(W[p, j]) - 8.0)", "V[p, j]"])
+    weight = r.choice(["f32(W[p, j])", f"(f32(W[p, j]) - f32(Z[p // {g}, j]))", "(f32(W[p, j]) - 8.0)", "V[p, j]",
+                       f"(f32(W[p, j]) if p < {k - 1} else 0.0)"])
     scale = r.choice([f"S[p // {g}, j]", f"R[i, p // {g}]", f"(S[p // {g}, j] * R[i, p // {g}])", f"H[p // {g}]",
                       f"(S[p // {g}, j] + H[p // {g}])", f"(c * S[p // {g}, j])",
                       f"(S[p // {g}, j] * (H[p // {g}] / H[p // {g}]))", f"rsqrt(abs(H[p // {g}]))",

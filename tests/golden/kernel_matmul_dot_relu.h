@@ -40,7 +40,7 @@ void dot_relu_prepare_B(const int8_t *restrict B, int8_t *restrict B_packed);
  * bias: f32[19], read
  * Y: f32[5][19], written
  * B_packed: s8[2][3][64], as filled by dot_relu_prepare_B
- * scale: f32
+ * scale: f32, by value, behind the arrays
  * Arrays are row-major and must not overlap.
  */
 void dot_relu(

@@ -16,7 +16,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.value import Literal, Read, map_value, substitute_condition
 from autosched.logic import Binary, Const, Int, Var
-from autosched.logic.walk import children
+from autosched.logic.walk import children, substitute_bool
 
 
 def sum_by_group(program: Program, stage: Stage) -> tuple[Program, str] | None:
@@ -80,7 +80,7 @@ def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int
         return node
 
     to: dict[str, Int] = {axis.name: Var(group) * size + Var(within), **own}
-    value = map_value(stage.assign.value, on_int=here)
+    value = map_value(stage.assign.value, on_int=here, on_bool=lambda b: substitute_bool(b, to))
     at = (Var(group), *(own[i.name] for i in index if isinstance(i, Var)))
     groups = Const(-(-axis.extent // size))
     dtype = value.dtype

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from autosched.ir.nodes import Assign, Statement
+from autosched.ir.nodes import Assign, Guard, Loop, Statement
+from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.value import is_value, reads
 from autosched.logic import free_vars
 from autosched.tiling.analysis.accesses import statements
 from autosched.tiling.analysis.dependence import Dependences, analyse
@@ -29,6 +31,7 @@ def held_together(program: Program, loops: Collection[str] | None = None) -> Hel
     so do those of a length that depends on loops around the program."""
     stages_in = _stages_by_statement(program)
     whole = [] if loops is None else _kept_whole(program, loops)
+    whole += [k for k, s in enumerate(program.body) if k not in whole and _asks_what_it_writes(s)]
     parts_of = Counter(name for names in stages_in for name in dict.fromkeys(names))
     alone = [tuple(n for n in dict.fromkeys(stages_in[k]) if parts_of[n] == 1) for k in whole]
     dependences = analyse(program, [names for names in alone if names])
@@ -49,6 +52,17 @@ def held_together(program: Program, loops: Collection[str] | None = None) -> Hel
         part = LiteralPart(tuple(program.body[k] for k in kept), tuple(names))
         parts |= dict.fromkeys(part.stages, part)
     return HeldStages(dependences, parts)
+
+
+def _asks_what_it_writes(stmt: Statement) -> bool:
+    """Whether a condition on data stands outside of loops that write what it reads: a stage would ask it each time."""
+    if isinstance(stmt, Assign):
+        return False
+    if isinstance(stmt, Guard) and is_value(stmt.condition):
+        asked = {r.tensor for r in reads(stmt.condition)}
+        if any(isinstance(s, Loop) and asked & {a.tensor for a in assigns(s)} for s in stmt.body):
+            return True
+    return any(map(_asks_what_it_writes, stmt.body))
 
 
 def _kept_whole(program: Program, names: Collection[str]) -> list[int]:

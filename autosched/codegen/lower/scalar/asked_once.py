@@ -12,23 +12,25 @@ from dataclasses import replace
 from autosched.codegen.lower.scalar.reduction import Reduction
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats
-from autosched.codegen.tree.kernel import Branch, Stmt
+from autosched.codegen.tree.kernel import Branch, If, Stmt
 from autosched.codegen.tree.rename import place_condition
 from autosched.ir.nodes import Axis
-from autosched.ir.value import Logical, is_value
-from autosched.tiling.plans.asked_once import asked_once
+from autosched.logic import Bool
+from autosched.tiling.plans.asked_once import asked_first
 
 
 def reduction(scalar: ScalarStage, axes: tuple[Axis, ...], ats: Ats, vectored: bool) -> tuple[Stmt, ...]:
     """The reduction loops `axes` for all copies, behind branches where the rows of a copy are alike in all lanes and
-    keep what they have where the condition fails."""
-    stage, once = scalar.stage, asked_once(scalar.stage)
-    if vectored or not once:
+    keep what they have where a condition fails."""
+    stage, first = scalar.stage, asked_first(scalar.stage)
+    if vectored or not first:
         return Reduction(scalar, axes, ats, vectored).emit()
-    rest = replace(scalar, stage=replace(stage, guards=tuple(g for g in stage.guards if g not in once)))
+    rest = replace(scalar, stage=replace(stage, guards=stage.guards[len(first) :]))
     stmts: list[Stmt] = []
     for at in ats:
-        placed = tuple(v for g in once if is_value(v := place_condition(g, at)))
-        condition = placed[0] if len(placed) == 1 else Logical("and", placed)
-        stmts.append(Branch(condition, Reduction(rest, axes, (at,), vectored).emit()))
+        inside = Reduction(rest, axes, (at,), vectored).emit()
+        for guard in reversed(first):
+            placed = place_condition(guard, at)
+            inside = (If(placed, inside),) if isinstance(placed, Bool) else (Branch(placed, inside),)
+        stmts += inside
     return tuple(stmts)

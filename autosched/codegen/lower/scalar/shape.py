@@ -69,6 +69,8 @@ def shared_out(loop: For, threads: int, behind: tuple[Stmt, ...] = ()) -> tuple[
     if not isinstance(loop.lower, Const) or not isinstance(loop.upper, Const):
         return (replace(loop, kind="parallel", body=(*loop.body, *behind)),)
     trips = -(-(loop.upper.value - loop.lower.value) // loop.step)
+    if trips <= 0:
+        return (loop,)
     each = -(-trips // threads) * loop.step
     first = loop.lower + Var(THREAD) * each
     last = minimum(first + each, loop.upper)

@@ -134,6 +134,8 @@ def group_units(nest: Nest, operand: str) -> int:
     depth = nest.depth
     if not _counts(depth) or depth is not nest.blocked_reduction or not loaded(nest, operand):
         return 1
+    if nest.stepped != TRUE:  # rows end within a group: no loop over all of its units keeps what stays for it
+        return 1
     divisors = [d for r in nest.computed[operand].sources if is_plain(r.index) for d in _divisors(r, depth)]
     return gcd(*divisors) if divisors else 1
 

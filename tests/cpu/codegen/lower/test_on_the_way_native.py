@@ -70,3 +70,22 @@ def test_machine_code_of_random_expressions(text: str, threads: int, seed: int) 
 def test_exported_c(tmp_path: Path) -> None:
     made = [(k, expect(COMPUTED[name])) for name in COMPUTED for k in kernels(COMPUTED[name], 2)]
     check_exported_c([m for m in made if not missing_features(m[0])], tmp_path, "-fopenmp")
+
+
+MASKED_GROUPS = """
+def f(X: f32[m, k], V: f32[k, n], S: f32[2, n], Y: f32[m, n], *, m=2, k=6, n=16):
+    for i, j in grid(m, n):
+        Y[i, j] = 0.0
+        for p in range(k):
+            if p <= i + 2:
+                Y[i, j] += X[i, p] * (V[p, j] * S[p // 4, j])
+"""
+
+
+@pytest.mark.x86
+def test_rows_that_end_within_a_group() -> None:
+    """What stays for a group is no register that some rows' groups fill."""
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    program = parse(MASKED_GROUPS)
+    check_machine_code(kernels(program, 6), expect(program))

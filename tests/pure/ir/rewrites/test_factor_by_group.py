@@ -47,6 +47,12 @@ def test_the_program_after() -> None:
     assert str(found.after).endswith(AFTER)
 
 
+def test_conditions_on_the_axis_are_of_the_group() -> None:
+    found = deferred(WEIGHTS.replace("(f32(W[p, j]) - f32(Z[p // 4, j]))", "(f32(W[p, j]) if p < 7 else 0.0)"))
+    assert ir.parse(str(found.after)) == found.after
+    assert "if p_group * 4 + p_2 < 7" in str(found.after)
+
+
 def test_one_group_is_a_group() -> None:
     found = deferred(WEIGHTS.replace("// 4", "// 8").replace("[2, 3], S: f32[2, 3]", "[1, 3], S: f32[1, 3]"))
     assert found.deferred == {"Y": "S[p_group, j_2]"}
