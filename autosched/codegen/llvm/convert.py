@@ -1,13 +1,14 @@
 """Conversions between dtypes on LLVM values, each a single rounding, wrap or saturation.
 
 Wide floats go to narrow ones through f32 rounded to odd, so that two roundings are one (Boldo and Melquiond 2008,
-"Emulation of FMA and correctly rounded sums"). bf16, tf32 and the 8-bit floats round in integer arithmetic.
+"Emulation of FMA and correctly rounded sums"). bf16, tf32 and floats of 8 and 4 bits round in integer arithmetic.
 """
 
 from __future__ import annotations
 
 from autosched.codegen import workarounds
 from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.tables import Tables
 from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
@@ -16,10 +17,13 @@ U32 = DTYPES["u32"]
 
 
 class Convert:
-    """Conversions at the current place of a function."""
+    """Conversions at the current place of a function. `permuted`: lanes of 32 bits that the machine chooses from a table
+    of 8 or 16 by one instruction (0: none are known)."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: Emitter, permuted: int = 0) -> None:
         self.out = emitter
+        self.permuted = permuted
+        self.tables = Tables(emitter, permuted)
 
     def cast(self, v: Val, dtype: DType, saturate: bool = False) -> Val:
         """`v` converted as the language's casts are; `saturate` clamps to an integer dtype's range."""
@@ -186,9 +190,22 @@ class Convert:
             v = self.bits(self._two("shl", wide, 16), F32)
         elif v.dtype.bits == 8:
             v = self._widen_f8(v)
+        elif v.dtype.bits == 4:
+            v = self.tables.widened(v) if self.permuted and lanes % 8 == 0 else self._widen_f4(v)
         if dtype == F64 and v.dtype == F32:
             v = self._new(f"fpext {v.text} to {typed('double', lanes)}", F64, lanes)
         return v
+
+    def _widen_f4(self, v: Val) -> Val:
+        """By way of f16, whose exponent takes a scale that makes numbers of f32 of the least ones."""
+        mantissa, half, word = v.dtype.mantissa, DTYPES["f16"], DTYPES["u16"]
+        wide = self._new(f"zext {v.text} to {typed('i16', v.lanes)}", word, v.lanes)
+        up = half.mantissa - mantissa
+        size = self._two("shl", wide, up)
+        sign = self._two("shl", wide, 12)
+        placed = self._two("and", self._two("or", size, sign), 0x8000 | 7 << up)
+        whole = self._widen(self.bits(placed, half), F32)
+        return self._two("fmul", whole, double_text(2.0 ** (half.bias - v.dtype.bias)))
 
     def _widen_f8(self, v: Val) -> Val:
         """Normal numbers get their exponent by an addition, subnormal ones are converted as integers: no f32 on the way
@@ -269,13 +286,13 @@ class Convert:
         return self._new(f"trunc {top.text} to {typed('i16', v.lanes)}", dtype, v.lanes)
 
     def _narrow_f8(self, v: Val, dtype: DType) -> Val:
-        """f32 to 8 bits. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count in
+        """f32 to 8 bits or 4. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count in
         the low bits; normal ones: round the dropped fraction bits and move the bias."""
         mantissa, bias = dtype.mantissa, dtype.bias
         greatest, overflow, nan = dtype.codes
         drop = 23 - mantissa
         raw = self.bits(v, U32)
-        sign = self._two("and", self._two("lshr", raw, 24), 0x80)
+        sign = self._two("and", self._two("lshr", raw, 32 - dtype.bits), 1 << (dtype.bits - 1))
         size = self._two("and", raw, 0x7FFFFFFF)
         tie = self._two("and", self._two("lshr", size, drop), 1)
         rounded = self._two("add", self._two("add", size, (1 << (drop - 1)) - 1), tie)
@@ -292,4 +309,6 @@ class Convert:
         signed = self._two("or", code, sign)
         if dtype.fnuz:  # a zero has no sign: its pattern is the NaN
             signed = self._pick(self._test("icmp eq", code, 0), code, signed)
-        return self._new(f"trunc {signed.text} to {typed('i8', v.lanes)}", dtype, v.lanes)
+        if dtype.finite:  # nor has the zero that a NaN becomes
+            signed = self._pick(is_nan, code, signed)
+        return self._new(f"trunc {signed.text} to {typed(scalar(dtype), v.lanes)}", dtype, v.lanes)

@@ -13,7 +13,7 @@ from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import dtype
-from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Value, map_value, walk
+from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Read, Value, map_value, walk
 from autosched.logic import Binary, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.nontemporal import LINE_BYTES
@@ -21,7 +21,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
-from autosched.tiling.steps.common.computed import PAIRED_BITS, SourceElement, group_units, kept_parts, sources
+from autosched.tiling.steps.common.computed import PAIRED_BITS, WORD, SourceElement, group_units, kept_parts, sources
 from autosched.tiling.steps.cpu.prefetch import FAR_BYTES
 
 
@@ -118,10 +118,13 @@ class ComputedSource:
         moment, so that it brings its sign along."""
         assert self.nest.depth is not None
         _, place = self.pair(at[self.nest.depth.name])
-        word = dtype("s32" if read.dtype.signed else "u32")
-        if not read.dtype.signed:
+        word = dtype("s32" if read.dtype.kind == "int" else "u32")
+        if read.dtype.kind != "int":
             low = Arith(">>", Cast(pair, word), FromIndex(place * PAIRED_BITS, word), word)
-            return Cast(Arith("&", low, Literal((1 << PAIRED_BITS) - 1, word), word), read.dtype)
+            mask = Literal((1 << PAIRED_BITS) - 1, word)
+            if read.dtype.is_float:
+                return Call(f"bits_{read.dtype}", (Cast(Arith("&", low, mask, word), WORD),), read.dtype)
+            return Cast(Arith("&", low, mask, word), read.dtype)
         up = FromIndex(word.bits - PAIRED_BITS - place * PAIRED_BITS, word)
         high = Arith("<<", Cast(pair, word), up, word)
         return Cast(Arith(">>", high, Literal(word.bits - PAIRED_BITS, word), word), read.dtype)

@@ -26,7 +26,7 @@ from autosched.tiling.plans.on_the_way import LOAD, PACKING, OnTheWay
 from autosched.tiling.steps.common.layout import panel_elements, tensor_elements, vectorises
 
 PAIRED_BITS = 4
-BYTE = dtype("u8")
+BYTE, WORD = dtype("u8"), dtype("u4")
 UNPAIRING = 1
 """Operations that take an element out of a byte: a shift or a mask of what both are loaded by."""
 PADDING = 2
@@ -99,7 +99,10 @@ def _in_pairs(nest: Nest, operand: str, read: Read, depth: NestAxis) -> Nest:
 
     def bits(unit: Int) -> Value:
         index = tuple(substitute_int(i, {depth.name: unit}) for i in read.index if isinstance(i, Int))
-        return Arith("&", Cast(replace(read, index=index), BYTE), Literal((1 << PAIRED_BITS) - 1, BYTE), BYTE)
+        element: Value = replace(read, index=index)
+        if element.dtype.is_float:
+            element = Call(f"bits_{WORD}", (element,), WORD)
+        return Arith("&", Cast(element, BYTE), Literal((1 << PAIRED_BITS) - 1, BYTE), BYTE)
 
     first, second = (bits(Var(depth.name) * 2 + k) for k in (0, 1))
     if depth.extent % 2:
