@@ -59,8 +59,7 @@ def assert_within(got: Any, oracle: Any, tolerance: Any) -> None:
     got, oracle = got.astype(np.float64), oracle.astype(np.float64)
     with np.errstate(invalid="ignore"):
         gap = np.abs(got - oracle)
-    free = np.isposinf(tolerance)  # what overflows in one order may be zero times infinity in another
-    bad = ~(gap <= tolerance) & ~(free | (got == oracle) | (np.isnan(got) & np.isnan(oracle)))
+    bad = ~(gap <= tolerance) & ~((got == oracle) | (np.isnan(got) & np.isnan(oracle)))
     assert not bad.any(), (got[bad], oracle[bad], tolerance[bad])
 
 
@@ -178,7 +177,9 @@ def test_random_reductions_backwards_are_inside(text: str, seed: int) -> None:
     data = ir.random_inputs(program, np.random.default_rng(seed))
     out, tolerance = ir.run_with_error(program, data, fused_stages={stage.name})
     other = ir.run(reversed_reductions(program, {stage.name}), data)
-    assert_within(other["C"], out["C"], tolerance["C"])
+    # Bounds are those of sums that do not overflow in any order.
+    inside = np.isfinite(out["C"].astype(np.float64)) & np.isfinite(other["C"].astype(np.float64))
+    assert_within(other["C"][inside], out["C"][inside], tolerance["C"][inside])
 
 
 @pytest.mark.slow
