@@ -64,10 +64,10 @@ class ComputedSource:
         elements_of: dict[Value, Value] = {stand_in: r for r, stand_in in apart.items()}
         valid: list[Bool] = []
         inside = {v for v in walk(wanted) if isinstance(v, Read)} - registers
-        wanted = _with(wanted, apart)
+        wanted = self.in_pair(_with(wanted, apart), at)
         for read, (source, memory) in ((r, h) for r, h in self.held.items() if r in inside):
             found, real = memory.load(self.seen_by(source, at), element)
-            elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
+            elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.joined else found
             valid.append(real)
         return place(wanted, axes, lambda r: elements_of.get(r, r)), all_of(*valid)
 
@@ -103,6 +103,28 @@ class ComputedSource:
         first = here.unit if here.group is None else here.group
         return at | {depth.name: Position(None, _quotient(first, group_units(self.nest, self.operand)))}
 
+
+    def in_pair(self, value: Value, at: dict[str, Position]) -> Value:
+        """The value with its place in a pair of depth units (`p % 2`) as the trip knows it: mostly a constant, by which
+        shifting costs less."""
+        if not any(source.paired and not source.joined for source, _ in self.held.values()):
+            return value
+        assert self.nest.depth is not None
+        [(name, _, _)] = self.nest.depth.members
+        _, place = self.pair(at[self.nest.depth.name])
+
+        def placed(node: Int) -> Int:
+            match node:
+                case Binary("%", Var(inner), Const(2)) if inner == name:
+                    return place
+                case Binary(op, left, right):
+                    return Binary(op, placed(left), placed(right))
+            return node
+
+        def on_value(node: Value) -> Value:
+            return FromIndex(placed(node.index), node.dtype) if isinstance(node, FromIndex) else node
+
+        return map_value(value, on_value)
 
     @staticmethod
     def pair(here: Position) -> tuple[Int, Int]:
