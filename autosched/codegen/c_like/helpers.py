@@ -235,12 +235,19 @@ static inline {storage} bits_{name}(float x) {{
   const uint32_t sign = (bits_of_float(x) >> {shift}) & {sign:#x}u;
   return ({storage})(sign | narrow_float(x, {fraction}, {bias}, {greatest:#x}u, {overflow:#x}u, {nan:#x}u));
 }}"""
+    if stem == "load" and dtype.finite and dtype.bits == 4:
+        normal = f"(size << {23 - fraction}) + {(127 - bias) << 23:#x}u"
+        least = (127 + 1 - bias - fraction) << 23
+        return f"""\
+static inline float load_{name}({storage} bits) {{  /* no branches and no numbers below float's normal ones: lanes */
+  const uint32_t size = bits & {sign - 1:#x}u, sign = (uint32_t)(bits & {sign:#x}u) << {32 - dtype.bits};
+  return float_of_bits(sign | (size < 2u ? (0u - size) & {least:#x}u : {normal}));
+}}"""
     if stem == "load":
         special = {
             "ieee": f"magnitude > {overflow:#x}u ? NAN : magnitude == {overflow:#x}u ? INFINITY : ",
             "fn": f"magnitude == {nan:#x}u ? NAN : ",
             "fnuz": f"bits == {nan:#x}u ? NAN : ",
-            "finite": "",
         }[dtype.special]
         return f"""\
 static inline float load_{name}({storage} bits) {{

@@ -165,7 +165,8 @@ def _exact_int(v: Any, dtype: DType) -> Any:
 
 def reinterpreted(values: Any, source: DType, dtype: DType) -> Any:
     """The bits of one dtype read as another of the same width, both in containers. Those of a NaN are left open."""
-    raw = np.asarray(store(np.asarray(values), source))
+    with np.errstate(invalid="ignore"):
+        raw = np.asarray(store(np.asarray(values), source))
     if source.sub_byte and source.signed and not source.is_float:
         raw = raw.astype(np.int8) & np.int8((1 << source.bits) - 1)
     raw = raw.view(f"u{source.bytes}")
