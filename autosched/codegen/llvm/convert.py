@@ -17,8 +17,8 @@ U32 = DTYPES["u32"]
 
 
 class Convert:
-    """Conversions at the current place of a function. `permuted`: lanes of 32 bits that the machine chooses from a table
-    of 8 or 16 by one instruction (0: none are known)."""
+    """Conversions at the current place of a function. `permuted`: how many lanes of 32 bits one instruction of the
+    machine permutes (0: none is known)."""
 
     def __init__(self, emitter: Emitter, permuted: int = 0) -> None:
         self.out = emitter
@@ -286,8 +286,8 @@ class Convert:
         return self._new(f"trunc {top.text} to {typed('i16', v.lanes)}", dtype, v.lanes)
 
     def _narrow_f8(self, v: Val, dtype: DType) -> Val:
-        """f32 to 8 bits or 4. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count in
-        the low bits; normal ones: round the dropped fraction bits and move the bias."""
+        """f32 to 8 bits or 4. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count
+        in the low bits; normal ones: round the dropped fraction bits and move the bias."""
         mantissa, bias = dtype.mantissa, dtype.bias
         greatest, overflow, nan = dtype.codes
         drop = 23 - mantissa

@@ -1,7 +1,7 @@
 """Floats of four bits out of a table: a permutation of a register where the machine has one.
 
-LLVM makes `vpermps` (AVX2, AVX-512) of lanes that are taken out of a constant vector by the lanes of another; multiplying
-by a power of two would take longer, and much longer for numbers below f32's normal ones.
+LLVM makes `vpermps` (AVX2, AVX-512) of lanes that are taken out of a constant vector by the lanes of another.
+Multiplying by a power of two takes longer, and much longer on numbers below f32's normal ones.
 """
 
 from __future__ import annotations

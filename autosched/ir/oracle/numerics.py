@@ -167,11 +167,11 @@ def reinterpreted(values: Any, source: DType, dtype: DType) -> Any:
     """The bits of one dtype read as another of the same width, both in containers. Those of a NaN are left open."""
     with np.errstate(invalid="ignore"):
         raw = np.asarray(store(np.asarray(values), source))
-    if source.sub_byte and source.signed and not source.is_float:
+    if source.sub_byte and source.kind == "int":
         raw = raw.astype(np.int8) & np.int8((1 << source.bits) - 1)
     raw = raw.view(f"u{source.bytes}")
-    if dtype.is_integer:
-        return wrap(raw.astype(np.int8), dtype) if dtype.sub_byte and dtype.signed else load(raw.view(dtype.numpy), dtype)
+    if dtype.sub_byte and dtype.kind == "int":
+        return wrap(raw.astype(np.int8), dtype)
     return load(raw.view(dtype.numpy), dtype)
 
 

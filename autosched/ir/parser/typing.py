@@ -166,7 +166,7 @@ def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, satur
 
 
 def reinterpret(source: Source, node: ast.AST, operand: Operand, dtype: DType) -> Value:
-    """The operand's bits as `dtype`, of the same width; tf32, whose values have no width of their own, is no such type."""
+    """The operand's bits as `dtype`, of the same width; tf32 has no bits of its own, but those of an f32."""
     if isinstance(operand, Int | Bool | float | Choice) or operand.dtype == BOOL:
         raise source.error(node, f"bits_{dtype} takes a value with a dtype, not {describe(operand)}", "cast it first")
     if operand.dtype.padding or dtype.padding or operand.dtype.bits != dtype.bits:

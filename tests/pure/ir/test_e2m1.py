@@ -133,15 +133,16 @@ def test_bits_in_proofs() -> None:
     s8, u8 = DTYPES["s8"], DTYPES["u8"]
     x = Read("x", (), s8)
     assert check_equal(Call("bits_u8", (x,), u8), Cast(x, u8), 1000) == ("proved", None)
-    verdict, found = check_equal(Cast(Call("bits_s8", (Read("u", (), u8),), s8), F32), Cast(Read("u", (), u8), F32), 1000)
-    assert (verdict, found) == ("unknown", None)
+    u = Read("u", (), u8)
+    assert check_equal(Cast(Call("bits_s8", (u,), s8), F32), Cast(u, F32), 1000) == ("unknown", None)
     nibble = Read("n", (), U4)
     differ = find_difference(Cast(Call("bits_e2m1", (nibble,), E2M1), F32), Cast(nibble, F32))
     assert differ is not None
     assert canonical(Call("bits_e2m1", (nibble,), E2M1)) == Call("bits_e2m1", (nibble,), E2M1)
 
 
-ACCEPTED = ["e4m3 u8", "u8 e4m3", "e5m2 s8", "f16 u16", "bf16 s16", "s16 bf16", "u16 f16", "f32 u32", "s4 e2m1", "e4m3 e5m2"]
+ACCEPTED = ["e4m3 u8", "u8 e4m3", "e5m2 s8", "f16 u16", "bf16 s16", "s16 bf16", "u16 f16", "f32 u32", "s4 e2m1"]
+ACCEPTED += ["e4m3 e5m2"]
 
 
 @pytest.mark.parametrize("pair", ACCEPTED)
