@@ -67,9 +67,8 @@ class Shared:
 
 def permuted(kernel: Kernel) -> int:
     """Lanes of 32 bits that one instruction of the machine permutes, as far as what the kernel issues tells."""
-    if kernel.isa != "x86":
-        return 0
-    return 16 if any("avx512f" in i.requires for i in kernel.intrinsics) else 8
+    known = frozenset[str]().union(*(i.requires for i in kernel.intrinsics))
+    return next((n for feature, n in backend_of(kernel.isa).permutes if not feature or feature in known), 0)
 
 
 class Printer:

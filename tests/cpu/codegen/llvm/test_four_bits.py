@@ -9,30 +9,31 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.compiled.llvm_kernels import run
-from support.plans import machine
+from support.compiled.native import compiled
+from support.plans import machine, this_machine
 from support.programs.computed import COMPUTED, computed_plans
 from support.programs.value_cases import kernel_of, read
 
-from autosched.codegen.llvm import statements
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
+from autosched.ir import workload
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Call, Cast
+from autosched.machine.host import host_features
 
 E2M1, F32, U4, F64, F16 = (DTYPES[n] for n in ("e2m1", "f32", "u4", "f64", "f16"))
 EVERY = np.tile(np.arange(16).astype(np.uint8), 6)
 SCALAR_MOVES = re.compile(r"\bv?(?:pinsr|pextr|insertps|extractps)\w*")
 
 
-@pytest.mark.parametrize("permuted", [0, 8, 16])
+@pytest.mark.parametrize("isa", ["portable", "x86"])
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 24, 32])
-def test_every_pattern(lanes: int, permuted: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "permuted", lambda kernel: permuted)
+def test_every_pattern(lanes: int, isa: str) -> None:
     bits = Call("bits_e2m1", (read("u", U4),), E2M1)
     values = {"wide": Cast(read("x", E2M1), F32), "of_bits": Cast(bits, F32), "bits": bits}
     values |= {"back": Call("bits_u4", (read("x", E2M1),), U4), "f16": Cast(bits, F16), "f64": Cast(bits, F64)}
-    k = kernel_of("patterns", values, {"x": E2M1, "u": U4}, len(EVERY), lanes)
+    k = replace(kernel_of("patterns", values, {"x": E2M1, "u": U4}, len(EVERY), lanes), isa=isa)
     got = run(k, {"x": EVERY.view(E2M1.numpy), "u": EVERY.astype(ml_dtypes.uint4)})
     wanted = EVERY.view(ml_dtypes.float4_e2m1fn).astype(np.float64)
     for name in ("wide", "of_bits", "f16", "f64"):
@@ -41,6 +42,24 @@ def test_every_pattern(lanes: int, permuted: int, monkeypatch: pytest.MonkeyPatc
         assert np.array_equal(np.signbit(found), np.signbit(wanted)), name
     assert np.array_equal(got["bits"].view(np.uint8), EVERY)
     assert np.array_equal(got["back"].astype(np.uint8), EVERY)
+
+
+@pytest.mark.x86
+@pytest.mark.parametrize("name", ["matmul_fp4", "matmul_fp4_packed"])
+def test_every_pattern_on_its_way_to_a_product(name: str) -> None:
+    """Rows of the identity take out the weights, all patterns in each lane, by the widest registers that there are."""
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    codes = (np.arange(16)[:, None] + np.arange(48)[None, :]).astype(np.uint8) & np.uint8(15)
+    given = {"X": np.eye(16, dtype=np.float32), "S": np.ones((2, 48), np.float32), "W": codes.view(E2M1.numpy)}
+    if name == "matmul_fp4_packed":
+        given["W"] = codes[::2] | codes[1::2] << 4
+    program = workload(name, m=16, n=48, k=16, g=8)
+    made = [lower(p, p.space.schedule(0)) for p in computed_plans(program, this_machine())]
+    assert made
+    wanted = codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    for kernel in made:
+        assert np.array_equal(compiled(kernel)(**given), wanted), kernel.schedule
 
 
 @pytest.mark.parametrize("lanes", [1, 3, 8, 16])
