@@ -14,7 +14,7 @@ from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import dtype
 from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Read, Value, map_value, walk
-from autosched.logic import Binary, Bool, Const, Int, Var, all_of
+from autosched.logic import Binary, Bool, Const, Int, Var, all_of, free_vars, interval
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.nontemporal import LINE_BYTES
 from autosched.tiling.plans.nest import Nest
@@ -106,11 +106,12 @@ class ComputedSource:
 
     def in_pair(self, value: Value, at: dict[str, Position]) -> Value:
         """The value with its place in a pair of depth units (`p % 2`) as the trip knows it: mostly a constant, by which
-        shifting costs less."""
+        shifting costs less. Bytes are shifted in words: vectors of bytes have no shift, and both units share a word."""
         if not any(source.paired and not source.joined for source, _ in self.held.values()):
             return value
         assert self.nest.depth is not None
         [(name, _, _)] = self.nest.depth.members
+        ranges, word = {name: (0, self.nest.depth.extent - 1)}, dtype("u32")
         _, place = self.pair(at[self.nest.depth.name])
 
         def placed(node: Int) -> Int:
@@ -122,9 +123,17 @@ class ComputedSource:
             return node
 
         def on_value(node: Value) -> Value:
+            match node:
+                case Arith(">>", left, FromIndex(by), kept) if kept.kind == "uint" and free_vars(by) <= ranges.keys():
+                    least, most = interval(by, ranges)
+                    if 0 <= least and most < kept.bits < word.bits:
+                        return Cast(Arith(">>", Cast(left, word), FromIndex(by, word), word), kept)
+            return node
+
+        def on_index(node: Value) -> Value:
             return FromIndex(placed(node.index), node.dtype) if isinstance(node, FromIndex) else node
 
-        return map_value(value, on_value)
+        return map_value(map_value(value, on_value), on_index)
 
     @staticmethod
     def pair(here: Position) -> tuple[Int, Int]:
