@@ -126,7 +126,7 @@ class ComputedSource:
             match node:
                 case Arith(">>", left, FromIndex(by), kept) if kept.kind == "uint" and free_vars(by) <= ranges.keys():
                     least, most = interval(by, ranges)
-                    if 0 <= least and most < kept.bits < word.bits:
+                    if least >= 0 and most < kept.bits < word.bits:
                         return Cast(Arith(">>", Cast(left, word), FromIndex(by, word), word), kept)
             return node
 
