@@ -22,7 +22,6 @@ class Convert:
 
     def __init__(self, emitter: Emitter, permuted: int = 0) -> None:
         self.out = emitter
-        self.permuted = permuted
         self.tables = Tables(emitter, permuted)
 
     def cast(self, v: Val, dtype: DType, saturate: bool = False) -> Val:
@@ -188,36 +187,26 @@ class Convert:
         elif name == "bf16":
             wide = self._new(f"zext {v.text} to {typed('i32', lanes)}", U32, lanes)
             v = self.bits(self._two("shl", wide, 16), F32)
-        elif v.dtype.bits == 8:
-            v = self._widen_f8(v)
-        elif v.dtype.bits == 4:
-            v = self.tables.widened(v) if self.permuted and lanes % 8 == 0 else self._widen_f4(v)
+        elif v.dtype.bits <= 8:
+            v = self.tables.widened(v) if self.tables.hold(v) else self._widen_few(v)
         if dtype == F64 and v.dtype == F32:
             v = self._new(f"fpext {v.text} to {typed('double', lanes)}", F64, lanes)
         return v
 
-    def _widen_f4(self, v: Val) -> Val:
-        """By way of f16, whose exponent takes a scale that makes numbers of f32 of the least ones."""
-        mantissa, half, word = v.dtype.mantissa, DTYPES["f16"], DTYPES["u16"]
-        wide = self._new(f"zext {v.text} to {typed('i16', v.lanes)}", word, v.lanes)
-        up = half.mantissa - mantissa
-        size = self._two("shl", wide, up)
-        sign = self._two("shl", wide, 12)
-        placed = self._two("and", self._two("or", size, sign), 0x8000 | 7 << up)
-        whole = self._widen(self.bits(placed, half), F32)
-        return self._two("fmul", whole, double_text(2.0 ** (half.bias - v.dtype.bias)))
-
-    def _widen_f8(self, v: Val) -> Val:
-        """Normal numbers get their exponent by an addition, subnormal ones are converted as integers: no f32 on the way
-        is subnormal, which processors take long for. Exact."""
+    def _widen_few(self, v: Val) -> Val:
+        """8 bits or 4 to f32. Normal numbers get their exponent by an addition, subnormal ones are converted as
+        integers: no f32 on the way is subnormal, which processors take long for. Exact."""
         mantissa, bias, codes = v.dtype.mantissa, v.dtype.bias, v.dtype.codes
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
-        sign = self._two("shl", self._two("and", wide, 0x80), 24)
-        size = self._two("and", wide, 0x7F)
+        top = 1 << (v.dtype.bits - 1)
+        sign = self._two("shl", self._two("and", wide, top), 32 - v.dtype.bits)
+        size = self._two("and", wide, top - 1)
         normal = self._two("add", self._two("shl", size, 23 - mantissa), (127 - bias) << 23)
         counted = self._new(f"sitofp {size.text} to {typed('float', v.lanes)}", F32, v.lanes)
         least = self.bits(self._two("fmul", counted, double_text(2.0 ** (1 - bias - mantissa))), U32)
         scaled = self._pick(self._test("icmp ult", size, 1 << mantissa), least, normal)
+        if v.dtype.finite:
+            return self.bits(self._two("or", scaled, sign), F32)
         if v.dtype.special == "fn":
             special = self._test("icmp eq", size, codes.nan)
             value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
@@ -245,7 +234,7 @@ class Convert:
             return self._new(f"fptrunc {v.text} to {typed('half', v.lanes)}", dtype, v.lanes)
         if dtype.name in ("bf16", "tf32"):
             return self._drop_bits(v, dtype)
-        return self._narrow_f8(v, dtype)
+        return self._narrow_few(v, dtype)
 
     def _odd_f32(self, v: Val, near: Val) -> Val:
         """f64 to f32 rounded to odd, from the nearest f32."""
@@ -285,7 +274,7 @@ class Convert:
         top = self._two("lshr", result, 16)
         return self._new(f"trunc {top.text} to {typed('i16', v.lanes)}", dtype, v.lanes)
 
-    def _narrow_f8(self, v: Val, dtype: DType) -> Val:
+    def _narrow_few(self, v: Val, dtype: DType) -> Val:
         """f32 to 8 bits or 4. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count
         in the low bits; normal ones: round the dropped fraction bits and move the bias."""
         mantissa, bias = dtype.mantissa, dtype.bias

@@ -24,6 +24,10 @@ class Tables:
         self.out = emitter
         self.permuted = permuted
 
+    def hold(self, v: Val) -> bool:
+        """Whether the vector's type has a table, and the machine an instruction that takes all lanes from it."""
+        return v.dtype.bits == 4 and self.permuted >= EIGHT and v.lanes % EIGHT == 0
+
     def widened(self, v: Val) -> Val:
         """A vector of four-bit floats as f32; its lanes are a multiple of eight."""
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
