@@ -58,6 +58,16 @@ def staged(X: f32[m, k], W: const[s8[k, n]], S: const[f32[n]], Y: f32[m, n], *, 
         for p in range(k):
             Y[i, j] += X[i, p] * D[p, j]
 """
+MX = """
+def mx(X: f32[m, k], W: const[u8[kh, n]], S: const[u8[kg, n]], Y: f32[m, n], *, m=2, k=64, n=40, g=32):
+    assume(1 <= S <= 140)
+    kg = k // g
+    kh = k // 2
+    for i, j in grid(m, n):
+        Y[i, j] = 0.0
+        for p in range(k):
+            Y[i, j] += X[i, p] * (f32(bits_e2m1(u4(W[p // 2, j] >> u8(p % 2 * 4)))) * bits_f32(u32(S[p // g, j]) << 23))
+"""
 GATHERED = """
 def gathered(X: f32[v, k], I: s32[m], W: const[f32[k, n]], Y: f32[m, n], *, v=30, m=7, k=12, n=530):
     assume(0 <= I < v)
@@ -88,6 +98,7 @@ def masked(X: f32[m, k], L: s32[m], W: const[f32[k, n]], Y: f32[m, n], *, m=20, 
             Y[i, j] += R[i, p] * W[p, j]
 """
 TEXTS = {
+    "mx": MX,
     "gathered": GATHERED,
     "rotated": ROTATED,
     "masked": MASKED,
