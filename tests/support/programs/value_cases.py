@@ -78,7 +78,7 @@ def casts(source: DType) -> dict[str, Value]:
     """Casts of `x` into every dtype, saturating ones too."""
     x = read("x", source)
     values: dict[str, Value] = {f"to_{d}": Cast(x, d) for d in DTYPES.values()}
-    values |= {f"bits_{d}": Call(f"bits_{d}", (x,), d) for d in DTYPES.values() if reads_bits_of(d, source)}
+    values |= {f"read_as_{d}": Call(f"bits_{d}", (x,), d) for d in DTYPES.values() if reads_bits_of(d, source)}
     return values | {f"clamped_{d}": Cast(x, d, True) for d in INTEGERS}
 
 
