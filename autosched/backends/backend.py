@@ -28,7 +28,8 @@ class Backend:
     Threads of a `warp` and of a `warpgroup`, where neither instruction nor target says otherwise.
 
     Of CPUs: `machines` are Python's names (`platform.machine()`, in small letters); `vectors` the bytes and number of
-    vector registers with a feature, widest first; `core` an LLVM triple and a core with nearly every extension, for
+    vector registers with a feature, widest first; `permutes` the lanes of 32 bits that one instruction orders by
+    another register with a feature, most first; `core` an LLVM triple and a core with nearly every extension, for
     which texts are compiled where they cannot be run, and `emulation` what runs them on machines of another kind; `c`
     the C compilers' flags; `memory_operands`: instructions take an operand from memory; `stack_bytes` what stacks are
     aligned to, where vectors are wider and functions can align theirs (0: no); `store_fence` the LLVM function that
@@ -51,6 +52,7 @@ class Backend:
     warpgroup: int = 128
     machines: tuple[str, ...] = ()
     vectors: tuple[tuple[str, int, int], ...] = (("", 16, 16),)
+    permutes: tuple[tuple[str, int], ...] = ()
     core: tuple[str, str] | None = None
     emulation: Emulation | None = None
     c: CFlags = field(default_factory=CFlags)

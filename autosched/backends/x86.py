@@ -25,6 +25,7 @@ X86 = Backend(
     features=frozenset(_FEATURES.split()),  # LLVM's under our names (`machine.features`)
     machines=("x86_64", "amd64"),
     vectors=(("avx512f", 64, 32), ("avx2", 32, 16), ("", 16, 16)),
+    permutes=(("avx512f", 16), ("", 8)),
     core=("x86_64-unknown-linux-gnu", "diamondrapids"),
     c=CFlags(
         each,

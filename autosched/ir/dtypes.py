@@ -1,8 +1,8 @@
 """The language's data types: exact values, one numpy storage type each. `_ALL` is the table of them; everything that
 interpreters and printers need to know of a type is derived from its fields.
 
-`u4 s4 b1` hold one element per array entry here (ml_dtypes storage); packing two or eight into a byte is a matter of
-the address map, not of the value.
+`u4 s4 b1 e2m1` hold one element per array entry here (ml_dtypes storage); packing two or eight into a byte is a matter
+of the address map, not of the value.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class DType(Remembering):
     - `ieee`: the greatest exponent holds infinity and NaN
     - `fn`: finite; NaN is the pattern of ones (OCP OFP8's e4m3)
     - `fnuz`: finite, and one zero: the pattern of minus zero is NaN (AMD's 8-bit floats up to CDNA3)
+    - `finite`: none; what overflows becomes the greatest number, NaN becomes zero (OCP MX's e2m1)
     """
 
     name: str
@@ -61,14 +62,19 @@ class DType(Remembering):
         return self.special == "fnuz"
 
     @property
+    def finite(self) -> bool:
+        """Whether every pattern is a number: conversions saturate, and a NaN becomes 0, as that of an integer does."""
+        return self.is_integer or self.special == "finite"
+
+    @property
     def small_float(self) -> bool:
         """A float that is computed with as f32, and rounded after each operation."""
         return self.is_float and self.mantissa < 23
 
     @property
     def sub_byte(self) -> bool:
-        """An integer narrower than the byte that holds it."""
-        return self.is_integer and self.bits < 8
+        """Narrower than the byte that holds it."""
+        return self.bits < 8 and self.kind != "bool"
 
     @property
     def padding(self) -> int:
@@ -120,12 +126,15 @@ class DType(Remembering):
             return FloatCodes(sign - 2, sign - 1, sign - 1)
         if self.special == "fnuz":
             return FloatCodes(sign - 1, sign, sign)
+        if self.special == "finite":
+            return FloatCodes(sign - 1, sign - 1, 0)
         infinity = sign - (1 << self.mantissa)
         return FloatCodes(infinity - 1, infinity, infinity | 1 << (self.mantissa - 1))
 
 
 class FloatCodes(NamedTuple):
-    """Patterns of a float, sign removed: of the greatest finite value, of what overflows, of NaN."""
+    """Patterns of a float, sign removed: of the greatest finite value, of what overflows, of NaN (which has no sign
+    where it is a zero)."""
 
     greatest: int
     overflow: int
@@ -144,6 +153,7 @@ _ALL = [
     DType("s32", "int", 32, np.int32),
     DType("u64", "uint", 64, np.uint64),
     DType("s64", "int", 64, np.int64),
+    DType("e2m1", "float", 4, ml_dtypes.float4_e2m1fn, 1, 2, "finite"),
     DType("e4m3", "float", 8, ml_dtypes.float8_e4m3fn, 3, 4, "fn"),
     DType("e5m2", "float", 8, ml_dtypes.float8_e5m2, 2, 5),
     DType("e3m4", "float", 8, ml_dtypes.float8_e3m4, 4, 3),

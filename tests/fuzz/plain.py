@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -53,6 +54,8 @@ def bf16(x: float) -> float:
 
 def narrow(dtype: DType, x: float) -> float:
     """Nearest even by exact scaling, in a type of eight bits or tf32: not by the conversions of numpy and ml_dtypes."""
+    if math.isnan(x) and dtype.name == "e2m1":
+        return 0.0
     if math.isnan(x) or x == 0:
         return abs(x) if dtype.fnuz else x  # -0 is not there
     info = np.finfo(np.float32) if dtype.name == "tf32" else ml_dtypes.finfo(dtype.numpy)
@@ -61,6 +64,8 @@ def narrow(dtype: DType, x: float) -> float:
     if math.isfinite(x):
         quantum = max(math.frexp(x)[1] - 1, int(info.minexp)) - dtype.mantissa
         result = float(round(Fraction(x) / Fraction(2) ** quantum) * Fraction(2) ** quantum)
+    if abs(result) > largest and dtype.name == "e2m1":
+        return math.copysign(largest, x)
     if abs(result) > largest:
         return math.nan if dtype.name in WITHOUT_INFINITY else math.copysign(math.inf, x)
     return abs(result) if dtype.fnuz and result == 0 else math.copysign(result, x)
@@ -141,7 +146,20 @@ NUMPYS = {
     "log": np.log, "tanh": np.tanh, "erf": scipy.special.erf, "sigmoid": scipy.special.expit,
     "round": np.rint, "floor": np.floor, "ceil": np.ceil,
 }  # fmt: skip
+def pattern(x: Any, source: str, target: str) -> Any:
+    """The value of a number's pattern in another type of as many bits."""
+    of, into = DTYPES[source], DTYPES[target]
+    if of.is_integer:
+        code = int(x) & ((1 << of.bits) - 1)
+    else:
+        code = int.from_bytes(np.array(x, of.numpy).tobytes(), sys.byteorder) & ((1 << of.bits) - 1)
+    if into.is_integer:
+        return code - (1 << into.bits) if into.kind == "int" and code >> (into.bits - 1) else code
+    return float(np.frombuffer(code.to_bytes(into.bytes, sys.byteorder), into.numpy)[0])
+
+
 HELPERS: dict[str, Any] = {
+    "pattern": pattern,
     **{name: partial(narrow, dtype) for name, dtype in DTYPES.items() if dtype.is_float},
     **{name: _numpys(function) for name, function in NUMPYS.items()},
     "f16": f16, "bf16": bf16, "f32": f32, "f64": lambda x: x, "divided": divided, "fused": fused,
@@ -226,6 +244,8 @@ class Writer:
                 return rounded(f"fused({', '.join(map(self.value, args))}, {dtype.bits == 64})", dtype)
             case Call("popcount", (a,), dtype):
                 return f"({self.value(a)} & {(1 << dtype.bits) - 1}).bit_count()"
+            case Call(name, (a,), dtype) if name.startswith("bits_"):
+                return f"pattern({self.value(a)}, {a.dtype.name!r}, {dtype.name!r})"
             case Call(name, (a,), dtype):
                 return rounded(f"{name}({self.value(a)})", dtype)
         raise NotImplementedError(f"{type(v).__name__} {v}")

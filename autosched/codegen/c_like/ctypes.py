@@ -1,7 +1,7 @@
 """How the language's dtypes look in C: storage, arithmetic, and vectors of them.
 
 Small floats compute in `float` and round after each operation; they are stored as their bits in an unsigned integer
-(tf32 in a float), so that the code needs no compiler support for them. u4, s4 and b1 are stored one to a byte.
+(tf32 in a float), so that the code needs no compiler support for them. u4, s4, b1 and e2m1 are stored one to a byte.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def storage_type(dtype: DType) -> str:
     ('uint16_t', 'int8_t', 'float')
     """
     if stored_as_bits(dtype):
-        return f"uint{dtype.bits}_t"
+        return f"uint{8 * dtype.bytes}_t"
     return compute_type(dtype)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from autosched.codegen import workarounds
 from autosched.codegen.c_like.arithmetic import ODD_INT, ODD_SUM, float_helper, integer_helper
-from autosched.codegen.c_like.ctypes import compute_type
+from autosched.codegen.c_like.ctypes import compute_type, storage_type, stored_as_bits
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.permission import NEEDED, Permission
 
@@ -168,7 +168,16 @@ def text_of(name: str) -> str:
 
 def _reinterpreting(name: str) -> str:
     """`bits_f32_of_s32`: the same bits."""
-    target, source = (compute_type(DTYPES[part]) for part in name.removeprefix("bits_").split("_of_"))
+    into, of = (DTYPES[part] for part in name.removeprefix("bits_").split("_of_"))
+    target, source = compute_type(into), compute_type(of)
+    if stored_as_bits(into) or stored_as_bits(of):
+        word = f"bits_{of}(x)" if stored_as_bits(of) else f"({storage_type(into)})x"
+        if stored_as_bits(into):
+            return f"static inline {target} {name}({source} x) {{ return load_{into}({word}); }}"
+        signed = f"wrap_{into}({word})" if into.sub_byte else f"({target}){word}"
+        return f"static inline {target} {name}({source} x) {{ return {signed}; }}"
+    if into.sub_byte:
+        return f"static inline {target} {name}({source} x) {{ return wrap_{into}((uint32_t)x); }}"
     return f"""\
 static inline {target} {name}({source} x) {{
   {target} y;
@@ -179,7 +188,7 @@ static inline {target} {name}({source} x) {{
 
 def _small_float(stem: str, dtype: DType) -> str:
     """`round_f16(float)`, `f16` bits from and to float: `bits_f16`, `load_f16`."""
-    name, storage = dtype.name, f"uint{dtype.bits}_t"
+    name, storage = dtype.name, storage_type(dtype)
     if name == "tf32" and stem == "round":
         return """\
 static inline float round_tf32(float x) {
@@ -209,6 +218,12 @@ static inline float fma_{name}(float a, float b, float c) {{  /* one rounding */
     greatest, overflow, nan = dtype.codes
     if stem == "bits":
         shift = 32 - dtype.bits
+        if dtype.finite:  # nor has the zero that a NaN becomes
+            return f"""\
+static inline {storage} bits_{name}(float x) {{
+  const uint32_t sign = x != x ? 0u : (bits_of_float(x) >> {shift}) & {sign:#x}u;
+  return ({storage})(sign | narrow_float(x, {fraction}, {bias}, {greatest:#x}u, {overflow:#x}u, {nan:#x}u));
+}}"""
         if dtype.fnuz:  # a zero has no sign: its pattern is the NaN
             return f"""\
 static inline {storage} bits_{name}(float x) {{
@@ -219,6 +234,14 @@ static inline {storage} bits_{name}(float x) {{
 static inline {storage} bits_{name}(float x) {{
   const uint32_t sign = (bits_of_float(x) >> {shift}) & {sign:#x}u;
   return ({storage})(sign | narrow_float(x, {fraction}, {bias}, {greatest:#x}u, {overflow:#x}u, {nan:#x}u));
+}}"""
+    if stem == "load" and dtype.finite and dtype.bits == 4:
+        normal = f"(size << {23 - fraction}) + {(127 - bias) << 23:#x}u"
+        least = (127 + 1 - bias - fraction) << 23
+        return f"""\
+static inline float load_{name}({storage} bits) {{  /* no branches and no numbers below float's normal ones: lanes */
+  const uint32_t size = bits & {sign - 1:#x}u, sign = (uint32_t)(bits & {sign:#x}u) << {32 - dtype.bits};
+  return float_of_bits(sign | (size < 2u ? (0u - size) & {least:#x}u : {normal}));
 }}"""
     if stem == "load":
         special = {

@@ -153,10 +153,10 @@ class CLikeValuePrinter:
 
     def _from_index(self, index: Int, dtype: DType) -> Text:
         text = self.index.number(index)
-        if dtype.sub_byte:
-            return self._call(f"wrap_{dtype.name}", f"(uint32_t)({text})"), _PRIMARY
         if dtype.small_float:
             return self._call("odd_float", self._call("odd_s64", text)), _PRIMARY
+        if dtype.sub_byte:
+            return self._call(f"wrap_{dtype.name}", f"(uint32_t)({text})"), _PRIMARY
         return f"({compute_type(dtype)})({text})", _UNARY
 
     def _unary(self, op: str, operand: Value, dtype: DType) -> Text:

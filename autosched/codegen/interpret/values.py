@@ -107,7 +107,7 @@ class _Compiler:
                 return lambda env, mask: evaluate_formula(formula, at(env, mask))
             case Call(function, args, dtype):
                 inners = [self.value(a) for a in args]
-                return lambda env, mask: call(function, [i(env, mask) for i in inners], dtype)
+                return lambda env, mask: call(function, [i(env, mask) for i in inners], dtype, args[0].dtype)
             case Cast(operand, dtype, saturate):
                 inner, source = self.value(operand), operand.dtype
                 return lambda env, mask: cast(inner(env, mask), source, dtype, saturate)

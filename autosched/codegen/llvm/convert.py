@@ -1,13 +1,14 @@
 """Conversions between dtypes on LLVM values, each a single rounding, wrap or saturation.
 
 Wide floats go to narrow ones through f32 rounded to odd, so that two roundings are one (Boldo and Melquiond 2008,
-"Emulation of FMA and correctly rounded sums"). bf16, tf32 and the 8-bit floats round in integer arithmetic.
+"Emulation of FMA and correctly rounded sums"). bf16, tf32 and floats of 8 and 4 bits round in integer arithmetic.
 """
 
 from __future__ import annotations
 
 from autosched.codegen import workarounds
 from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.tables import Tables
 from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
@@ -16,10 +17,12 @@ U32 = DTYPES["u32"]
 
 
 class Convert:
-    """Conversions at the current place of a function."""
+    """Conversions at the current place of a function. `permuted`: how many lanes of 32 bits one instruction of the
+    machine permutes (0: none is known)."""
 
-    def __init__(self, emitter: Emitter) -> None:
+    def __init__(self, emitter: Emitter, permuted: int = 0) -> None:
         self.out = emitter
+        self.tables = Tables(emitter, permuted)
 
     def cast(self, v: Val, dtype: DType, saturate: bool = False) -> Val:
         """`v` converted as the language's casts are; `saturate` clamps to an integer dtype's range."""
@@ -184,23 +187,26 @@ class Convert:
         elif name == "bf16":
             wide = self._new(f"zext {v.text} to {typed('i32', lanes)}", U32, lanes)
             v = self.bits(self._two("shl", wide, 16), F32)
-        elif v.dtype.bits == 8:
-            v = self._widen_f8(v)
+        elif v.dtype.bits <= 8:
+            v = self.tables.widened(v) if self.tables.hold(v) else self._widen_few(v)
         if dtype == F64 and v.dtype == F32:
             v = self._new(f"fpext {v.text} to {typed('double', lanes)}", F64, lanes)
         return v
 
-    def _widen_f8(self, v: Val) -> Val:
-        """Normal numbers get their exponent by an addition, subnormal ones are converted as integers: no f32 on the way
-        is subnormal, which processors take long for. Exact."""
+    def _widen_few(self, v: Val) -> Val:
+        """8 bits or 4 to f32. Normal numbers get their exponent by an addition, subnormal ones are converted as
+        integers: no f32 on the way is subnormal, which processors take long for. Exact."""
         mantissa, bias, codes = v.dtype.mantissa, v.dtype.bias, v.dtype.codes
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
-        sign = self._two("shl", self._two("and", wide, 0x80), 24)
-        size = self._two("and", wide, 0x7F)
+        top = 1 << (v.dtype.bits - 1)
+        sign = self._two("shl", self._two("and", wide, top), 32 - v.dtype.bits)
+        size = self._two("and", wide, top - 1)
         normal = self._two("add", self._two("shl", size, 23 - mantissa), (127 - bias) << 23)
         counted = self._new(f"sitofp {size.text} to {typed('float', v.lanes)}", F32, v.lanes)
         least = self.bits(self._two("fmul", counted, double_text(2.0 ** (1 - bias - mantissa))), U32)
         scaled = self._pick(self._test("icmp ult", size, 1 << mantissa), least, normal)
+        if v.dtype.finite:
+            return self.bits(self._two("or", scaled, sign), F32)
         if v.dtype.special == "fn":
             special = self._test("icmp eq", size, codes.nan)
             value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
@@ -228,7 +234,7 @@ class Convert:
             return self._new(f"fptrunc {v.text} to {typed('half', v.lanes)}", dtype, v.lanes)
         if dtype.name in ("bf16", "tf32"):
             return self._drop_bits(v, dtype)
-        return self._narrow_f8(v, dtype)
+        return self._narrow_few(v, dtype)
 
     def _odd_f32(self, v: Val, near: Val) -> Val:
         """f64 to f32 rounded to odd, from the nearest f32."""
@@ -268,14 +274,14 @@ class Convert:
         top = self._two("lshr", result, 16)
         return self._new(f"trunc {top.text} to {typed('i16', v.lanes)}", dtype, v.lanes)
 
-    def _narrow_f8(self, v: Val, dtype: DType) -> Val:
-        """f32 to 8 bits. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count in
-        the low bits; normal ones: round the dropped fraction bits and move the bias."""
+    def _narrow_few(self, v: Val, dtype: DType) -> Val:
+        """f32 to 8 bits or 4. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count
+        in the low bits; normal ones: round the dropped fraction bits and move the bias."""
         mantissa, bias = dtype.mantissa, dtype.bias
         greatest, overflow, nan = dtype.codes
         drop = 23 - mantissa
         raw = self.bits(v, U32)
-        sign = self._two("and", self._two("lshr", raw, 24), 0x80)
+        sign = self._two("and", self._two("lshr", raw, 32 - dtype.bits), 1 << (dtype.bits - 1))
         size = self._two("and", raw, 0x7FFFFFFF)
         tie = self._two("and", self._two("lshr", size, drop), 1)
         rounded = self._two("add", self._two("add", size, (1 << (drop - 1)) - 1), tie)
@@ -292,4 +298,6 @@ class Convert:
         signed = self._two("or", code, sign)
         if dtype.fnuz:  # a zero has no sign: its pattern is the NaN
             signed = self._pick(self._test("icmp eq", code, 0), code, signed)
-        return self._new(f"trunc {signed.text} to {typed('i8', v.lanes)}", dtype, v.lanes)
+        if dtype.finite:  # nor has the zero that a NaN becomes
+            signed = self._pick(is_nan, code, signed)
+        return self._new(f"trunc {signed.text} to {typed(scalar(dtype), v.lanes)}", dtype, v.lanes)

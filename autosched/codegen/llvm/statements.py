@@ -65,6 +65,12 @@ class Shared:
     outlined: int = 0
 
 
+def permuted(kernel: Kernel) -> int:
+    """Lanes of 32 bits that one instruction of the machine permutes, as far as what the kernel issues tells."""
+    known = frozenset[str]().union(*(i.requires for i in kernel.intrinsics))
+    return next((n for feature, n in backend_of(kernel.isa).permutes if not feature or feature in known), 0)
+
+
 class Printer:
     """Prints the statements of one LLVM function. `arguments` are its parameters, types included."""
 
@@ -76,7 +82,7 @@ class Printer:
         self.buffers: dict[str, Buffer] = shared.kernel.buffers
         self.out = Emitter(shared.declarations)
         self.indexing = Addresses(self.out)
-        self.ops = Ops(self.out)
+        self.ops = Ops(self.out, permuted(shared.kernel))
         self.memory = MemoryPrinter(self.out, self.indexing, self.ops, self.buffers)
         self.matrices = LlvmMatrixPrinter(self.out, self.memory, self.buffers)
         formulas, few = shared.kernel.formulas, scarce(shared.kernel)

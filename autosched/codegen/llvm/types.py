@@ -6,6 +6,7 @@
 | `f16 f32 f64` | `half float double` | the same |
 | `tf32` | `float`, 13 low fraction bits zero | `float` |
 | `bf16`, floats of 8 bits | their bits: `i16`, `i8` | the same |
+| floats of 4 bits | their bits: `i4` | `i8` |
 
 `bf16` is bits because its rounding is done in integers (`convert.py`). Intrinsics see the type they declare through a
 bitcast.

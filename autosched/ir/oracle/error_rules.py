@@ -71,7 +71,7 @@ class Rules:
                 a, b = self.pair(left, mask), self.pair(right, mask)
                 return self.arith(op, a, b, dtype)
             case Call(function, args, dtype):
-                return self.call(function, [self.pair(a, mask) for a in args], dtype)
+                return self.call(function, [self.pair(a, mask) for a in args], dtype, args[0].dtype)
             case Cast(operand, dtype, saturating):
                 return _cast(self.pair(operand, mask), operand.dtype, dtype, saturating)
             case Select(test, then, other, _):
@@ -121,8 +121,8 @@ class Rules:
         own = 2 * u * (size + e) + least(dtype)
         return np.where((e > 0) | self.contracted, e + own, 0.0)
 
-    def call(self, function: str, args: list[Pair], dtype: DType) -> Pair:
-        v = call(function, [a for a, _ in args], dtype)
+    def call(self, function: str, args: list[Pair], dtype: DType, first: DType) -> Pair:
+        v = call(function, [a for a, _ in args], dtype, first)
         if function == "fma":
             (a, ea), (b, eb), (_, ec) = args
             if ea is None and eb is None and ec is None:

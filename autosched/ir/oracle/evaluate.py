@@ -12,7 +12,7 @@ import numpy as np
 
 from autosched.errors import DataError, Location
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.oracle.numerics import cast, container, normalise, round_float
+from autosched.ir.oracle.numerics import cast, container, normalise, reinterpreted, round_float
 from autosched.ir.value import (
     Arith,
     Call,
@@ -94,7 +94,7 @@ def value(node: Value, frame: Frame, mask: Any = None) -> Any:
         case Select():
             return _select(node, frame, mask)
         case Call(function, args, dtype):
-            return call(function, [value(a, frame, mask) for a in args], dtype)
+            return call(function, [value(a, frame, mask) for a in args], dtype, args[0].dtype)
         case Cast(operand, dtype, saturating):
             return cast(value(operand, frame, mask), operand.dtype, dtype, saturating)
 
@@ -168,8 +168,9 @@ _WIDE: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def call(function: str, args: list[Any], dtype: DType) -> Any:
-    """A function, computed in float64 and rounded once into `dtype`."""
+def call(function: str, args: list[Any], dtype: DType, first: DType | None = None) -> Any:
+    """A function, computed in float64 and rounded once into `dtype`; `first` is the dtype of the first argument, where
+    that is another one."""
     if function == "fma":
         a, b, c = args
         return _fma(a, b, c, dtype)
@@ -181,7 +182,7 @@ def call(function: str, args: list[Any], dtype: DType) -> Any:
         return numbers[np.asarray(args[0]) & (len(numbers) - 1)]
     (x,) = args
     if function.startswith("bits_"):
-        return np.asarray(x).view(dtype.numpy)
+        return reinterpreted(x, first or dtype, dtype)
     if function == "abs":
         return normalise(np.abs(x), dtype)
     if function == "popcount":

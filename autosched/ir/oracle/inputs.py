@@ -18,8 +18,9 @@ from autosched.ir.program import Program
 def random_inputs(program: Program, rng: np.random.Generator, most: int | None = None) -> dict[str, Any]:
     """One array an input tensor (name to array) and one number a run-time scalar.
 
-    Integers are uniform over their whole type, floats over [-1, 1), each cut to the ranges that `assume` states; what
-    is a subscript stays inside the tensors that it indexes, as far as that can be told (`oracle.indexed`).
+    Integers are uniform over their whole type, floats over [-1, 1), those of 4 bits over all that they hold, each cut
+    to the ranges that `assume` states; what is a subscript stays inside the tensors that it indexes, as far as that can
+    be told (`oracle.indexed`).
     A tensor whose values are known (`Program.data`) has these, or as much of them as its shape holds.
     A tensor of more than `most` elements repeats a random run of so many (a prime number keeps rows apart).
     Separate what `run` takes with `split_inputs`. Symbolic sizes must have been filled in.
@@ -74,7 +75,10 @@ def _draw(
             raise ProgramError(f"no {dtype} value satisfies the assumptions about {name}")
         kind = np.uint64 if dtype.name == "u64" else np.int64
         return np.asarray(rng.integers(least, most, size=shape, dtype=kind, endpoint=True)).astype(container(dtype))
-    least_f, most_f = _float_range(low, high)
+    if dtype.finite and low is None and high is None:
+        least_f, most_f = -dtype.greatest, dtype.greatest
+    else:
+        least_f, most_f = _float_range(low, high)
     values = round_float(rng.uniform(least_f, most_f, size=shape), dtype)
     # Rounding to the dtype may step over an end of the assumed range; the ends themselves may not be representable.
     if low is not None:

@@ -31,7 +31,15 @@ def load(array: Any, dtype: DType) -> Any:
     """Stored elements to the container."""
     if dtype.name == "b1":
         return array & np.uint8(1)
+    if dtype.is_float and dtype.sub_byte:
+        array = only_bits(array, dtype)
     return array if array.dtype == container(dtype) else array.astype(container(dtype))
+
+
+def only_bits(array: Any, dtype: DType) -> Any:
+    """Stored elements below a byte without what else the byte holds."""
+    raw = np.asarray(array).view(np.uint8)
+    return (raw & np.uint8((1 << dtype.bits) - 1)).view(dtype.numpy)
 
 
 def store(values: Any, dtype: DType) -> Any:
@@ -44,6 +52,8 @@ def normalise(values: Any, dtype: DType) -> Any:
     if dtype.small_float:
         if dtype.padding:
             return _drop_bits(values, dtype.padding)
+        if dtype.finite:  # ml_dtypes makes zeros of NaN too, whose sign is the opposite of the NaN's
+            values = np.where(np.isnan(values), np.float32(0), values)
         return values.astype(dtype.numpy).astype(np.float32)
     if dtype.sub_byte:
         if dtype.signed:
@@ -151,6 +161,18 @@ def _exact_int(v: Any, dtype: DType) -> Any:
     r = np.where(r >= 2.0**63, r - 2.0**64, r)
     r = np.where(r < -(2.0**63), r + 2.0**64, r)
     return wrap(r.astype(np.int64), dtype)
+
+
+def reinterpreted(values: Any, source: DType, dtype: DType) -> Any:
+    """The bits of one dtype read as another of the same width, both in containers. Those of a NaN are left open."""
+    with np.errstate(invalid="ignore"):
+        raw = np.asarray(store(np.asarray(values), source))
+    if source.sub_byte and source.kind == "int":
+        raw = raw.astype(np.int8) & np.int8((1 << source.bits) - 1)
+    raw = raw.view(f"u{source.bytes}")
+    if dtype.sub_byte and dtype.kind == "int":
+        return wrap(raw.astype(np.int8), dtype)
+    return load(raw.view(dtype.numpy), dtype)
 
 
 def cast(values: Any, source: DType, dtype: DType, saturating: bool = False) -> Any:

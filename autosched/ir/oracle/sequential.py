@@ -185,7 +185,7 @@ class SequentialCompiler:
                 return lambda env: a(env) if test(env) else b(env)
             case Call(function, args, dtype):
                 inner = [self.value(a) for a in args]
-                return lambda env: np.asarray(call(function, [x(env) for x in inner], dtype))[()]
+                return lambda env: np.asarray(call(function, [x(env) for x in inner], dtype, args[0].dtype))[()]
             case Cast(operand, dtype, saturating):
                 x, source = self.value(operand), operand.dtype
                 return lambda env: np.asarray(cast(x(env), source, dtype, saturating))[()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 
-from autosched.ir.dtypes import BOOL, DType
+from autosched.ir.dtypes import BOOL, DTYPES, DType
 from autosched.ir.oracle.numerics import float_literal, wrap_int
 from autosched.ir.parser.scope import Choice, Operand
 from autosched.ir.parser.source import Source
@@ -13,8 +13,8 @@ from autosched.ir.value import Call, Cast, FromIndex, Literal, Select, Value
 from autosched.logic import Bool, Const, Int, Where
 
 INTEGER_ONLY = frozenset(["//", "%", "<<", ">>", "&", "|", "^"])
-WORDS_OF_BITS = frozenset(["s32", "u32", "f32", "s64", "u64", "f64"])
-"""What `bits_` converts from and to."""
+WORDS = frozenset(["s32", "u32", "f32", "s64", "u64", "f64"])
+"""What `scalb` and `lookup` are defined on."""
 
 
 def describe(operand: Operand) -> str:
@@ -131,7 +131,7 @@ def check_function(source: Source, node: ast.AST, name: str, dtype: DType) -> No
 
 def check_word(source: Source, node: ast.AST, name: str, dtype: DType, kind: str) -> None:
     """ProgramError unless the dtype is a word of 32 or 64 bits of a kind: `float` or `integer`."""
-    if dtype.name not in WORDS_OF_BITS or dtype.is_float != (kind == "float"):
+    if dtype.name not in WORDS or dtype.is_float != (kind == "float"):
         article = "a" if kind == "float" else "an"
         raise source.error(node, f"{name} takes {article} {kind} of 32 or 64 bits, and this is {dtype}")
 
@@ -156,8 +156,6 @@ def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, satur
             return coerce(source, node, operand, dtype, str(dtype))
         case Int():
             if saturate:
-                from autosched.ir.dtypes import DTYPES
-
                 return Cast(FromIndex(operand, DTYPES["s64"]), dtype, True)
             return FromIndex(operand, dtype)
         case Bool():
@@ -168,12 +166,15 @@ def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, satur
 
 
 def reinterpret(source: Source, node: ast.AST, operand: Operand, dtype: DType) -> Value:
-    """The operand's bits as `dtype`: whole words only, since smaller floats are held in wider ones."""
+    """The operand's bits as `dtype`, of the same width; tf32 has no bits of its own, but those of an f32."""
     if isinstance(operand, Int | Bool | float | Choice) or operand.dtype == BOOL:
         raise source.error(node, f"bits_{dtype} takes a value with a dtype, not {describe(operand)}", "cast it first")
-    if operand.dtype.name not in WORDS_OF_BITS or dtype.name not in WORDS_OF_BITS or operand.dtype.bits != dtype.bits:
-        hint = "both have 32 bits (s32 u32 f32) or both 64 (s64 u64 f64)"
+    if operand.dtype.padding or dtype.padding or operand.dtype.bits != dtype.bits:
+        alike = " ".join(d.name for d in DTYPES.values() if d.bits == dtype.bits and not d.padding and d != dtype)
+        hint = f"bits_{dtype} takes {alike}" if alike and not dtype.padding else f"no dtype has the bits of {dtype}"
         raise source.error(node, f"bits_{dtype} of a value of dtype {operand.dtype}", hint)
+    if operand.dtype == dtype:
+        return operand
     return Call(f"bits_{dtype}", (operand,), dtype)
 
 

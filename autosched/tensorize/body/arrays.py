@@ -54,5 +54,5 @@ def _value(value: Value, env: Mapping[Any, Any]) -> Any:
         case Cast(operand, _, saturate):
             return numerics.cast(_value(operand, env), operand.dtype, dtype, saturate)
         case Call(function, args, _):
-            return call(function, [_value(a, env) for a in args], dtype)
+            return call(function, [_value(a, env) for a in args], dtype, args[0].dtype)
     raise KeyError(value)

@@ -122,6 +122,8 @@ class Bits:
                     z3.ZeroExt(dtype.bits - 1, z3.Extract(i, i, x)) if dtype.bits > 1 else x for i in range(dtype.bits)
                 ]
                 return sum(ones[1:], ones[0])
+            case Call(function, (a,), _) if function.startswith("bits_") and a.dtype.is_integer:
+                return self.value(a)
             case Call():
                 raise NoReading
         return self.leaf(value, dtype)

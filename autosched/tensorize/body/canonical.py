@@ -78,7 +78,8 @@ def _cast(inner: Value, dtype: DType, saturate: bool, loose: bool) -> Value:
     if holds(source, dtype):
         saturate = False  # nothing to clamp
     match inner:
-        case Unary("-", operand, _) if source.is_float and dtype.is_float:
+        case Unary("-", operand, _) if source.is_float and dtype.is_float and not dtype.finite:
+            # A NaN becomes a zero of a finite type, and that has no sign.
             return _negated(_cast(operand, dtype, saturate, loose), loose)  # rounding to nearest is symmetric
         case Unary("-", operand, _) if loose and dtype.is_float and exact_range(operand).low > source.limits[0]:
             return _negated(_cast(operand, dtype, saturate, loose), loose)
@@ -176,7 +177,7 @@ def _commuted(op: str, left: Value, right: Value, dtype: DType, loose: bool) -> 
 def _quotient(left: Value, right: Value, dtype: DType, loose: bool) -> Value:
     if not dtype.is_float:
         return _folded(Arith("/", left, right, dtype))
-    (x, y), sign = _unsigned([left, right])
+    (x, y), sign = ([left, right], False) if dtype.finite else _unsigned([left, right])  # 0 / 0 is 0 there, not -0
     scale = reciprocal(y)
     result = _commuted("*", x, scale, dtype, loose) if scale else _folded(Arith("/", x, y, dtype))
     return _negated(result, loose) if sign else result

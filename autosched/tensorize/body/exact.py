@@ -20,6 +20,8 @@ def holds(source: DType, wide: DType) -> bool:
     if source.is_float and wide.is_float:
         if wide.fnuz or (source.special == "ieee" and wide.special != "ieee"):
             return False  # it has no minus zero, or no infinity
+        if wide.finite and not source.finite:
+            return False  # it has no NaN
         (low, high), (wide_low, wide_high) = source.exponents, wide.exponents
         return source.mantissa <= wide.mantissa and wide_low <= low and high <= wide_high
     return False

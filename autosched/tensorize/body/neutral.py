@@ -268,8 +268,8 @@ def is_element(factor: Value) -> bool:
 
 
 def never_special(factor: Value) -> bool:
-    """Whether a factor is of integers, exactly converted: no NaN and no infinity, by its type."""
-    return is_element(factor) and all(r.dtype.is_integer for r in reads(factor))
+    """Whether a factor is of a type without NaN and infinity, exactly converted."""
+    return is_element(factor) and all(r.dtype.finite for r in reads(factor))
 
 
 def in_program(finite: Iterable[Value], roles: Mapping[str, Value]) -> Factors:

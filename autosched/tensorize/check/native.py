@@ -212,4 +212,6 @@ def _unpacked(rows: npt.NDArray[np.uint8], dtype: DType, elements: int) -> Value
     numbers = (bits << np.arange(dtype.bits, dtype=np.uint8)).sum(axis=2)
     if dtype.kind == "int":
         numbers = numbers.astype(np.int64) - ((numbers >> (dtype.bits - 1)) << dtype.bits).astype(np.int64)
+    if dtype.is_float:
+        return cast(Values, np.ascontiguousarray(numbers.astype(np.uint8)).view(dtype.numpy))
     return cast(Values, numbers.astype(np.int8 if dtype.kind == "int" else np.uint8).astype(dtype.numpy))

@@ -21,9 +21,9 @@ def corners(dtype: DType) -> Values:
         low, high = dtype.limits
         near = {0, 1, 2, 3, low, low + 1, low // 2, high, high - 1, high // 2, -1, -2}
         return np.array([v for v in sorted(near) if low <= v <= high]).astype(dtype.numpy)
-    bits = np.dtype(dtype.numpy).itemsize * 8
+    bits, size = dtype.bits, dtype.bytes
     drop = dtype.padding
-    one = int(np.array(1.0, dtype.numpy).view(f"u{bits // 8}"))
+    one = int(np.array(1.0, dtype.numpy).view(f"u{size}"))
     fraction = 1 << (dtype.mantissa + drop)
     unit = 1 << drop
     exponents = (1 << (bits - 1)) - fraction  # the bits of the largest exponent: infinity, or e4m3's largest numbers
@@ -32,7 +32,7 @@ def corners(dtype: DType) -> Values:
     positive += [exponents - unit, exponents, last - 2 * unit, last - unit, one + (dtype.mantissa + 1) * fraction]
     signed = sorted({p for p in positive if p < 1 << (bits - 1)})
     raw = np.array([*signed, *(p | 1 << (bits - 1) for p in signed)], np.uint64)
-    return raw.astype(f"u{bits // 8}").view(dtype.numpy)
+    return raw.astype(f"u{size}").view(dtype.numpy)
 
 
 def any_bits(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Values:
@@ -41,7 +41,7 @@ def any_bits(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> 
         low, high = dtype.limits
         return np.asarray(rng.integers(low, high + 1, shape).astype(np.int8).astype(dtype.numpy))
     size = np.dtype(dtype.numpy).itemsize
-    raw = rng.integers(0, 256, (*shape, size), dtype=np.uint8)
+    raw = rng.integers(0, 1 << min(dtype.bits, 8), (*shape, size), dtype=np.uint8)
     if dtype.padding:
         return np.asarray(raw.view(np.uint32)[..., 0] >> dtype.padding << dtype.padding).view(np.float32)
     return np.asarray(raw.view(dtype.numpy)[..., 0])

@@ -81,7 +81,7 @@ class Grid:
                 return lambda flat: arith(op, a(flat), b(flat), dtype)
             case Call(function, args, dtype):
                 inners = [self.formula(a) for a in args]
-                return lambda flat: call(function, [i(flat) for i in inners], dtype)
+                return lambda flat: call(function, [i(flat) for i in inners], dtype, args[0].dtype)
             case Cast(operand, dtype, saturate):
                 inner, source = self.formula(operand), operand.dtype
                 return lambda flat: cast(inner(flat), source, dtype, saturate)

@@ -21,6 +21,10 @@ def contract(
     """The contract, with the default of the accumulator's type; SpecError where it makes no sense for it."""
     stage = program.stages[0]
     accumulator = program.tensors[stage.assign.tensor].dtype
+    if accumulator.is_float and accumulator.finite and stage.assign.op in ("+=", "-=", "*="):
+        hint = "add up in f16 or f32, and convert the result"
+        text = f"numerics: an accumulator of {accumulator} saturates in the middle of a sum"
+        raise source.error(text, *place, hint=hint)
     accumulate = keys.accumulate or ("sequential" if accumulator.is_float else "exact")
     if accumulator.is_float and accumulate == "exact":
         hint = "sequential or unordered: a float accumulation rounds"

@@ -177,7 +177,9 @@ def test_random_reductions_backwards_are_inside(text: str, seed: int) -> None:
     data = ir.random_inputs(program, np.random.default_rng(seed))
     out, tolerance = ir.run_with_error(program, data, fused_stages={stage.name})
     other = ir.run(reversed_reductions(program, {stage.name}), data)
-    assert_within(other["C"], out["C"], tolerance["C"])
+    # Bounds are those of sums that do not overflow in any order.
+    inside = np.isfinite(out["C"].astype(np.float64)) & np.isfinite(other["C"].astype(np.float64))
+    assert_within(other["C"][inside], out["C"][inside], tolerance["C"][inside])
 
 
 @pytest.mark.slow

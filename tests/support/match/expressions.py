@@ -13,7 +13,7 @@ from autosched.ir.oracle import numerics
 from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Read, Select, Unary, Value
 from autosched.tensorize.body.counterexample import leaves
 
-FLOATS = [DTYPES[n] for n in ("f16", "f32", "bf16", "e4m3", "e5m2", "f64", "tf32")]
+FLOATS = [DTYPES[n] for n in ("f16", "f32", "bf16", "e4m3", "e5m2", "e2m1", "f64", "tf32")]
 INTEGERS = [DTYPES[n] for n in ("u4", "s4", "u8", "s8", "u16", "s16", "u32", "s32", "s64")]
 LEAVES = 3
 
@@ -48,6 +48,9 @@ def expression(rng: Random, dtype: DType, depth: int, integers: Sequence[DType] 
         other = rng.choice([dtype, *integers])
         test = Comparison(rng.choice(("<", "<=", ">", ">=", "==", "!=")), part(other), part(other))
         return Select(test, part(), part(), dtype)
+    alike = [d for d in [*FLOATS, *integers] if d != dtype and d.bits == dtype.bits and d.finite and not dtype.padding]
+    if kind == 8 and alike and (dtype.is_float or set(alike) <= set(integers)):
+        return Call(f"bits_{dtype}", (part(rng.choice(alike)),), dtype)
     source = rng.choice([*FLOATS, *integers] if dtype.is_float else integers)
     return Cast(part(source), dtype, dtype.is_integer and rng.random() < 0.3)
 

@@ -58,6 +58,16 @@ def staged(X: f32[m, k], W: const[s8[k, n]], S: const[f32[n]], Y: f32[m, n], *, 
         for p in range(k):
             Y[i, j] += X[i, p] * D[p, j]
 """
+MX = """
+def mx(X: f32[m, k], W: const[u8[kh, n]], S: const[u8[kg, n]], Y: f32[m, n], *, m=2, k=64, n=40, g=32):
+    assume(1 <= S <= 140)
+    kg = k // g
+    kh = k // 2
+    for i, j in grid(m, n):
+        Y[i, j] = 0.0
+        for p in range(k):
+            Y[i, j] += X[i, p] * (f32(bits_e2m1(u4(W[p // 2, j] >> u8(p % 2 * 4)))) * bits_f32(u32(S[p // g, j]) << 23))
+"""
 GATHERED = """
 def gathered(X: f32[v, k], I: s32[m], W: const[f32[k, n]], Y: f32[m, n], *, v=30, m=7, k=12, n=530):
     assume(0 <= I < v)
@@ -88,6 +98,7 @@ def masked(X: f32[m, k], L: s32[m], W: const[f32[k, n]], Y: f32[m, n], *, m=20, 
             Y[i, j] += R[i, p] * W[p, j]
 """
 TEXTS = {
+    "mx": MX,
     "gathered": GATHERED,
     "rotated": ROTATED,
     "masked": MASKED,
@@ -104,6 +115,10 @@ COMPUTED: dict[str, Program] = {name: parse(text, filename="f.py") for name, tex
     "normalised": workload("rms_norm_product", m=19, n=150, k=20),
     "two_groups": parse(BOTH.replace("i, p // g", "i, p // 18").replace("[m, kg]", "[m, 2]"), filename="f.py"),
     "fp8": workload("matmul_fp8", m=3, n=24, k=32, g=16),
+    "fp4": workload("matmul_fp4", m=3, n=40, k=64, g=32),
+    "fp4_odd": workload("matmul_fp4", m=1, n=37, k=15, g=5, s="bf16"),
+    "fp4_packed": workload("matmul_fp4_packed", m=2, n=37, k=24, g=8),
+    "fp4_packed_rows": workload("matmul_fp4_packed", m=6, n=16, k=96, g=32, s="bf16"),
     "converted": workload("matmul", m=3, n=40, k=24, a="f32", b="s8"),
 }
 
@@ -146,8 +161,14 @@ def computed_texts(draw: st.DrawFn) -> str:
         own = draw(st.sampled_from([n for n in (2, 4, 6, 8, 12) if k % n == 0] or [k]))
         head.append(f"R: f32[{m}, {k // own}]")
         left = f"({left} * R[i, p // {own}])"
-    narrow = draw(st.sampled_from(["s8", "s8", "u8", "s4", "u4", "e4m3", "bf16", "f16", "s16", "f32"]))
-    right = _read(draw, head, "W", narrow, ("p", k), ("j", n), const=4)
+    narrow = draw(st.sampled_from(["s8", "s8", "u8", "s4", "u4", "e4m3", "e2m1", "pairs", "bf16", "f16", "s16", "f32"]))
+    if narrow == "pairs":  # two weights in a byte
+        byte = _read(draw, head, "W", "u8", ("p // 2", -(-k // 2)), ("j", n), const=4)
+        kind = draw(st.sampled_from(["bits_e2m1", "bits_s4", "u4"]))
+        nibble = f"u4({byte.removeprefix('f32(').removesuffix(')')} >> u8(p % 2 * 4))"
+        right = f"f32({kind}({nibble}))"
+    else:
+        right = _read(draw, head, "W", narrow, ("p", k), ("j", n), const=4)
     zero = draw(st.sampled_from(["", "", "literal", "group", "column"]))
     if zero == "literal":
         right = f"({right} - 3.0)"

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from autosched.ir.dtypes import DTYPES
 
 INTEGERS = ["b1", "u4", "s4", "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"]
-FLOATS = ["e4m3", "e5m2", "e3m4", "e4m3fnuz", "e5m2fnuz", "f16", "bf16", "tf32", "f32", "f64"]
+FLOATS = ["e2m1", "e4m3", "e5m2", "e3m4", "e4m3fnuz", "e5m2fnuz", "f16", "bf16", "tf32", "f32", "f64"]
+
+
+def reads_bits_of(d: str, source: str) -> bool:
+    """Whether `bits_d` takes the source, and says what its answer is: the bits of a NaN are left open."""
+    into, of = DTYPES[d], DTYPES[source]
+    return d != source and into.bits == of.bits and not (into.padding or of.padding) and of.finite
 
 
 @dataclass
@@ -134,6 +140,9 @@ class Writer:
         return f"{op}({left}, {right})" if op in ("min", "max") else f"({left} {op} ({right}))"
 
     def call(self, d: str, depth: int) -> str:
+        alike = [s for s in (*INTEGERS, *FLOATS) if reads_bits_of(d, s)]
+        if alike and self.pick(True, False, False):
+            return f"bits_{d}({self.value(str(self.pick(*alike)), depth - 1)})"
         x = self.value(d, depth - 1)
         if DTYPES[d].is_integer:
             return f"{self.pick('abs', 'popcount')}({x})"

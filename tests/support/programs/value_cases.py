@@ -78,7 +78,13 @@ def casts(source: DType) -> dict[str, Value]:
     """Casts of `x` into every dtype, saturating ones too."""
     x = read("x", source)
     values: dict[str, Value] = {f"to_{d}": Cast(x, d) for d in DTYPES.values()}
+    values |= {f"read_as_{d}": Call(f"bits_{d}", (x,), d) for d in DTYPES.values() if reads_bits_of(d, source)}
     return values | {f"clamped_{d}": Cast(x, d, True) for d in INTEGERS}
+
+
+def reads_bits_of(dtype: DType, source: DType) -> bool:
+    """Whether `bits_` of a source has one answer: the bits of a NaN are left open."""
+    return dtype != source and dtype.bits == source.bits and not dtype.padding and source.finite
 
 
 def corners(dtype: DType) -> np.ndarray[Any, Any]:
@@ -180,6 +186,9 @@ def small_values(draw: st.DrawFn, depth: int = 3) -> Value:
 @st.composite
 def _of(draw: st.DrawFn, dtype: DType, depth: int) -> Value:
     kinds = ["read", "read", "literal"]
+    alike = [d for d in DTYPES.values() if reads_bits_of(dtype, d)]
+    if depth and alike:
+        kinds += ["bits"]
     if depth:
         kinds += ["arith"] * 4 + ["cast"] * 2 + ["select", "unary", "call", "index"]
 
@@ -199,6 +208,8 @@ def _of(draw: st.DrawFn, dtype: DType, depth: int) -> Value:
         case "cast":
             source = draw(st.sampled_from(list(DTYPES.values())))
             return Cast(part(source), dtype, dtype.is_integer and draw(st.booleans()))
+        case "bits":
+            return Call(f"bits_{dtype}", (part(draw(st.sampled_from(alike))),), dtype)
         case "select":
             other = draw(st.sampled_from(list(DTYPES.values())))
             condition: Any = Comparison(draw(st.sampled_from(COMPARISONS)), part(other), part(other))

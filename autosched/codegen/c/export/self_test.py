@@ -228,7 +228,7 @@ class _Test:
 def _stored(value: Any, dtype: DType) -> str:
     """A stored element as a C constant."""
     if stored_as_bits(dtype):
-        return str(int(np.asarray(value).view(f"u{dtype.bits // 8}")))
+        return str(int(np.asarray(value).view(f"u{dtype.bytes}")))
     if dtype.is_float:
         return literal(float(value), dtype)
     return literal(int(value), dtype if dtype.name in ("s64", "u64", "s32", "u32") else DTYPES["s32"])

@@ -62,6 +62,8 @@ def _unpacked(lines: Bytes, operand: Operand, count: int) -> Array:
     bits = operand.dtype.bits
     each = np.unpackbits(lines, axis=1, bitorder="little").reshape(len(lines), -1, bits)[:, :count]
     values = (each << np.arange(bits, dtype=np.uint8)).sum(axis=2).astype(np.int8)
+    if operand.dtype.is_float:
+        return np.ascontiguousarray(values).view(operand.dtype.numpy)
     if operand.dtype.signed:
         values = np.where(values >= 1 << (bits - 1), values - (1 << bits), values)
     found: Array = values.astype(operand.dtype.numpy)

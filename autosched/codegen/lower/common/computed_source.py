@@ -13,15 +13,15 @@ from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import dtype
-from autosched.ir.value import Arith, Cast, FromIndex, Literal, Read, Value, map_value, walk
-from autosched.logic import Binary, Bool, Const, Int, Var, all_of
+from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Read, Value, map_value, walk
+from autosched.logic import Binary, Bool, Const, Int, Var, all_of, free_vars, interval
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.nontemporal import LINE_BYTES
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
-from autosched.tiling.steps.common.computed import PAIRED_BITS, SourceElement, group_units, kept_parts, sources
+from autosched.tiling.steps.common.computed import PAIRED_BITS, WORD, SourceElement, group_units, kept_parts, sources
 from autosched.tiling.steps.cpu.prefetch import FAR_BYTES
 
 
@@ -64,10 +64,10 @@ class ComputedSource:
         elements_of: dict[Value, Value] = {stand_in: r for r, stand_in in apart.items()}
         valid: list[Bool] = []
         inside = {v for v in walk(wanted) if isinstance(v, Read)} - registers
-        wanted = _with(wanted, apart)
+        wanted = self.in_pair(_with(wanted, apart), at)
         for read, (source, memory) in ((r, h) for r, h in self.held.items() if r in inside):
             found, real = memory.load(self.seen_by(source, at), element)
-            elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.paired else found
+            elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.joined else found
             valid.append(real)
         return place(wanted, axes, lambda r: elements_of.get(r, r)), all_of(*valid)
 
@@ -104,6 +104,37 @@ class ComputedSource:
         return at | {depth.name: Position(None, _quotient(first, group_units(self.nest, self.operand)))}
 
 
+    def in_pair(self, value: Value, at: dict[str, Position]) -> Value:
+        """The value with its place in a pair of depth units (`p % 2`) as the trip knows it: mostly a constant, by which
+        shifting costs less. Bytes are shifted in words: vectors of bytes have no shift, and both units share a word."""
+        if not any(source.paired and not source.joined for source, _ in self.held.values()):
+            return value
+        assert self.nest.depth is not None
+        [(name, _, _)] = self.nest.depth.members
+        ranges, word = {name: (0, self.nest.depth.extent - 1)}, dtype("u32")
+        _, place = self.pair(at[self.nest.depth.name])
+
+        def placed(node: Int) -> Int:
+            match node:
+                case Binary("%", Var(inner), Const(2)) if inner == name:
+                    return place
+                case Binary(op, left, right):
+                    return Binary(op, placed(left), placed(right))
+            return node
+
+        def on_value(node: Value) -> Value:
+            match node:
+                case Arith(">>", left, FromIndex(by), kept) if kept.kind == "uint" and free_vars(by) <= ranges.keys():
+                    least, most = interval(by, ranges)
+                    if least >= 0 and most < kept.bits < word.bits:
+                        return Cast(Arith(">>", Cast(left, word), FromIndex(by, word), word), kept)
+            return node
+
+        def on_index(node: Value) -> Value:
+            return FromIndex(placed(node.index), node.dtype) if isinstance(node, FromIndex) else node
+
+        return map_value(map_value(value, on_value), on_index)
+
     @staticmethod
     def pair(here: Position) -> tuple[Int, Int]:
         """The pair of depth units in which this one is, and its place there. Trips of an even number of units begin
@@ -118,10 +149,13 @@ class ComputedSource:
         moment, so that it brings its sign along."""
         assert self.nest.depth is not None
         _, place = self.pair(at[self.nest.depth.name])
-        word = dtype("s32" if read.dtype.signed else "u32")
-        if not read.dtype.signed:
+        word = dtype("s32" if read.dtype.kind == "int" else "u32")
+        if read.dtype.kind != "int":
             low = Arith(">>", Cast(pair, word), FromIndex(place * PAIRED_BITS, word), word)
-            return Cast(Arith("&", low, Literal((1 << PAIRED_BITS) - 1, word), word), read.dtype)
+            mask = Literal((1 << PAIRED_BITS) - 1, word)
+            if read.dtype.is_float:
+                return Call(f"bits_{read.dtype}", (Cast(Arith("&", low, mask, word), WORD),), read.dtype)
+            return Cast(Arith("&", low, mask, word), read.dtype)
         up = FromIndex(word.bits - PAIRED_BITS - place * PAIRED_BITS, word)
         high = Arith("<<", Cast(pair, word), up, word)
         return Cast(Arith(">>", high, Literal(word.bits - PAIRED_BITS, word), word), read.dtype)

@@ -56,7 +56,7 @@ def _value_operations(value: Value, moving: set[str], again: set[Value], formula
             return inside + (_formula_operations(known) if known else LIBRARY_OPERATIONS)
         case Arith("/", _, right, dtype) if dtype.is_float:
             return inside + (QUOTIENT_OPERATIONS if value_vars(right) & moving else RECIPROCAL_OPERATIONS)
-        case Cast(operand, _, _) if operand.dtype.is_float and operand.dtype.bits == 8:
+        case Cast(operand, _, _) if operand.dtype.is_float and operand.dtype.bits <= 8:
             return inside + SMALL_FLOAT_OPERATIONS
         case Call("sqrt", _, _) | Arith("/", _, _, _):
             return inside + QUOTIENT_OPERATIONS

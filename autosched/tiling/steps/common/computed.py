@@ -4,7 +4,7 @@ computing them costs.
 An element that moves with the operand is read from a narrow panel, re-laid before the run in the order of use, or from
 its tensor. One that stays for a group of depth units (`S[p // 32, j]`, a scale) is loaded once for each group, in a
 loop of its own around the group's units. Of elements of four bits a narrow panel has two in a byte, neighbours along
-the depth.
+the depth. An element that stays for two units (`W[p // 2, j]`, a byte with two weights in it) is read like such a byte.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from autosched.tiling.plans.on_the_way import LOAD, PACKING, OnTheWay
 from autosched.tiling.steps.common.layout import panel_elements, tensor_elements, vectorises
 
 PAIRED_BITS = 4
-BYTE = dtype("u8")
+PAIR = 2
+BYTE, WORD = dtype("u8"), dtype("u4")
 UNPAIRING = 1
 """Operations that take an element out of a byte: a shift or a mask of what both are loaded by."""
 PADDING = 2
@@ -36,14 +37,15 @@ PADDING = 2
 @dataclass(frozen=True)
 class SourceElement:
     """An element that an operand is computed from. `nest`: the nest as if the operand were this element; where it stays
-    for the units of a group (`grouped`) the depth counts groups there. `panel`: whether it is re-laid before the run,
-    `paired`: with two depth units in a byte, which the depth of `nest` counts then."""
+    for the units of a group (`grouped`) the depth counts groups there. `panel`: whether it is re-laid before the run.
+    `paired`: the depth of `nest` counts pairs of units; `joined`: since two elements were put in a byte for them."""
 
     read: Read
     nest: Nest
     panel: bool
     grouped: bool = False
     paired: bool = False
+    joined: bool = False
 
     def moves(self, operand: str) -> bool:
         """Whether it may be another one at each depth unit."""
@@ -74,18 +76,21 @@ def _source(nest: Nest, operand: str, read: Read) -> SourceElement | None:
     const = nest.mapping.program.tensors[read.tensor].const
     group = group_units(nest, operand)
     grouped = group > 1 and nest.depth is not None and _stays(read, nest.depth, group)
-    seen = _as_operand(nest, operand, read, group if grouped else 1)
+    paired = nest.depth is not None and _counts(nest.depth) and _by_pairs(read, nest.depth)
+    grouped = grouped and not paired
+    seen = _as_operand(nest, operand, read, group if grouped else PAIR if paired else 1)
     try:
         _ = seen.placed_guards
     except LookupError:
         return None  # only a choice in the value keeps it inside its tensor
     least = max(tensor_elements(seen, operand), nest.intrinsic.operands[operand].elements)
-    along = grouped or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
+    along = grouped or paired or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
     if const and along and panel_elements(seen, operand) <= PADDING * least:
-        if read.dtype.bits == PAIRED_BITS and not grouped and _counts(nest.depth) and nest.depth.extent > 1:
-            return SourceElement(read, _in_pairs(nest, operand, read, nest.depth), True, paired=True)
-        return SourceElement(read, seen, True, grouped)
-    return SourceElement(read, seen, False, grouped) if vectorises(seen, operand) else None
+        narrow = read.dtype.bits == PAIRED_BITS and not grouped and not paired
+        if narrow and _counts(nest.depth) and nest.depth.extent > 1:
+            return SourceElement(read, _in_pairs(nest, operand, read, nest.depth), True, paired=True, joined=True)
+        return SourceElement(read, seen, True, grouped, paired)
+    return SourceElement(read, seen, False, grouped, paired) if vectorises(seen, operand) else None
 
 
 def _counts(depth: NestAxis | None) -> TypeGuard[NestAxis]:
@@ -99,7 +104,10 @@ def _in_pairs(nest: Nest, operand: str, read: Read, depth: NestAxis) -> Nest:
 
     def bits(unit: Int) -> Value:
         index = tuple(substitute_int(i, {depth.name: unit}) for i in read.index if isinstance(i, Int))
-        return Arith("&", Cast(replace(read, index=index), BYTE), Literal((1 << PAIRED_BITS) - 1, BYTE), BYTE)
+        element: Value = replace(read, index=index)
+        if element.dtype.is_float:
+            element = Call(f"bits_{WORD}", (element,), WORD)
+        return Arith("&", Cast(element, BYTE), Literal((1 << PAIRED_BITS) - 1, BYTE), BYTE)
 
     first, second = (bits(Var(depth.name) * 2 + k) for k in (0, 1))
     if depth.extent % 2:
@@ -136,8 +144,15 @@ def group_units(nest: Nest, operand: str) -> int:
         return 1
     if nest.stepped != TRUE:  # rows end within a group: no loop over all of its units keeps what stays for it
         return 1
-    divisors = [d for r in nest.computed[operand].sources if is_plain(r.index) for d in _divisors(r, depth)]
+    counted = [r for r in nest.computed[operand].sources if is_plain(r.index) and not _by_pairs(r, depth)]
+    divisors = [d for r in counted for d in _divisors(r, depth)]
     return gcd(*divisors) if divisors else 1
+
+
+def _by_pairs(read: Read, depth: NestAxis) -> bool:
+    """Whether the element stays for two depth units: loops around so few would be worth nothing."""
+    divisors = _divisors(read, depth)
+    return bool(divisors) and gcd(*divisors) == PAIR
 
 
 def _divisors(read: Read, depth: NestAxis) -> list[int]:
@@ -232,7 +247,7 @@ def operations(nest: Nest, operand: str) -> int:
             return 0
         return _operations(value) + sum(map(count, parts_of(value)))
 
-    unpaired = sum(s.paired for s in sources(nest, operand) or ()) * UNPAIRING
+    unpaired = sum(s.joined for s in sources(nest, operand) or ()) * UNPAIRING
     return count(nest.computed[operand].value) + unpaired
 
 

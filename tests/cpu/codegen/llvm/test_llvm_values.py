@@ -94,7 +94,8 @@ def test_literals_and_indices(dt: DType) -> None:
         "lit": Arith("+", Literal(1 if dt.bits == 1 else 3, dt), x, dt), "idx": FromIndex(I * 7 + 12345, dt)
     }  # fmt: skip
     if dt.is_float:
-        values |= {"frac": Arith("*", Literal(0.125, dt), x, dt), "inf": Literal(float("inf"), dt)}
+        eighth = float(round_float(np.float64(0.125), dt))
+        values |= {"frac": Arith("*", Literal(eighth, dt), x, dt), "inf": Literal(float("inf"), dt)}
     check(values, {"x": corners(DTYPES["s32"])}, DTYPES["s32"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,7 +26,7 @@ def by_group(scales: Any, g: int, *axes: int) -> Any:
     return scales
 
 
-@pytest.mark.parametrize("name", ["matmul_int4", "matmul_int8", "matmul_fp8"])
+@pytest.mark.parametrize("name", ["matmul_int4", "matmul_int8", "matmul_fp8", "matmul_fp4"])
 def test_weights_of_few_bits(name: str) -> None:
     data, out = computed(name, m=3, n=5, k=24, g=8)
     zero = by_group(data["Z"], 8, 0) if "Z" in data else 0
@@ -36,6 +37,21 @@ def test_weights_of_few_bits(name: str) -> None:
 def test_weights_of_four_bits_span_their_range() -> None:
     data, _ = computed("matmul_int4", m=1, n=32, k=64)
     assert set(data["W"].ravel()) == set(range(16))
+
+
+@pytest.mark.parametrize("scales", ["f32", "bf16"])
+def test_floats_of_four_bits_two_to_a_byte(scales: str) -> None:
+    """The answer is numpy's, of what ml_dtypes makes of each half of a byte."""
+    program = ir.workload("matmul_fp4_packed", m=3, n=5, k=24, g=8, s=scales)
+    data = ir.random_inputs(program, np.random.default_rng(0))
+    halves = np.stack([data["W"] & 15, data["W"] >> 4], axis=1).reshape(24, 5)
+    assert set(halves.ravel()) == set(range(16))
+    weights = halves.view(ml_dtypes.float4_e2m1fn).astype(np.float64)
+    expected = data["X"].astype(np.float64) @ (weights * by_group(data["S"].astype(np.float64), 8, 0))
+    np.testing.assert_allclose(ir.run(program, data)["Y"], expected, rtol=1e-4, atol=1e-3)
+    plain = ir.workload("matmul_fp4", m=3, n=5, k=24, g=8, s=scales)
+    own = {**data, "W": halves.view(ml_dtypes.float4_e2m1fn)}
+    np.testing.assert_array_equal(ir.run(program, data)["Y"], ir.run(plain, own)["Y"])
 
 
 def test_blocks_with_scales() -> None:

@@ -32,6 +32,7 @@ CASES: list[tuple[str, Sizes, dict[str, tuple[str, ...]]]] = [
     ("matmul_int4", WEIGHTS, {"defer": ("Y",)}),
     ("matmul_int8", WEIGHTS, {"defer": ("Y",)}),
     ("matmul_fp8", WEIGHTS, {"defer": ("Y",)}),
+    ("matmul_fp4", WEIGHTS, {"defer": ("Y",)}),
     ("matmul_fp8_blocks", WEIGHTS, {"defer": ("C",)}),
     ("cross_entropy", {"m": 3, "k": 3, "v": 11}, {"online": ("M", "Z")}),
     ("log_softmax", {"m": 3, "n": 11}, {"online": ("M", "Z")}),

@@ -93,9 +93,10 @@ def test_c_widths(text, bits):
     assert c_bits(text) == bits
 
 
-@given(st.sampled_from(["u4", "s4", "b1", "s8", "e4m3", "bf16", "f32", "s64"]), st.integers(0, 2**32))
+@given(st.sampled_from(["u4", "s4", "b1", "s8", "e2m1", "e4m3", "bf16", "f32", "s64"]), st.integers(0, 2**32))
 def test_register_bytes_go_and_come_back(name, seed):
-    (dot,) = load_text(NPU.split("    emit:")[0].format(t=name, acc="f32" if name in ("e4m3", "bf16") else name))
+    acc = "f32" if name in ("e2m1", "e4m3", "bf16") else name
+    (dot,) = load_text(NPU.split("    emit:")[0].format(t=name, acc=acc))
     a = dot.operands["a"]
     values = any_bits(a.dtype, (3, 2, 4), np.random.default_rng(seed))
     raw = register_bytes(a, values)

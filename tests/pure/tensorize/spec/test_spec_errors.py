@@ -127,6 +127,8 @@ TABLE = [
     (WARP, "registers: 4 x b32", "registers: 2 x b32", 10, "does not hold it", "128 bits a lane"),
     (WARP, "registers: 4 x b32", "registers: four", 10, "registers", None),
     (WARP, "scope: warp", "scope: grid", 4, "scope", None),
+    (GOOD, "s32(a[i, k])", "s32(bits_e2m1(a[i, k]))", 9, "bits_e2m1 of a value of dtype", "bits_e2m1 takes u4 s4"),
+    (GOOD, "s32(a[i, k])", "s32(bits_e2m1(f32(a[i, k])))", 9, "bits_e2m1 of a value of dtype", "bits_e2m1 takes u4 s4"),
     (
         WARP,
         "scope: warp",

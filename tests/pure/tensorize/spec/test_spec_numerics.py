@@ -68,6 +68,7 @@ def test_the_first_target_that_fits_gives_the_contract() -> None:
         ("{targets: [{when: [v3], targets: []}]}", {}, "unknown key 'targets'"),
         ("{accumulate: exact}", {}, "exact with an accumulator of f32"),
         ("{terms: 4}", {"x": "s8", "y": "s32"}, "terms is for floats"),
+        ("{accumulate: sequential}", {"x": "e2m1", "y": "e2m1"}, "an accumulator of e2m1 saturates in the middle"),
     ],
 )
 def test_contracts_that_make_no_sense(numerics: str, options: dict[str, str], message: str) -> None:

@@ -1,0 +1,61 @@
+"""Floats of four bits out of a table: a permutation of a register where the machine has one.
+
+LLVM makes `vpermps` (AVX2, AVX-512) of lanes that are taken out of a constant vector by the lanes of another.
+Multiplying by a power of two takes longer, and much longer on numbers below f32's normal ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autosched.codegen.llvm.emitter import Emitter
+from autosched.codegen.llvm.types import Val, double_text, splat_text, typed, vector_text
+from autosched.ir.dtypes import DTYPES, DType
+
+F32, U32 = DTYPES["f32"], DTYPES["u32"]
+SIXTEEN, EIGHT = 16, 8
+"""Numbers of a table: all of a type, or those without a sign."""
+
+
+class Tables:
+    """Lookups at the current place of a function; `permuted`: lanes that one instruction permutes."""
+
+    def __init__(self, emitter: Emitter, permuted: int) -> None:
+        self.out = emitter
+        self.permuted = permuted
+
+    def hold(self, v: Val) -> bool:
+        """Whether the vector's type has a table, and the machine an instruction that takes all lanes from it."""
+        return v.dtype.bits == 4 and self.permuted >= EIGHT and v.lanes % EIGHT == 0
+
+    def widened(self, v: Val) -> Val:
+        """A vector of four-bit floats as f32; its lanes are a multiple of eight."""
+        wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
+        if self.permuted >= SIXTEEN and v.lanes % SIXTEEN == 0:
+            return self._chosen(wide, _numbers(v.dtype))
+        size = self._with(wide, "and", EIGHT - 1)
+        bits = self._new(f"bitcast {self._chosen(size, _numbers(v.dtype)[:EIGHT]).text} to {wide.type}", U32, v.lanes)
+        sign = self._with(self._with(wide, "and", EIGHT), "shl", 28)
+        signed = self.out.let(f"or {bits.text}, {sign.name}")
+        return self._new(f"bitcast {wide.type} {signed} to {typed('float', v.lanes)}", F32, v.lanes)
+
+    def _chosen(self, place: Val, numbers: list[float]) -> Val:
+        """The number at each lane's place."""
+        table = f"{typed('float', len(numbers))} {vector_text('float', [double_text(n) for n in numbers])}"
+        result, kind = "poison", typed("float", place.lanes)
+        for e in range(place.lanes):
+            one = self.out.let(f"extractelement {place.text}, i64 {e}")
+            found = self.out.let(f"extractelement {table}, i32 {one}")
+            result = self.out.let(f"insertelement {kind} {result}, float {found}, i64 {e}")
+        return Val(result, F32, place.lanes)
+
+    def _with(self, v: Val, op: str, number: int) -> Val:
+        return self._new(f"{op} {v.text}, {splat_text('i32', str(number), v.lanes)}", v.dtype, v.lanes)
+
+    def _new(self, text: str, dtype: DType, lanes: int) -> Val:
+        return Val(self.out.let(text), dtype, lanes)
+
+
+def _numbers(dtype: DType) -> list[float]:
+    """The value of each pattern."""
+    return [float(x) for x in np.arange(SIXTEEN).astype(np.uint8).view(dtype.numpy).astype(np.float64)]
