@@ -110,3 +110,10 @@ def test_depthwise_after_pointwise_shares_channels(stride: int, tile: int) -> No
     after = tiled_rows(program, found.first, found.axes, tile, found.handed)
     inputs = random_inputs(program, np.random.default_rng(tile))
     assert np.array_equal(run(after, inputs)["Y"], run(program, inputs)["Y"])
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_kernels_in_tiles_of_channels_compute_the_program(stride: int) -> None:
+    text = (ROOT / "examples" / "fused" / "separable.py").read_text(encoding="utf-8")
+    sizes = {"h": 7, "w": 6, "st": stride, "ci": 8, "c": 32, "co": 16}
+    check_kernels(parse(text, "separable.py", "inverted_residual", sizes), 1, stride, least=1)
