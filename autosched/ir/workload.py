@@ -74,7 +74,7 @@ _FUSED = {
     "quantized": ("matmul_int4", "matmul_int8", "matmul_fp8", "matmul_fp4", "matmul_fp4_packed", "matmul_fp8_blocks"),
     "cross_entropy": ("cross_entropy", "log_softmax"),
     "mean_variance": ("mean_variance",),
-    "separable": ("depthwise_pointwise", "conv2d_pointwise"),
+    "separable": ("depthwise_pointwise", "conv2d_pointwise", "inverted_residual"),
     "scans": ("prefix_sum", "prefix_max", "linear_scan"),
 }
 """Files of chains, and their functions of one form."""

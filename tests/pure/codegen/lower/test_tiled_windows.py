@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from support.match.agreement import disagreement, expect
 from support.match.examples import examples
-from support.paths import TESTS
+from support.paths import ROOT, TESTS
 from support.plans import machine
 
 from autosched.ir import parse, random_inputs, run
@@ -96,3 +96,24 @@ def test_stages_that_fuse_in_registers_need_no_tiles() -> None:
     assert found is not None
     assert len(found.axes) == 3
     assert shared_run(replace(program, body=program.body[:2]), 0) is None  # the ramp follows on each sum
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("tile", [1, 2, 3])
+def test_depthwise_after_pointwise_shares_channels(stride: int, tile: int) -> None:
+    """1x1, then depthwise 3x3: a tile of channels reads no other tile's, so that nothing is computed twice."""
+    text = (ROOT / "examples" / "fused" / "separable.py").read_text(encoding="utf-8")
+    program = parse(text, "separable.py", "inverted_residual", {"h": 7, "w": 5, "st": stride, "ci": 3, "c": 4, "co": 2})
+    found = shared_run(program, 0)
+    assert found is not None
+    assert (found.first, found.extent, len(found.axes)) == (0, 4, 4)  # F, G, A and B; Y sums over channels
+    after = tiled_rows(program, found.first, found.axes, tile, found.handed)
+    inputs = random_inputs(program, np.random.default_rng(tile))
+    assert np.array_equal(run(after, inputs)["Y"], run(program, inputs)["Y"])
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_kernels_in_tiles_of_channels_compute_the_program(stride: int) -> None:
+    text = (ROOT / "examples" / "fused" / "separable.py").read_text(encoding="utf-8")
+    sizes = {"h": 7, "w": 6, "st": stride, "ci": 8, "c": 32, "co": 16}
+    check_kernels(parse(text, "separable.py", "inverted_residual", sizes), 1, stride, least=1)

@@ -75,6 +75,14 @@ def test_convolutions_in_a_row(name: str) -> None:
     np.testing.assert_allclose(out["Y"], np.clip(inner, 0, 6) @ data["P"], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_an_inverted_residual_block(stride: int) -> None:
+    data, out = computed("inverted_residual", n=2, h=3, w=4, st=stride, ci=20, c=6, co=3)
+    wide = np.clip(data["X"] @ data["E"], 0, 6)
+    inner = convolved(wide, data["D"][..., None] * np.eye(6))[:, ::stride, ::stride]
+    np.testing.assert_allclose(out["Y"], np.clip(inner, 0, 6) @ data["P"], rtol=1e-4, atol=1e-5)
+
+
 def test_separable_convolutions_are_those_of_torch() -> None:
     torch = pytest.importorskip("torch")
     data, out = computed("depthwise_pointwise", n=2, h=6, w=5, c=4, co=3)
