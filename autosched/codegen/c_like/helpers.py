@@ -243,6 +243,20 @@ static inline float load_{name}({storage} bits) {{  /* no branches and no number
   const uint32_t size = bits & {sign - 1:#x}u, sign = (uint32_t)(bits & {sign:#x}u) << {32 - dtype.bits};
   return float_of_bits(sign | (size < 2u ? (0u - size) & {least:#x}u : {normal}));
 }}"""
+    if stem == "load" and dtype.bits == 8:
+        special = {
+            "ieee": f"size > {overflow:#x}u ? 0x7fc00000u : size == {overflow:#x}u ? 0x7f800000u : word",
+            "fn": f"size == {nan:#x}u ? 0x7fc00000u : word",
+            "fnuz": f"bits == {nan:#x}u ? 0x7fc00000u : word",
+        }[dtype.special]
+        return f"""\
+static inline float load_{name}({storage} bits) {{  /* no branches and no numbers below float's normal ones: lanes */
+  const uint32_t size = bits & {sign - 1:#x}u, sign = (uint32_t)(bits & {sign:#x}u) << 24;
+  const float least = (float)(int32_t)size * float_of_bits({(127 + 1 - bias - fraction) << 23:#x}u);
+  const uint32_t normal = (size << {23 - fraction}) + {(127 - bias) << 23:#x}u;
+  const uint32_t word = size < {1 << fraction}u ? bits_of_float(least) : normal;
+  return float_of_bits(sign | ({special}));
+}}"""
     if stem == "load":
         special = {
             "ieee": f"magnitude > {overflow:#x}u ? NAN : magnitude == {overflow:#x}u ? INFINITY : ",
