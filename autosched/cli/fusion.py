@@ -81,4 +81,8 @@ def _said(rewrite: RewriteVerdict) -> str:
     names = ", ".join(rewrite.finite)
     finite = f"; elements of {names} that masks leave out are taken to be finite" if names else ""
     stages = ", ".join(rewrite.stages)
+    if rewrite.name == "defer":
+        factors = ", ".join(rewrite.deferred.values())
+        done = f"{factors} taken out of the sum {stages} along {rewrite.axis}"
+        return f"defer: {done} ({rewrite.numerics}{error}){finite}"
     return f"{rewrite.name}: {stages} in one pass along {rewrite.axis} ({rewrite.numerics}{error}){finite}"

@@ -73,6 +73,15 @@ def test_a_line_for_each_family_of_plans(cli: Cli) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_scales_that_leave_a_sum_are_named(cli: Cli) -> None:
+    sizes = ("-D", "m=1", "-D", "n=256", "-D", "k=256", "-D", "g=32")
+    done = cli("tune", "matmul_int8", *sizes, "-n", 8, "--store", ":memory:")
+    assert "plans  deferred: " in done.out or "       deferred: " in done.out
+    if "defer]" in done.out.split("plans  ")[0]:
+        assert "rewrite  defer: S taken out of the sum Y along p (rescaled, error at most" in done.out
+
+
 def test_a_family_without_a_plan_says_why(cli: Cli) -> None:
     (cli.folder / "tanh.py").write_text(TANH)
     done = cli("tune", "tanh.py", *SIMULATED, "-n", 2)
