@@ -83,7 +83,7 @@ def test_native_code_that_lets_no_thread_run_is_ended_too(cli: Cli) -> None:
     ("patch", "said"),
     [
         ("import autosched.cli.inputs as i; i.target = {how}", "while reading the program"),
-        ("import autosched.search.tuning.tune as t; t.plans_of = {how}", "while matching"),
+        ("import autosched.search.tuning.tune as t; t.planned = {how}", "while matching"),
         (
             "import autosched.search.space.space as s; s.SearchSpace.empty = property({how})",
             "while laying out the spaces",

@@ -158,6 +158,7 @@ def _factor(
         data = factor if data is None else data * factor
     if data is None:
         data = np.ones(shape)
+    data = np.asarray(data)  # a product of two numbers is no array
     data = np.broadcast_to(np.abs(data, out=data) if magnitude else data, shape)
     return Factor(tuple(order), data if mask is None else np.where(mask, data, 0.0))
 

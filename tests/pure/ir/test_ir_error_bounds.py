@@ -182,6 +182,15 @@ def test_random_reductions_backwards_are_inside(text: str, seed: int) -> None:
     assert_within(other["C"][inside], out["C"][inside], tolerance["C"][inside])
 
 
+def test_a_term_of_single_numbers() -> None:
+    """Whose product is no array."""
+    text = "def f(A: f32[1], Y: f32[1]):\n    for i in range(1):\n        Y[0] = A[0]\n"
+    program = ir.parse(text + "        for j in range(1):\n            Y[0] += A[0] * 0.5\n")
+    out, tolerance = ir.run_with_error(program, {"A": np.array([3], np.float32)}, fused_stages={"Y"})
+    assert out["Y"][0] == 4.5
+    assert tolerance["Y"][0] < 1e-5
+
+
 @pytest.mark.slow
 @QUICK
 @given(program_texts(), st.integers(0, 3))
