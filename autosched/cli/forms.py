@@ -37,8 +37,8 @@ def form_object(form: Form, gain: Gain | None) -> dict[str, Any]:
 
 
 def worth_telling(form: Form, gain: Gain | None, used: Collection[str]) -> bool:
-    """Whether the form is faster; where nobody knows, whether its stage is not among those `used` on an instruction
-    already: plans have some forms by themselves."""
+    """Whether the form is faster. Without a gain: whether its stage is not among those `used` on an instruction,
+    since plans already have some forms by themselves."""
     return form.stage not in used if gain is None else gain.ratio > SAME
 
 

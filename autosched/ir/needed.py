@@ -2,7 +2,7 @@
 leave. A mask is a choice between a term and what the reduction starts from, also where the choice stands in what an
 intermediate holds:
 
-    S[i, j] += Q[i, p] * K[j, p]                     needed where j <= i, since nobody else reads S
+    S[i, j] += Q[i, p] * K[j, p]                     needed where j <= i: no other stage reads S
     P[i, j] = exp((S[i, j] if j <= i else -inf) - M[i])      is 0 elsewhere
     O[i, e] += P[i, j] * V[j, e]                             adds 0 elsewhere
 
@@ -82,7 +82,7 @@ def _of_tensor(condition: Bool, index: tuple[Index, ...]) -> Bool:
 
 
 def _wanted(program: Program, number: int, found: Sequence[Bool]) -> Bool:
-    """Where somebody reads what a stage writes, over `at(dimension)`."""
+    """Where another stage reads what a stage writes, over `at(dimension)`."""
     name = program.stages[number].assign.tensor
     if not program.tensors[name].intermediate:
         return TRUE

@@ -235,23 +235,15 @@ static inline {storage} bits_{name}(float x) {{
   const uint32_t sign = (bits_of_float(x) >> {shift}) & {sign:#x}u;
   return ({storage})(sign | narrow_float(x, {fraction}, {bias}, {greatest:#x}u, {overflow:#x}u, {nan:#x}u));
 }}"""
-    if stem == "load" and dtype.finite and dtype.bits == 4:
-        normal = f"(size << {23 - fraction}) + {(127 - bias) << 23:#x}u"
-        least = (127 + 1 - bias - fraction) << 23
-        return f"""\
-static inline float load_{name}({storage} bits) {{  /* no branches and no numbers below float's normal ones: lanes */
-  const uint32_t size = bits & {sign - 1:#x}u, sign = (uint32_t)(bits & {sign:#x}u) << {32 - dtype.bits};
-  return float_of_bits(sign | (size < 2u ? (0u - size) & {least:#x}u : {normal}));
-}}"""
-    if stem == "load" and dtype.bits == 8:
-        special = {
+    if stem == "load" and dtype.bits <= 8:
+        special = "word" if dtype.finite else {
             "ieee": f"size > {overflow:#x}u ? 0x7fc00000u : size == {overflow:#x}u ? 0x7f800000u : word",
             "fn": f"size == {nan:#x}u ? 0x7fc00000u : word",
             "fnuz": f"bits == {nan:#x}u ? 0x7fc00000u : word",
         }[dtype.special]
         return f"""\
 static inline float load_{name}({storage} bits) {{  /* no branches and no numbers below float's normal ones: lanes */
-  const uint32_t size = bits & {sign - 1:#x}u, sign = (uint32_t)(bits & {sign:#x}u) << 24;
+  const uint32_t size = bits & {sign - 1:#x}u, sign = (uint32_t)(bits & {sign:#x}u) << {32 - dtype.bits};
   const float least = (float)(int32_t)size * float_of_bits({(127 + 1 - bias - fraction) << 23:#x}u);
   const uint32_t normal = (size << {23 - fraction}) + {(127 - bias) << 23:#x}u;
   const uint32_t word = size < {1 << fraction}u ? bits_of_float(least) : normal;

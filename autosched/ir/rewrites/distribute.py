@@ -56,10 +56,10 @@ def distributed(
     place = {n: 1 if n in gone else 2 if needs[n] & out else 0 for n in needs}
     _refuse_moved(stages, place, used)
     names, taken = FreeNames(program), set[str]()
-    return tuple(_own_names(s, names, taken, {}) for s in before), tuple(_own_names(s, names, taken, {}) for s in after)
+    return tuple(own_names(s, names, taken, {}) for s in before), tuple(own_names(s, names, taken, {}) for s in after)
 
 
-def _own_names(statement: Statement, names: FreeNames, taken: set[str], to: dict[str, Int]) -> Statement:
+def own_names(statement: Statement, names: FreeNames, taken: set[str], to: dict[str, Int]) -> Statement:
     """With axes that no other loop has the names of: nests that come from one loop had its own."""
     match statement:
         case Loop(axis, body):
@@ -67,9 +67,9 @@ def _own_names(statement: Statement, names: FreeNames, taken: set[str], to: dict
             taken.add(axis.name)
             inner = to | {axis.name: Var(name)} if name != axis.name else to
             bounds = Axis(name, substitute_int(axis.lower, to), substitute_int(axis.upper, to))
-            return Loop(bounds, tuple(_own_names(s, names, taken, inner) for s in body))
+            return Loop(bounds, tuple(own_names(s, names, taken, inner) for s in body))
         case Guard(condition, body):
-            return Guard(substitute_condition(condition, to), tuple(_own_names(s, names, taken, to) for s in body))
+            return Guard(substitute_condition(condition, to), tuple(own_names(s, names, taken, to) for s in body))
     if not to:
         return statement
     index = tuple(substitute_index(i, to) for i in statement.index)

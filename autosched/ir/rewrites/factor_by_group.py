@@ -10,15 +10,16 @@ No factor hides it, since infinity times zero is no number, and a sum does not l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
+from autosched.ir.nodes import Assign, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.text import times
+from autosched.ir.rewrites.distribute import own_names
 from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.online.fused import under
 from autosched.ir.rewrites.online.states import MemberStates
 from autosched.ir.value import (
     Call,
@@ -28,7 +29,6 @@ from autosched.ir.value import (
     Select,
     Value,
     substitute,
-    substitute_condition,
 )
 from autosched.logic import Int, Var
 
@@ -63,46 +63,29 @@ def factor_by_group(stage: Stage, grouped: Program, carried: MemberStates) -> Pr
     body = [kept(s) for s in grouped.body]
     last = max(k for k, s in enumerate(body) if any(a.tensor == name for a in assigns(s)))
     steps = (
-        _nest(stage.spatial, names, Assign(flag, stage.assign.index, "=", _not_finite(target))),
-        _nest(stage.spatial, names, *_as_written(stage, asked)),
+        _nest(stage, names, Assign(flag, stage.assign.index, "=", _not_finite(target))),
+        _nest(stage, names, _as_written(stage, asked)),
     )
     shape = grouped.tensors[name].shape
     tensors = {**grouped.tensors, flag: Tensor(flag, FLAG, shape, intermediate=True)}
     return replace(grouped, body=(*body[: last + 1], *steps, *body[last + 1 :]), tensors=tensors)
 
 
-def _as_written(stage: Stage, flag: Read) -> tuple[Statement, ...]:
+def _as_written(stage: Stage, flag: Read) -> Statement:
     """The stage's element, where the flag is set."""
     assert stage.init is not None
-    update: Statement = stage.assign
-    for guard in reversed(stage.guards):
-        update = Guard(guard, (update,))
+    update = under(stage.guards, stage.assign)
     for axis in reversed(stage.reduction):
         update = Loop(axis, (update,))
     start = Assign(stage.assign.tensor, stage.assign.index, "=", stage.init)
-    return (Guard(Comparison("!=", flag, Literal(0, FLAG)), (start, update)),)
+    return Guard(Comparison("!=", flag, Literal(0, FLAG)), (start, update))
 
 
-def _nest(axes: Sequence[Axis], names: FreeNames, *body: Statement) -> Statement:
-    """Statements in loops over copies of the axes."""
-    own = {a.name: names(a.name) for a in axes}
-    inner = tuple(_renamed(s, {n: Var(new) for n, new in own.items()}, names) for s in body)
-    for axis in reversed(axes):
-        inner = (Loop(replace(axis, name=own[axis.name]), inner),)
-    return inner[0]
-
-
-def _renamed(statement: Statement, to: dict[str, Int], names: FreeNames) -> Statement:
-    match statement:
-        case Loop(axis, body):
-            new = names(axis.name)
-            return Loop(replace(axis, name=new), tuple(_renamed(s, to | {axis.name: Var(new)}, names) for s in body))
-        case Guard(condition, body):
-            return Guard(substitute_condition(condition, to), tuple(_renamed(s, to, names) for s in body))
-        case Assign():
-            at = substitute(Read(statement.tensor, statement.index, statement.value.dtype), to)
-            assert isinstance(at, Read)
-            return replace(statement, index=at.index, value=substitute(statement.value, to))
+def _nest(stage: Stage, names: FreeNames, body: Statement) -> Statement:
+    """A statement in loops over copies of the stage's axes."""
+    for axis in reversed(stage.spatial):
+        body = Loop(axis, (body,))
+    return own_names(body, names, {a.name for a in stage.axes}, {})
 
 
 def _not_finite(value: Value) -> Value:

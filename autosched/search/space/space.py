@@ -228,7 +228,7 @@ class SearchSpace:
 
     @cached_property
     def lower_bound_s(self) -> float | None:
-        """Seconds that no row takes less than: by `least`, else (where nobody gives it, or rows are too many for it) by
+        """Seconds that no row takes less than: by `least`, else (where it is not given, or rows are too many for it) by
         their floors, which leave out what moves between caches, else by the fastest row. None where there is nothing to
         tell by. (Plans that are not plausible are slower still.)"""
         found = self.kept.answer("bound", lambda: (np.array([self._bound_of(n) for n in self.plausible], np.float64),))

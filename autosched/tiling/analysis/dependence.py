@@ -90,8 +90,8 @@ class Carried:
 
 @dataclass(frozen=True)
 class Dependences:
-    """The dependences of `program`. Each is analysed when somebody first reads it. Each tuple of `whole` names
-    neighbouring stages that stay in one group: nobody asks for dependences between them."""
+    """The dependences of `program`. Each is analysed at its first use. Each tuple of `whole` names
+    neighbouring stages that stay in one group: dependences between them are not asked for."""
 
     program: Program = field(repr=False, compare=False)
     whole: tuple[tuple[str, ...], ...] = ()

@@ -304,13 +304,10 @@ class Tiled(Pass):
             return (self.guarded(asked, to, exact),)
         infinite = Literal(float("inf"), member.term.dtype)
         none = Arith("-", infinite, infinite, infinite.dtype)
-        empty = Comparison("==", start, self.cascade.member(start.tensor).init)
         filled = self.nest(extra, to, lambda p: (self.put(member.target, "=", none, p),))
-        full = Comparison("!=", start, self.cascade.member(start.tensor).init)
-        return (
-            self.guarded(Logical("and", (asked, empty)), to, filled),
-            self.guarded(Logical("and", (asked, full)), to, exact),
-        )
+        init = self.cascade.member(start.tensor).init
+        empty, full = (Logical("and", (asked, Comparison(op, start, init))) for op in ("==", "!="))
+        return self.guarded(empty, to, filled), self.guarded(full, to, exact)
 
     def guarded(self, condition: Condition, to: Places, body: tuple[Statement, ...]) -> Statement:
         return Guard(substitute_condition(condition, to), body)
