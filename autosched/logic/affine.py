@@ -28,6 +28,14 @@ class Affine:
             total[name] = total.get(name, 0) + factor * c
         return Affine({n: c for n, c in total.items() if c}, self.constant + factor * other.constant)
 
+    @property
+    def expression(self) -> Int:
+        """The sum as an expression, its variables in the order of their names."""
+        total: Int = Const(0)
+        for name, c in sorted(self.coefficients.items()):
+            total = total + Var(name) * c
+        return total + self.constant
+
     def scaled(self, factor: int) -> Affine:
         return Affine({n: c * factor for n, c in self.coefficients.items() if c * factor}, self.constant * factor)
 

@@ -9,7 +9,7 @@ iterations may be taken in any order and by any thread, as long as the stages of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from autosched.ir.program import Program
@@ -23,9 +23,10 @@ SHARED = "shared iteration"
 """The one loop, by a name that no program's axis has."""
 
 
-def may_share(program: Program, axes: Mapping[str, str]) -> bool:
-    """Whether iterations of the loops `axes` (stage to its axis) are independent, all of these stages taken together.
-    No where an initialisation stands outside its stage's loop, or a loop's bounds depend on anything."""
+def may_share(program: Program, axes: Mapping[str, str], without: Collection[str] = ()) -> bool:
+    """Whether iterations of the loops `axes` (stage to its axis) are independent, all of these stages taken together,
+    whatever they do to the tensors `without`. No where an initialisation stands outside its stage's loop, or a loop's
+    bounds depend on anything."""
     parts = [s for s in statements(program) if s.stage in axes]
     ranges = set()
     for s in parts:
@@ -35,7 +36,8 @@ def may_share(program: Program, axes: Mapping[str, str]) -> bool:
         ranges.add((own[0].lower, own[0].upper))
     if len(ranges) != 1 or not all(isinstance(b, Const) for b in ranges.pop()):
         return False
-    return independent(tuple(_renamed(s, axes[s.stage]) for s in parts), SHARED, sizes_of(program))
+    touching = (replace(s, accesses=tuple(a for a in s.accesses if a.tensor not in without)) for s in parts)
+    return independent(tuple(_renamed(s, axes[s.stage]) for s in touching), SHARED, sizes_of(program))
 
 
 def _renamed(statement: Statement, axis: str) -> Statement:

@@ -18,7 +18,7 @@ from autosched.ir.program import Program
 from autosched.ir.stages import stages_of
 from autosched.ir.value import Condition, Index, Read, Scalar, Value, is_value, map_value, reads, walk
 from autosched.ir.variables import condition_vars, value_vars
-from autosched.logic import Binary, Const, Int, Var, affine, interval
+from autosched.logic import Binary, Const, Int, affine, interval
 from autosched.logic.affine import Affine
 from autosched.logic.walk import free_vars
 
@@ -193,12 +193,12 @@ class _Windows:
                 if part.op == "%":
                     return Const(0), rest % size
                 each = {n: c // size.value for n, c in whole.coefficients.items()}
-                return _sum(Affine(each, whole.constant // size.value)), rest // size
+                return Affine(each, whole.constant // size.value).expression, rest // size
         if form is None:
             raise _Unfit
         here = {n: c for n, c in form.coefficients.items() if n in self.outer}
         left = {n: c for n, c in form.coefficients.items() if n not in self.outer}
-        return _sum(Affine(here)), _sum(Affine(left, form.constant))
+        return Affine(here).expression, Affine(left, form.constant).expression
 
     # What becomes of it
 
@@ -362,10 +362,3 @@ def _scalars(body: Sequence[Statement]) -> set[str]:
                 values = (stmt.value, *(i for i in stmt.index if is_value(i)))
                 found |= {v.name for value in values for v in walk(value) if isinstance(v, Scalar)}
     return found
-
-
-def _sum(form: Affine) -> Int:
-    total: Int = Const(0)
-    for name, step in sorted(form.coefficients.items()):
-        total = total + Var(name) * step
-    return total + form.constant

@@ -13,7 +13,8 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
-from autosched.tiling.variants.tiled_stages import SharedRun, own_caches, shared_run
+from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
+from autosched.tiling.variants.tiled_stages import own_caches
 
 AS_WRITTEN, ADAPTED, ONE_PASS, TILES, CHAIN, ON_THE_WAY, DEFERRED = (
     "as written", "adapted", "one pass", "tiles", "chain", "on the way", "deferred"
@@ -67,8 +68,7 @@ def not_planned(
         else:
             reason = left_out.get(ONE_PASS, NOT_MADE)
         yield ONE_PASS, spatial or reason
-    run = shared_run(program, 0)
-    if run is not None:
+    for run in shared_runs(program, 0)[:1]:
         yield TILES, spatial or _not_tiled(run, own_caches(target)) or left_out.get(TILES, NOT_MADE)
 
 
@@ -76,9 +76,9 @@ def _not_tiled(run: SharedRun, caches: Sequence[int]) -> str:
     """Why stages that share an axis have no tiles of it; nothing where they have."""
     if caches and run.handed_bytes <= caches[-1]:
         return f"stages hand on {_size(run.handed_bytes)}, which a core's own caches hold"
-    each = run.handed_bytes // run.extent
+    each = run.row_bytes
     if caches and 2 * each > caches[-1]:
-        return f"stages hand on {_size(each)} for each {run.axes[0]}, more than half of a core's own caches hold"
+        return f"stages hand on {_size(each)} for each {run.axis}, more than half of a core's own caches hold"
     return ""
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from fuzz.row_chains import random_row_chain
 from fuzz.windows import chain, random_chain
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -16,19 +18,24 @@ from support.plans import machine
 
 from autosched.ir import parse, random_inputs, run
 from autosched.ir.program import Program
-from autosched.ir.rewrites.tiled_rows import tiled_rows
+from autosched.ir.rewrites.tiles.tiled_rows import tiled_rows
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.planner.plan_program import member_planner, plan_program
 from autosched.tiling.plans.plan import TileLoopsPart
-from autosched.tiling.variants.tiled_stages import shared_run
+from autosched.tiling.variants.conditional import candidates_of
+from autosched.tiling.variants.shared_runs import SharedRun, runs, shared_runs
+from autosched.tiling.variants.tiled_stages import variant_of
 
 
 def tiled(program: Program, tile: int) -> Program:
-    found = shared_run(program, 0)
-    assert found is not None
-    assert found.extent == program.tensors["Y"].extents[0]
-    return tiled_rows(program, found.first, found.axes, tile, found.handed)
+    """In tiles of lines of their own."""
+    found, *_ = shared_runs(program, 0)
+    assert (found.extent, found.again) == (program.tensors["Y"].extents[0], 0)
+    after = tiled_rows(program, found.run, tile)
+    assert after is not None
+    return after
 
 
 def test_a_chain_in_tiles_is_printed() -> None:
@@ -42,7 +49,8 @@ def test_rows_of_the_border_are_computed_outside_the_loop() -> None:
     loop = text[text.index("y_tile in range") :].split("\n    for")[0]
     assert "x_7 + s_3 - 1 < 6" in loop
     assert "0 <= y_tile" not in loop
-    assert "A_2: f32[2, 6, 4]" in text  # tiles outside the loop hand on what is theirs
+    assert "A_2: f32[2, 6, 4]" in text  # each tile hands on what is its own
+    assert "A_3: f32[3, 2, 6, 4]" in text
 
 
 @examples(60)
@@ -80,7 +88,7 @@ def test_kernels_compute_the_program(program: Program, threads: int) -> None:
 
 def check_kernels(program: Program, threads: int, seed: int, least: int) -> None:
     """Kernels of plans in tiles, on a machine of caches so small that these pay, compute the program."""
-    small = tuple(replace(m, bytes=3 << 10) if m.name in ("L1", "L2") else m for m in machine().memories)
+    small = tuple(replace(m, bytes=2 << 10) if m.name in ("L1", "L2") else m for m in machine().memories)
     target, catalogue = replace(machine(), memories=small), Catalogue.builtin()
     found = plan_program(program, target, catalogue, usable(catalogue, target, "cpu", ()), threads=threads)
     plans = [p for p in found.every if any(isinstance(q, TileLoopsPart) for q in p.parts)]
@@ -92,28 +100,67 @@ def check_kernels(program: Program, threads: int, seed: int, least: int) -> None
 
 def test_stages_that_fuse_in_registers_need_no_tiles() -> None:
     program = chain(12)
-    found = shared_run(program, 0)
-    assert found is not None
-    assert len(found.axes) == 3
-    assert shared_run(replace(program, body=program.body[:2]), 0) is None  # the ramp follows on each sum
+    (found,) = shared_runs(program, 0)
+    assert found.members == ("A", "B", "Y")
+    assert not shared_runs(replace(program, body=program.body[:2]), 0)  # the ramp follows on each sum
 
 
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("tile", [1, 2, 3])
-def test_depthwise_after_pointwise_shares_channels(stride: int, tile: int) -> None:
-    """1x1, then depthwise 3x3: a tile of channels reads no other tile's, so that nothing is computed twice."""
-    text = (ROOT / "examples" / "fused" / "separable.py").read_text(encoding="utf-8")
-    program = parse(text, "separable.py", "inverted_residual", {"h": 7, "w": 5, "st": stride, "ci": 3, "c": 4, "co": 2})
-    found = shared_run(program, 0)
-    assert found is not None
-    assert (found.first, found.extent, len(found.axes)) == (0, 4, 4)  # F, G, A and B; Y sums over channels
-    after = tiled_rows(program, found.first, found.axes, tile, found.handed)
+def test_depthwise_after_pointwise(stride: int, tile: int) -> None:
+    """1x1, then depthwise 3x3: a tile of channels reads no other tile's, and one of lines reads a border of others."""
+    program = residual({"h": 7, "w": 5, "st": stride, "ci": 3, "c": 4, "co": 2})
+    channels, lines = shared_runs(program, 0)
+    assert (channels.extent, channels.members) == (4, ("F", "G", "A", "B"))  # Y sums over channels
+    after = tiled_rows(program, channels.run, tile)
+    assert after is not None
     inputs = random_inputs(program, np.random.default_rng(tile))
     assert np.array_equal(run(after, inputs)["Y"], run(program, inputs)["Y"])
+    assert (lines.extent, lines.members) == (7, ("F", "G", "A", "B", "Y"))
+    assert lines.again == (2 if stride == 1 else 0.5)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
 def test_kernels_in_tiles_of_channels_compute_the_program(stride: int) -> None:
+    check_kernels(residual({"h": 7, "w": 6, "st": stride, "ci": 8, "c": 32, "co": 16}), 1, stride, least=1)
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["twice", "kept"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kernels_with_windows_that_overlap_compute_the_program(threads: int, kept: bool) -> None:
+    """Every stage by lines: a tile of the last needs a border of the first."""
+    program = residual({"h": 13, "w": 6, "st": 1, "ci": 8, "c": 16, "co": 16})
+    _, lines = shared_runs(program, 0)
+    for tile in (2, 5):
+        assert check_tiles(program, lines, tile, kept, threads) == "as tile loops"
+
+
+@pytest.mark.slow
+@examples(40)
+@given(st.integers(0, 10**6))
+def test_kernels_of_random_chains_over_lines(seed: int) -> None:
+    program = random_row_chain(seed)
+    for found in runs(program, 0):
+        tile = random.Random(seed).randint(1, max(1, found.extent // 2))
+        event(check_tiles(program, found, tile, False, threads=1 + seed % 2))
+        if found.keeping is not None:
+            event(f"kept, {check_tiles(program, found, tile, True, threads=2 - seed % 2)}")
+
+
+def residual(sizes: dict[str, int]) -> Program:
     text = (ROOT / "examples" / "fused" / "separable.py").read_text(encoding="utf-8")
-    sizes = {"h": 7, "w": 6, "st": stride, "ci": 8, "c": 32, "co": 16}
-    check_kernels(parse(text, "separable.py", "inverted_residual", sizes), 1, stride, least=1)
+    return parse(text, "separable.py", "inverted_residual", sizes)
+
+
+def check_tiles(program: Program, found: SharedRun, tile: int, keep: bool, threads: int) -> str:
+    """Kernels of a run in tiles of so many rows compute the program; how the tiles are laid out."""
+    target, catalogue = machine(), Catalogue.builtin()
+    given_ = usable(catalogue, target, "cpu", ())
+    members = member_planner(target, catalogue, given_, "rescaled")
+    for variant in variant_of(found, tile, keep, given_, "rescaled"):
+        mappings = candidates_of(variant.matches, "guard")
+        plans = make_plans(variant.program, target, mappings, threads, members=members, loops=variant.loops)
+        ids = plans[0].space.sample(2, np.random.default_rng(tile))
+        assert disagreement(plans[0], ids.tolist(), expect(program)) is None, str(variant.program)
+        return "as tile loops" if any(isinstance(p, TileLoopsPart) for p in plans[0].parts) else "as written"
+    return "no tiles"

@@ -1,0 +1,1 @@
+"""Neighbouring stages, a tile of rows at a time: `tiled_rows`."""
