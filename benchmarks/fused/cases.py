@@ -118,6 +118,23 @@ def separable(kind: str, size: int, ci: int, c: int, co: int, small: bool = True
                 small=small)  # fmt: skip
 
 
+def inverted(size: int, st: int, ci: int, c: int, co: int, small: bool = True) -> Case:
+    """1 by 1, depthwise 3 by 3 at every `st`-th position, 1 by 1. Held against the three as kernels of ours."""
+    before = (size * st) ** 2
+    parts = (
+        Part("pointwise_relu6", {"m": before, "ci": ci, "c": c}, {"X": "X", "E": "E", "G": "G"}, file=FIRST),
+        Part("depthwise_relu6", {"h": size, "w": size, "st": st, "c": c},
+             {"X": "G", "D": "D", "B": "B"}, file=FIRST),
+        Part("matmul", {"m": size * size, "n": co, "k": c}, {"A": "B", "B": "P", "C": "Y of three kernels"}),
+    )
+    taps = float(3 * size - (2 if st == 1 else 1)) ** 2  # one line and column less at each border that a window crosses
+    operations = 2.0 * (before * ci * c + taps * c + size * size * c * co)
+    three = Apart("our three kernels", parts, operations, "Y of three kernels", asked=1.3)
+    sizes = {"h": size, "w": size, "st": st, "ci": ci, "c": c, "co": co}
+    label = f"{size}x{size}_s{st}_{ci}_{c}_{co}"
+    return Case("separable", "inverted", label, "inverted_residual", sizes, operations, (three,), small=small)
+
+
 def _cases() -> Iterator[Case]:
     for t in ("f32", "bf16"):
         for mask in ("full", "causal"):
@@ -147,6 +164,10 @@ def _cases() -> Iterator[Case]:
         yield separable("conv2d", size, ci, c, co)
     for size, ci, c, co in ((28, 128, 128, 512), (7, 512, 512, 2048)):
         yield separable("conv2d", size, ci, c, co, small=False)
+    for size, st, ci, c, co in ((56, 2, 16, 96, 24), (56, 1, 24, 144, 24), (112, 2, 32, 192, 32)):
+        yield inverted(size, st, ci, c, co)
+    for size, st, ci, c, co in ((28, 2, 24, 144, 32), (14, 1, 64, 384, 96), (112, 1, 24, 144, 24)):
+        yield inverted(size, st, ci, c, co, small=False)
 
 
 CASES: tuple[Case, ...] = tuple(_cases())

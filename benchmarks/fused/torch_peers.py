@@ -51,6 +51,8 @@ def _ways(torch: Any, task: Task) -> dict[str, Callable[[], Contender]]:
             return {**_modules(torch, task, _feed_forward), "packed": lambda: _packed(torch, task)}
         case "depthwise" | "conv2d":
             return _modules(torch, task, _separable)
+        case "inverted":
+            return _modules(torch, task, _inverted)
         case "matmul":
             return dict(_narrow(torch, task))
     raise ValueError(f"no peer is known for {task.program.name}")
@@ -148,6 +150,27 @@ def _separable(torch: Any, task: Task) -> tuple[Any, Any]:
         def forward(self, x: Any) -> Any:
             inner = functions.relu6(functions.conv2d(x, self.first, padding=1, groups=groups))
             return functions.conv2d(inner, self.second).permute(0, 2, 3, 1)
+
+    return Block().eval(), x
+
+
+def _inverted(torch: Any, task: Task) -> tuple[Any, Any]:
+    functions, last = torch.nn.functional, torch.channels_last
+    x = torch_peer.tensor(torch, task.arrays["X"]).permute(0, 3, 1, 2)
+    expand, depthwise, project = (torch_peer.tensor(torch, task.arrays[n]) for n in "EDP")
+    stride, groups = task.program.sizes["st"], depthwise.shape[2]
+
+    class Block(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("expand", expand.t()[:, :, None, None].contiguous(memory_format=last))
+            self.register_buffer("depthwise", depthwise.permute(2, 0, 1)[:, None].contiguous(memory_format=last))
+            self.register_buffer("project", project.t()[:, :, None, None].contiguous(memory_format=last))
+
+        def forward(self, x: Any) -> Any:
+            inner = functions.relu6(functions.conv2d(x, self.expand))
+            inner = functions.conv2d(inner, self.depthwise, padding=1, stride=stride, groups=groups)
+            return functions.conv2d(functions.relu6(inner), self.project).permute(0, 2, 3, 1)
 
     return Block().eval(), x
 
