@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
+from autosched.ir.formula import Formulas, apply_formulas
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
@@ -19,20 +20,22 @@ NARROW = 0.75
 DEFAULT_L1 = 32 << 10
 
 
-def on_the_way(program: Program, nests: Mapping[str, Nest], target: Target) -> Iterator[dict[str, Nest]]:
-    """The nests of a plan, by stage, with operands computed on the way."""
+def on_the_way(
+    program: Program, nests: Mapping[str, Nest], target: Target, formulas: Formulas
+) -> Iterator[dict[str, Nest]]:
+    """The nests of a plan, by stage, with operands computed on the way, functions by these formulas."""
     if scheme_of(target) != "cpu":
         return
     seen = [{n: nest.computed for n, nest in nests.items()}]
     for first in (LOAD, PACKING):
-        placed = {name: _placed(program, nest, target, first) for name, nest in nests.items()}
+        placed = {name: _placed(program, nest, target, first, formulas) for name, nest in nests.items()}
         computed = {n: nest.computed for n, nest in placed.items()}
         if computed not in seen:
             seen.append(computed)
             yield placed
 
 
-def _placed(program: Program, nest: Nest, target: Target, first: str) -> Nest:
+def _placed(program: Program, nest: Nest, target: Target, first: str, formulas: Formulas) -> Nest:
     """The nest with all operands computed on the way that can and are worth it, at the `first` place where that may be,
     else at the other; itself where there are none."""
     found: dict[str, OnTheWay] = {}
@@ -44,6 +47,7 @@ def _placed(program: Program, nest: Nest, target: Target, first: str) -> Nest:
             computed = computed_on_the_way(program, nest.stage, read, place)
             if computed is None:
                 break
+            computed = replace(computed, value=apply_formulas(computed.value, formulas))
             if _fits(program, replace(nest, computed={operand.name: computed}), operand.name, target):
                 found[operand.name] = computed
                 break

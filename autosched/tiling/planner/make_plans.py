@@ -93,7 +93,7 @@ def make_plans(
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
         joined = layout.plan(rows=True)
         plans.append(joined)
-        plans += [replace(layout, nests=n).plan(rows=True) for n in on_the_way(program, mapped, target)]
+        plans += [replace(layout, nests=n).plan(rows=True) for n in on_the_way(program, mapped, target, policy.formulas)]
         together = layout.chained(joined) if len(chained) < MOST_CHAINED else None
         chained += [] if together is None else [together]
         if len(plans) >= MOST_PLANS:

@@ -28,6 +28,8 @@ from autosched.tiling.steps.common.layout import panel_elements, tensor_elements
 PAIRED_BITS = 4
 PAIR = 2
 BYTE, WORD = dtype("u8"), dtype("u4")
+FUNCTION = 20
+"""Operations of a function's formula, as of `exp`."""
 UNPAIRING = 1
 """Operations that take an element out of a byte: a shift or a mask of what both are loaded by."""
 PADDING = 2
@@ -256,8 +258,8 @@ def _operations(value: Value) -> int:
     match value:
         case Read():
             return 0
-        case Call(function) if function.startswith("bits_"):
-            return 0
+        case Call(function):
+            return 0 if function.startswith("bits_") else FUNCTION
         case Cast(operand, into, _) if operand.dtype.is_integer and operand.dtype.bits < 32 and into.is_float:
             return 2
     return 1
