@@ -16,7 +16,6 @@ from autosched.search.space.rows import Rows
 from autosched.store.records import Measurement, StudyRecord
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.candidate import Candidate
-from autosched.tiling.plans.chain import Chain
 from autosched.tiling.plans.plan import Part, TensorPart
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
@@ -25,7 +24,7 @@ from autosched.tiling.step import Decision, Rule, Step
 @dataclass(frozen=True)
 class FakePlan:
     """What the search needs of a plan: name, space, and that it relies on nothing. `speed` scales its hidden cost. It
-    has no parts and no chain, and no rewrite led to it."""
+    has no parts, and no rewrite led to it."""
 
     name: str
     space: Space
@@ -35,7 +34,6 @@ class FakePlan:
     rewrites: tuple[RewriteVerdict, ...] = ()
     parts: tuple[Part, ...] = ()
     tensor_parts: tuple[TensorPart, ...] = ()
-    chain: Chain | None = None
 
 
 def make_plan(name: str, speed: float = 1.0, tiles: int = 8) -> FakePlan:

@@ -12,7 +12,6 @@ from typing import assert_never
 from autosched.codegen.lower.common.checks import choose
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.tile_loops import lower_tile_loops
-from autosched.codegen.lower.cpu.chain import lower_chain
 from autosched.codegen.lower.cpu.tensor_nest import lower_tensor
 from autosched.codegen.lower.scalar.literal import lower_literal
 from autosched.codegen.lower.scalar.row_loops import lower_rows
@@ -33,7 +32,6 @@ from autosched.tiling.plans.plan import (
     WarpCooperativePart,
 )
 from autosched.tiling.space.schedule import Schedule
-from autosched.tiling.steps.cpu.chain import CHAIN_THREADS
 from autosched.tiling.steps.gpu.occupancy import REGISTER_LIMIT
 from autosched.tiling.steps.scalar import handles
 
@@ -80,21 +78,13 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
 
 
 def _lower_parts(plan: Plan, ctx: Context, bare: bool = False) -> tuple[Stmt, ...]:
-    """The statements of all parts; those in a chain are one, with what is prepared between them done before."""
-    body: list[Stmt] = []
-    chain = plan.chained_parts
-    for part in plan.parts:
-        if part not in chain:
-            body += _lower_part(part, ctx, bare)
-        elif plan.chain is not None and part == chain[-1]:
-            body += lower_chain(plan.chain, chain, ctx)
-    return tuple(body)
+    """The statements of all parts."""
+    return tuple(s for part in plan.parts for s in _lower_part(part, ctx, bare))
 
 
 def _thread_counts(plan: Plan, values: Mapping[str, int]) -> list[int]:
-    """The threads of each part, and of a chain."""
-    counts = [_threads(p, values) for p in plan.parts if p not in plan.chained_parts]
-    return [*counts, CHAIN_THREADS.of(plan.chain.names, values)] if plan.chain else counts
+    """The threads of each part."""
+    return [_threads(p, values) for p in plan.parts]
 
 
 def _standing_by(otherwise: Otherwise, ctx: Context) -> tuple[Stmt, ...]:

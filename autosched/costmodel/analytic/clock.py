@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic.cpu.caches import LEVELS, least_seconds, moved_seconds
-from autosched.costmodel.analytic.cpu.chained import moved_in_chain
 from autosched.costmodel.analytic.cpu.copies import copy_seconds
 from autosched.costmodel.analytic.cpu.guard_work import work_left
 from autosched.costmodel.analytic.cpu.prepared_outside import prepared_cycles, prepares
@@ -150,7 +149,6 @@ def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]
         partial(between[p.part.scheme], p, p.part, p.plan)
         if isinstance(p.part, TensorPart)
         and p.part.scheme in between
-        and p.part not in plan.chained_parts
         and (not p.around or p.part.scheme == "gpu")
         else None
         for p in timed_parts(plan)
@@ -284,7 +282,6 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     n = rows_of(values)
     threads = values[names("threads")].astype(np.float64)
     share = 1.0 / threads if least else _share(nest, names, values, threads)
-    chained = part in plan.chained_parts
     cycle = 1.0 / target.clock_hz
 
     def once(name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
@@ -297,8 +294,6 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     terms["tile"] = terms["tile"] + _behind(part, plan) * cycle * share
     if least:
         terms |= dict.fromkeys(LEVELS, np.zeros(n))
-    elif chained:
-        terms |= moved_in_chain(part, plan, values, share)
     else:
         terms |= moved_seconds(nest, names, values, target, share)
     terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, least=least),))[0]
@@ -307,7 +302,7 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     stack = np.stack([terms[k] for k in ("compute", "load", *LEVELS)])
     longest = stack.max(axis=0)
     hidden = longest + _unhidden(nest) * (stack.sum(axis=0) - longest)
-    if knows_prefetch(nest) and not least and not chained:  # what is read again comes from a cache
+    if knows_prefetch(nest) and not least:  # what is read again comes from a cache
         hidden = hidden + waited_seconds(nest, names, values, terms, target, UNHIDDEN)
     if not least:
         hidden = hidden + once("pages", lambda v: (paging_seconds(nest, names, v, target),))[0]

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from autosched.ir.program import Program
 from autosched.logic import Const, Int, Var
-from autosched.logic.walk import free_vars, substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.analysis.accesses import Statement, statements
 from autosched.tiling.analysis.conflicts import sizes_of
 from autosched.tiling.analysis.dependence import independent
@@ -59,23 +59,3 @@ def _renamed(statement: Statement, axis: str) -> Statement:
         for access in statement.accesses
     )
     return replace(statement, axes=tuple(axes), guard=substitute_bool(statement.guard, to), accesses=accesses)
-
-
-def row_dimension(statement_axes: Mapping[str, str], program: Program, tensor: str) -> int | None:
-    """The dimension of a tensor whose subscript is, wherever a stage touches it, that stage's axis and nothing else,
-    while no other subscript depends on it. None where there is none, or a stage without such an axis touches it."""
-    found: set[int] = set()
-    for s in statements(program):
-        for access in s.accesses:
-            if access.tensor != tensor:
-                continue
-            if s.stage not in statement_axes:
-                return None
-            axis = statement_axes[s.stage]
-            if any(i is None for i in access.index):
-                return None
-            own = [d for d, i in enumerate(access.index) if i is not None and axis in free_vars(i)]
-            if len(own) != 1 or access.index[own[0]] != Var(axis):
-                return None
-            found.add(own[0])
-    return found.pop() if len(found) == 1 else None

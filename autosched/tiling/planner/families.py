@@ -16,8 +16,8 @@ from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
 from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
 from autosched.tiling.variants.tiled_stages import own_caches
 
-AS_WRITTEN, ADAPTED, ONE_PASS, TILES, CHAIN, ON_THE_WAY, DEFERRED = (
-    "as written", "adapted", "one pass", "tiles", "chain", "on the way", "deferred"
+AS_WRITTEN, ADAPTED, ONE_PASS, TILES, ON_THE_WAY, DEFERRED = (
+    "as written", "adapted", "one pass", "tiles", "on the way", "deferred"
 )  # fmt: skip
 NO_BODY = "its loops cannot be laid out as tile loops"
 NOT_MADE = "none of it was laid out"
@@ -27,8 +27,6 @@ def family_of(plan: Plan) -> str:
     """The family of a plan."""
     if (rewritten := family_of_names(r.name for r in plan.rewrites)) != AS_WRITTEN:
         return rewritten
-    if plan.chain is not None:
-        return CHAIN
     if any(t.nest.computed for t in plan.tensor_parts):
         return ON_THE_WAY
     return ADAPTED if any(m.adapters for m in plan.mappings) else AS_WRITTEN

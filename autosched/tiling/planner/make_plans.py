@@ -23,7 +23,6 @@ from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import nontemporal_store
-from autosched.tiling.planner.chains import chain_of
 from autosched.tiling.planner.computed_operands import on_the_way
 from autosched.tiling.planner.held_together import HeldStages, held_together
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
@@ -49,9 +48,6 @@ from autosched.tiling.plans.teams import team_parts, waits_for_memory
 from autosched.tiling.space.space import Space
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.part_steps import part_steps
-
-MOST_CHAINED = 2
-"""Plans of a program with parts in a chain: those of its first choices, beside the others."""
 
 
 def make_plans(
@@ -87,15 +83,13 @@ def make_plans(
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, policy)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
-    chained: list[Plan] = []
     for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), kept_in):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
         joined = layout.plan(rows=True)
         plans.append(joined)
-        plans += [replace(layout, nests=n).plan(rows=True) for n in on_the_way(program, mapped, target, policy.formulas)]
-        together = layout.chained(joined) if len(chained) < MOST_CHAINED else None
-        chained += [] if together is None else [together]
+        computing = on_the_way(program, mapped, target, policy.formulas)
+        plans += [replace(layout, nests=n).plan(rows=True) for n in computing]
         if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
         if not mapped and any(_joins_stages(p) for p in joined.parts):
@@ -106,7 +100,7 @@ def make_plans(
             if rewrite is not None:
                 others = make_plans(rewrite.after, target, {}, threads, policy, prefix=prefix)
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
-    return _unique(plans)[: MOST_PLANS - len(chained)] + _unique(chained)
+    return _unique(plans)[:MOST_PLANS]
 
 
 def _joins_stages(part: Part) -> bool:
@@ -151,15 +145,6 @@ class _PlanLayout:
         title = "; ".join(p.title for p in titled) or "scalar"
         space = Space(title, part_steps(parts, self.program, self.target, self.threads))
         return Plan(title, self.program, self.target, tuple(parts), space, formulas=self.policy.formulas)
-
-    def chained(self, plan: Plan) -> Plan | None:
-        """The plan with parts in a chain, where some can be."""
-        chain = None if is_gpu(self.target) else chain_of(self.program, plan.parts, self.target)
-        if chain is None:
-            return None
-        title = f"{plan.name} {chain.title}"
-        space = Space(title, part_steps(plan.parts, self.program, self.target, self.threads, chain))
-        return replace(plan, name=title, space=space, chain=chain)
 
     def parts(self) -> list[Part]:
         program, target = self.program, self.target

@@ -24,7 +24,6 @@ from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.analysis.nontemporal import NontemporalStore
 from autosched.tiling.analysis.windows import TensorWindow
-from autosched.tiling.plans.chain import Chain
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
@@ -234,9 +233,8 @@ class Plan:
     """See the module's docstring. `name` is stable: it names the plan in a store. `otherwise` runs in its place where a
     check of any part refuses the data; without it each such part has a fallback of its own. `formulas` are the
     functions that stages behind a register tile call by name, and scalar parts where a row says so. `units` are an
-    accelerator's beside its array: they decide times, and no kernel. `chain`: of the parts those that run together, a
-    few rows at a time. `rewrites`: the steps
-    from the program as given to `program`, with their proofs."""
+    accelerator's beside its array: they decide times, and no kernel. `rewrites`: the steps from the program as given to
+    `program`, with their proofs."""
 
     name: str
     program: Program
@@ -246,7 +244,6 @@ class Plan:
     otherwise: Otherwise | None = None
     formulas: Formulas = field(default_factory=dict)
     units: AcceleratorUnits = NO_UNITS
-    chain: Chain | None = None
     rewrites: tuple[RewriteVerdict, ...] = ()
 
     @property
@@ -258,13 +255,6 @@ class Plan:
     def tensor_parts(self) -> tuple[TensorPart, ...]:
         """All parts on an intrinsic, those of members among them."""
         return tuple(t for p in self.parts for t in _on_intrinsics(p))
-
-    @property
-    def chained_parts(self) -> tuple[TensorPart, ...]:
-        """The parts of the chain, in order."""
-        return tuple(
-            p for p in self.own_tensor_parts if self.chain is not None and p.nest.stage.name in self.chain.axes
-        )
 
     @property
     def mappings(self) -> tuple[Mapping, ...]:

@@ -9,7 +9,6 @@ from math import prod
 
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-from autosched.tiling.plans.chain import Chain
 from autosched.tiling.plans.outputs import output_accesses
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
@@ -22,7 +21,6 @@ from autosched.tiling.plans.plan import (
 from autosched.tiling.space.base import MOST_ROWS
 from autosched.tiling.step import Decision, Step
 from autosched.tiling.steps.common.tile_loops import tile_loops_step
-from autosched.tiling.steps.cpu.chain import chain_step, held_in_chain
 from autosched.tiling.steps.gpu.block_tile import is_gpu
 from autosched.tiling.steps.gpu.tile_loops import grid_steps
 from autosched.tiling.steps.nest_steps import nest_steps
@@ -30,22 +28,12 @@ from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, sc
 from autosched.tiling.steps.scalar.team_steps import team_choices, team_step
 
 
-def part_steps(
-    parts: Sequence[Part], program: Program, target: Target, threads: int, chain: Chain | None = None
-) -> list[Step]:
-    """The steps of all parts, and those of their chain; what is prepared before a run, or stays as written, decides
-    nothing."""
+def part_steps(parts: Sequence[Part], program: Program, target: Target, threads: int) -> list[Step]:
+    """The steps of all parts; what is prepared before a run, or stays as written, decides nothing."""
     choices = choices_of(parts, target)
     steps: list[list[Step]] = []
-    if chain is not None:
-        tensor = (p for p in parts if isinstance(p, TensorPart))
-        members = [(p.nest, p.names) for p in tensor if p.nest.stage.name in chain.axes]
-        steps.append([chain_step(chain, members, threads)])
     for part in parts:
         match part:
-            case TensorPart() if chain is not None and part.nest.stage.name in chain.axes:
-                alone = nest_steps(part.nest, target, 1, part.names, output_accesses(part), part.keep)
-                steps.append(held_in_chain(alone, part.nest, part.names, chain))
             case TensorPart():
                 steps.append(nest_steps(part.nest, target, threads, part.names, output_accesses(part), part.keep))
             case ScalarPart(prepared=False):

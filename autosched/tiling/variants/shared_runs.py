@@ -22,8 +22,8 @@ MOST_AGAIN = 1 / 2
 @dataclass(frozen=True)
 class SharedRun:
     """A run of stages, `members` by name, with rows of the last as many as `extent`. `keeping`: the same run where a
-    tile keeps rows for the next, if windows of neighbouring tiles overlap. `handed_bytes`: of the intermediates that
-    they hand on through memory, as a whole; `in_memory` names those."""
+    tile keeps rows for the next, if windows of neighbouring tiles overlap. `handed_bytes`:
+    of what they hand on through memory, as a whole; `in_memory` names that."""
 
     program: Program
     members: tuple[str, ...]
@@ -64,10 +64,15 @@ class SharedRun:
         return self._tile_bytes(1) - self._tile_bytes(0)
 
     def _tile_bytes(self, tile: int) -> int:
-        return sum(
-            prod(t.extents) // t.extents[b.dimension] * b.rows.count(tile) * t.dtype.bits // 8
-            for t, b in ((self.program.tensors[n], b) for n, b in self.run.buffers.items() if n in self.in_memory)
-        )
+        total = 0
+        for name in self.in_memory:
+            tensor, held = self.program.tensors[name], self.run.buffers.get(name)
+            size = prod(tensor.extents) * tensor.dtype.bits // 8
+            if held is None:  # rows of a result, each of its own tile
+                total += size // self.extent * tile
+            else:
+                total += size // tensor.extents[held.dimension] * held.rows.count(tile)
+        return total
 
 
 def shared_runs(program: Program, least_bytes: int) -> tuple[SharedRun, ...]:
@@ -134,7 +139,7 @@ def _shared(
 ) -> SharedRun | None:
     """The run of these statements, where it is proved."""
     members = [s for s in stages[first : last + 1] if s is not None]
-    handed = frozenset(_through_memory(program, members))
+    handed = frozenset(_through_memory(members))
     if not handed:
         return None  # all of them may be computed on each finished element of the first, in registers
     runs: list[TileRun | None] = []
@@ -153,12 +158,10 @@ def _shared(
     return SharedRun(program, tuple(s.name for s in members), run, keeping, extent, size, handed)
 
 
-def _through_memory(program: Program, members: Sequence[Stage]) -> Iterator[str]:
-    """Intermediates that stages hand on to others which cannot be computed on each finished element, in registers."""
+def _through_memory(members: Sequence[Stage]) -> Iterator[str]:
+    """What stages hand on to others that cannot be computed on each finished element, in registers."""
     behind = {s.name: {e.consumer for e in epilogue_chain(s, members[k + 1 :])} for k, s in enumerate(members)}
     for k, stage in enumerate(members):
-        if not program.tensors[stage.assign.tensor].intermediate:
-            continue
         first = next((s for s in members[:k] if stage.name in behind[s.name]), stage)
         readers = [s for s in members if any(r.tensor == stage.assign.tensor for r in s.reads)]
         if any(s.name not in behind[first.name] for s in readers):

@@ -21,7 +21,7 @@ EARLIER = {
     "tiling/request.py",
 }
 """Documented places of before, which pass on what stands elsewhere."""
-SAME = {"chain", "tile_loops"}
+SAME = {"tile_loops"}
 """One idea in two folders: as part of a plan, and as the step that decides about it."""
 
 

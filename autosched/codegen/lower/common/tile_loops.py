@@ -125,10 +125,19 @@ class _TileLoops:
                 shape.append(loop.last + 1)
         if self.threads > 1 and scope == "workspace":
             owners, shape = [Var("thread"), *owners], [self.threads, *shape]
-        origin = self.part.windows[buffer.origin].tensor if buffer.origin in self.part.windows else buffer.origin
+        origin = self.origin(buffer.origin or name) if buffer.origin or scope == "packed" else None
         new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, origin, buffer.elements_per_thread)
         ctx.buffers[new.name] = replace(new, matrices=buffer.matrices, first=buffer.first)
         return BufferPlace(new.name, tuple(owners))
+
+    def origin(self, name: str) -> str | None:
+        """The program's tensor that a buffer of the body holds or re-lays; of what the body prepares, what that is made
+        of first."""
+        if name in self.part.windows:
+            return self.part.windows[name].tensor
+        sources = (s for f in self.inner.prepare if f.buffers[-1] == name for s in f.buffers[:-1])
+        found = (o for s in sources if (o := self.origin(s)) is not None)
+        return next(found, name if name in self.ctx.program.tensors else None)
 
     def outside(self, index: Int) -> Int:
         return substitute_int(index, self.at)

@@ -11,7 +11,6 @@ from autosched.ir.program import Program
 from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
 from autosched.tiling.analysis.dependence import analyse
-from autosched.tiling.planner.chains import chain_of
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import make_nest
@@ -133,11 +132,8 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
             case TileLoopsPart():
                 raise ValueError("tile loops are not cut")
         parts.append(part)
-    chain = None if plan.chain is None else chain_of(program, parts, plan.target)
-    if plan.chain is not None and chain is None:
-        raise ValueError("no chain is left of so few rows")
-    space = Space(plan.name, part_steps(parts, program, plan.target, threads, chain))
-    return Plan(plan.name, program, plan.target, tuple(parts), space, formulas=plan.formulas, chain=chain)
+    space = Space(plan.name, part_steps(parts, program, plan.target, threads))
+    return Plan(plan.name, program, plan.target, tuple(parts), space, formulas=plan.formulas)
 
 
 def nearest_row(space: Space, schedule: Schedule) -> tuple[int, list[str]] | None:

@@ -15,18 +15,17 @@ from support.match.agreement import disagreement, expect
 from support.match.examples import examples
 from support.paths import ROOT, TESTS
 from support.plans import machine
+from support.programs.products_in_tiles import PRODUCTS_IN_TILES, random_products
+from support.tiles import check_tiles
 
 from autosched.ir import parse, random_inputs, run
 from autosched.ir.program import Program
 from autosched.ir.rewrites.tiles.tiled_rows import tiled_rows
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.planner.make_plans import make_plans
-from autosched.tiling.planner.plan_program import member_planner, plan_program
+from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import TileLoopsPart
-from autosched.tiling.variants.conditional import candidates_of
-from autosched.tiling.variants.shared_runs import SharedRun, runs, shared_runs
-from autosched.tiling.variants.tiled_stages import variant_of
+from autosched.tiling.variants.shared_runs import runs, shared_runs
 
 
 def tiled(program: Program, tile: int) -> Program:
@@ -152,15 +151,20 @@ def residual(sizes: dict[str, int]) -> Program:
     return parse(text, "separable.py", "inverted_residual", sizes)
 
 
-def check_tiles(program: Program, found: SharedRun, tile: int, keep: bool, threads: int) -> str:
-    """Kernels of a run in tiles of so many rows compute the program; how the tiles are laid out."""
-    target, catalogue = machine(), Catalogue.builtin()
-    given_ = usable(catalogue, target, "cpu", ())
-    members = member_planner(target, catalogue, given_, "rescaled")
-    for variant in variant_of(found, tile, keep, given_, "rescaled"):
-        mappings = candidates_of(variant.matches, "guard")
-        plans = make_plans(variant.program, target, mappings, threads, members=members, loops=variant.loops)
-        ids = plans[0].space.sample(2, np.random.default_rng(tile))
-        assert disagreement(plans[0], ids.tolist(), expect(program)) is None, str(variant.program)
-        return "as tile loops" if any(isinstance(p, TileLoopsPart) for p in plans[0].parts) else "as written"
-    return "no tiles"
+@pytest.mark.parametrize("name", PRODUCTS_IN_TILES)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_products_in_tiles_compute_the_program(name: str, threads: int) -> None:
+    program = PRODUCTS_IN_TILES[name]
+    found = list(runs(program, 0))
+    assert found
+    for one in found:
+        assert check_tiles(program, one, max(1, one.extent // 4), False, threads) == "as tile loops"
+
+
+@pytest.mark.slow
+@examples(15)
+@given(random_products(), st.integers(1, 9), st.integers(1, 3))
+def test_random_products_in_tiles(text: str, tile: int, threads: int) -> None:
+    program = parse(text, filename="f.py")
+    for found in runs(program, 0):
+        event(check_tiles(program, found, min(tile, found.extent), False, threads))

@@ -11,7 +11,7 @@ from support.loop_trace import run
 from support.match.examples import examples
 
 from autosched.ir import Program, parse
-from autosched.tiling.analysis.shared_axis import may_share, row_dimension
+from autosched.tiling.analysis.shared_axis import may_share
 
 PRODUCT = """
 def f(X: f32[4, 5], W: f32[5, 6], V: f32[6, 3], Y: f32[4, 3]):
@@ -48,15 +48,6 @@ def test_iterations_of_a_shared_loop_touch_nothing_in_common(rows: int, row: str
     program = parse(PRODUCT.format(rows=rows, row=row, read=read), filename="f.py")
     axes = axes_of(program)
     assert may_share(program, axes) is shared
-    assert row_dimension(axes, program, "H") == (0 if read == "r" else None)
-
-
-def test_a_tensor_that_another_stage_touches_has_no_rows() -> None:
-    program = parse(PRODUCT.format(rows=4, row="r", read="r"), filename="f.py")
-    axes = axes_of(program)
-    del axes["Y"]
-    assert may_share(program, axes)
-    assert row_dimension(axes, program, "H") is None
 
 
 @st.composite

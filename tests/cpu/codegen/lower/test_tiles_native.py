@@ -1,4 +1,5 @@
-"""Chains as machine code and as exported C: whatever the tile, place and threads, both agree with the oracle."""
+"""Products in tiles of rows as machine code and as exported C: whatever the decisions and threads, both agree with the
+oracle."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from support.compiled.c_build import missing_features, needs_compiler
 from support.compiled.native import check_exported_c, check_machine_code
 from support.match.agreement import expect
 from support.plans import this_machine
-from support.programs.chained import CHAINED, chained_plans
+from support.programs.products_in_tiles import PRODUCTS_IN_TILES
+from support.tiles import plans_in_tiles
 
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
@@ -18,9 +20,9 @@ from autosched.machine.host import host_features
 
 
 def kernels(name: str, count: int) -> list[Kernel]:
-    """Kernels of rows at random of each chained plan of the program."""
+    """Kernels of rows at random of a plan of each run of the program."""
     made = []
-    for plan in chained_plans(CHAINED[name], this_machine()):
+    for plan in plans_in_tiles(PRODUCTS_IN_TILES[name], target=this_machine()):
         ids = plan.space.sample(count, np.random.default_rng(len(name)))
         made += [lower(plan, plan.space.schedule(int(row))) for row in ids]
     assert made
@@ -28,15 +30,15 @@ def kernels(name: str, count: int) -> list[Kernel]:
 
 
 @pytest.mark.x86
-@pytest.mark.parametrize("name", CHAINED)
+@pytest.mark.parametrize("name", PRODUCTS_IN_TILES)
 def test_machine_code(name: str) -> None:
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
-    check_machine_code(kernels(name, 8), expect(CHAINED[name]))
+    check_machine_code(kernels(name, 8), expect(PRODUCTS_IN_TILES[name]))
 
 
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(tmp_path: Path) -> None:
-    made = [(k, expect(CHAINED[name])) for name in CHAINED for k in kernels(name, 2)]
+    made = [(k, expect(PRODUCTS_IN_TILES[name])) for name in PRODUCTS_IN_TILES for k in kernels(name, 2)]
     check_exported_c([m for m in made if not missing_features(m[0])], tmp_path, "-fopenmp")

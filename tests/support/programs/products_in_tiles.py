@@ -1,14 +1,11 @@
-"""Programs with stages that a chain may hold: a product handed on to another, in several forms."""
+"""Programs with products that may run in tiles of rows: one handed on to another, in several forms."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from support.plans import plans_of
 
 from autosched.ir import parse
 from autosched.ir.program import Program
-from autosched.machine.target import Target
-from autosched.tiling.plans.plan import Plan
 
 MLP = """
 def mlp(X: f32[m, k], W1: const[f32[k, h]], W2: const[f32[h, n]], Y: f32[m, n], *, m=50, k=24, h=40, n=36):
@@ -78,19 +75,14 @@ def batches(Q: f32[b, m, d], K: f32[b, d, n], V: f32[b, n, d], O: f32[b, m, d], 
         for p in range(n):
             O[h, i, j] += S[h, i, p] * V[h, p, j]
 """
-CHAINED: dict[str, Program] = {
+PRODUCTS_IN_TILES: dict[str, Program] = {
     name: parse(text, filename="f.py")
     for name, text in {"mlp": MLP, "kept": KEPT, "three": THREE, "turned": TURNED, "batches": BATCHES}.items()
 }
 
 
-def chained_plans(program: Program, target: Target | None = None, threads: int = 2) -> list[Plan]:
-    """The program's plans with a chain."""
-    return [p for p in plans_of(program, target, threads) if p.chain is not None]
-
-
 @st.composite
-def chained_texts(draw: st.DrawFn) -> str:
+def random_products(draw: st.DrawFn) -> str:
     """Two or three products, each of the one before and a matrix, with layouts, epilogues and batches at random."""
     dtype = draw(st.sampled_from(["f32", "f32", "s32"]))
     m = draw(st.integers(9, 40))

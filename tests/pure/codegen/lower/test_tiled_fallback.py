@@ -1,4 +1,4 @@
-"""What runs where a kernel's check refuses the data may have its parts in a chain."""
+"""What runs where a kernel's check refuses the data may have its parts in tile loops."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from support.match.agreement import disagreement, expect
 from support.plans import machine
+from support.tiles import plans_in_tiles
 
 from autosched.codegen.lower import lower
 from autosched.ir import parse
@@ -14,6 +15,7 @@ from autosched.search.tuning.fallbacks import fastest_row
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.plans.fallback import exchangeable
 from autosched.tiling.plans.plan import Otherwise
 
 ONLY = "x86/vpmadd*.ymm", "portable/mac.s8.s8.s32.v16"
@@ -34,14 +36,15 @@ def two(X: s8[m, k], W: const[s8[k, n]], S: f32[n], U: const[s8[n, o]], Y: s32[m
 """
 
 
-def test_a_chain_may_stand_by() -> None:
+def test_tile_loops_may_stand_by() -> None:
     program, catalogue = parse(TEXT, filename="two.py"), Catalogue.builtin()
     target = machine(frozenset(["avx2", "fma"]), 16, 32)
     every = plan_program(program, target, catalogue, usable(catalogue, target, "cpu", ONLY)).every
-    chained = next(p for p in every if p.chain is not None and not p.guards)
-    found = fastest_row(chained)
+    (tiled, *_) = plans_in_tiles(program, 1, target)
+    found = fastest_row(tiled)
     assert found is not None
-    guarded = replace(next(p for p in every if p.guards and p.chain is None), otherwise=Otherwise(chained, found[1]))
+    guarded = next(p for p in every if p.guards and exchangeable(p, tiled))
+    guarded = replace(guarded, otherwise=Otherwise(tiled, found[1]))
     rows = guarded.space.sample(2, np.random.default_rng(0)).tolist()
     assert disagreement(guarded, rows, expect(program)) is None
     assert len(lower(guarded, guarded.space.schedule(rows[0])).main.body) > 0
