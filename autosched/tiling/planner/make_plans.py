@@ -237,9 +237,9 @@ def _fused(
 
 
 def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:
-    """Whether the accumulated tensor must reach memory: an output, or used by a stage that is not fused."""
+    """Whether the accumulated tensor must reach memory: an output, used by a stage that is not fused, or by none."""
     tensor = stage.assign.tensor
-    if not program.tensors[tensor].intermediate:
+    if not program.tensors[tensor].intermediate or not fused:
         return True
     behind = {f.stage.name for f in fused}
     others = (s for s in program.stages if s.name not in behind | {stage.name})

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.cards.gpu_plans import H200
+from support.match.agreement import disagreement, expect
 from support.plans import machine, plans_of
 
 from autosched.costmodel.analytic.clock import clock, floors, parts, run_length
@@ -133,3 +134,23 @@ def test_the_best_mappings_of_all_stages_come_first(target: Target, t: str) -> N
     for k in range(2):
         chosen = {str(plan.tensor_parts[k].title) for plan in plans}
         assert len(chosen) > 1
+
+
+UNREAD = """
+def unread(X: f32[16, 8], W: f32[8, 16], Y: f32[16, 16]):
+    T: f32[16, 16]
+    for i, j in grid(16, 16):
+        T[i, j] = 0
+        for p in range(8):
+            T[i, j] += X[i, p] * W[p, j]
+    for i, j in grid(16, 16):
+        Y[i, j] = X[i, 0] + W[0, j]
+"""
+
+
+@pytest.mark.parametrize("target", [machine(), H200], ids=["cpu", "gpu"])
+def test_a_product_that_nobody_reads_has_plans(target: Target) -> None:
+    program = parse(UNREAD, filename="f.py")
+    plan = next(p for p in plans_of(program, target, 1) if p.tensor_parts)
+    ids = plan.space.sample(1, np.random.default_rng(0)).tolist()
+    assert disagreement(plan, ids, expect(program)) is None
