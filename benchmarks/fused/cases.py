@@ -10,20 +10,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FIRST = str(Path(__file__).parents[1] / "programs" / "first_convolution.py")
+FIRST = "first_convolution.py"
 CACHED = {"n": 256, "k": 256}
 """Weights of an f32 product that stay in a core's second cache (256 KiB)."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A kernel of its own. `names` maps its tensors to the chain's, or to names under which parts share memory."""
+    """A kernel of its own. `names` maps its tensors to the chain's, or to names under which parts share memory. `file`
+    is one of `benchmarks/programs`; without it the program is a workload."""
 
     workload: str
     sizes: dict[str, Any] = field(hash=False)
     names: dict[str, str] = field(default_factory=dict, hash=False)
     packed: bool = True
     file: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where the file is; empty without one."""
+        return str(Path(__file__).parents[1] / "programs" / self.file) if self.file else ""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class Session:
     def tuned(self, part: Part, threads: int) -> Tuned:
         options = self.options
         request = Request(part.workload, part.sizes, self.store, part.packed, threads, options.trials, options.seed,
-                          options.timeout, part.file)  # fmt: skip
+                          options.timeout, part.path)  # fmt: skip
         key = repr(request)
         if key not in self._tuned:
             self._tuned[key] = tune(request)

@@ -92,7 +92,7 @@ def _rounds(case: Case, folder: Path, options: argparse.Namespace) -> list[Cost]
             part = programs[at]
             store = folder / "studies.db"  # beside it are the machine's figures, which are measured once
             request = Request(part.workload, part.sizes, str(store), part.packed, options.threads, options.trials,
-                              file=part.file)  # fmt: skip
+                              file=part.path)  # fmt: skip
             taken[at] = tune(request)
             store.unlink(missing_ok=True)
             if not taken[at].study:

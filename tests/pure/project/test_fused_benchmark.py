@@ -24,7 +24,7 @@ SMALLEST = {c.group: min((o for o in CASES if o.group == c.group), key=lambda o:
 
 
 def request(part: Part | Case) -> Request:
-    file = part.file if isinstance(part, Part) else ""
+    file = part.path if isinstance(part, Part) else ""
     packed = part.packed if isinstance(part, Part) else True
     return Request(part.workload, part.sizes, "nowhere", packed, file=file)
 
