@@ -172,8 +172,6 @@ def rewrites(
     for name, count in (("block", block), ("parts", parts), ("tile", 1 if tile is None else tile)):
         if count < 1:
             raise UsageError(f"{name}={count} holds nothing", hint="give 1 or more")
-    if parts > 1 and tile is not None:
-        raise UsageError("parts and tiles do not go together yet", hint="give one of parts and tile")
     with written_to(None if dump_smt is None else Path(dump_smt)):
         return list(rewrites_of(program, numerics, block, parts, tile))
 

@@ -56,6 +56,8 @@ from autosched.logic.walk import substitute_int
 
 Places = dict[str, Int]
 """Axes of the cascade, and what stands for them here."""
+Make = Callable[[Places], tuple[Statement, ...]]
+"""Puts statements where axes are in these places."""
 WITHIN = "within a block"
 """Stands for the place of a point in its block; no axis of a program has this name."""
 UPDATE = {"+": "+=", "max": "max=", "min": "min="}
@@ -137,11 +139,13 @@ class Pass:
         return after
 
     def statements(self) -> tuple[Statement, ...]:
-        return self.nest(self.cascade.rows, {}, self.row)
+        return self.over_rows(self.row)
 
-    def nest(
-        self, axes: tuple[Axis, ...], to: Places, make: Callable[[Places], tuple[Statement, ...]]
-    ) -> tuple[Statement, ...]:
+    def over_rows(self, *makes: Make) -> tuple[Statement, ...]:
+        """What each of `makes` puts for a row, in loops over rows of its own."""
+        return tuple(s for make in makes for s in self.nest(self.cascade.rows, {}, make))
+
+    def nest(self, axes: tuple[Axis, ...], to: Places, make: Make) -> tuple[Statement, ...]:
         """Loops over copies of `axes` around what `make` puts inside."""
         if not axes:
             return make(to)
@@ -165,7 +169,7 @@ class Pass:
         """Whether a member's state is its result, whatever it is."""
         return carried.exact
 
-    def inside(self, to: Places, make: Callable[[Places], tuple[Statement, ...]]) -> tuple[Statement, ...]:
+    def inside(self, to: Places, make: Make) -> tuple[Statement, ...]:
         """What `make` puts, for each row that shares blocks with this one: here it has none."""
         return make(to)
 
@@ -206,6 +210,10 @@ class Pass:
         """The bounds of the outermost axis here."""
         outer = self.skipped.axes[0]
         return substitute_int(outer.lower, to), substitute_int(outer.upper, to)
+
+    def bounds(self, to: Places) -> tuple[Int, Int]:
+        """What a point of a block has to lie in."""
+        return self.span(to)
 
     def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
         """The loop over blocks, or over the axis where no reference moves."""
@@ -290,10 +298,9 @@ class Pass:
         outer, *inner = self.skipped.axes
         within = self.names(outer.name)
         at = block * self.block + Var(within) + start
-        lower, upper = self.span(to)
+        lower, upper = self.bounds(to)
         whole = self.whole_blocks(start, upper)
-        later = isinstance(lower, Const) and isinstance(start, Const) and start.value >= lower.value
-        own = [] if lower == start or later else [at >= lower]
+        own = [] if self.begins_inside(start, lower) else [at >= lower]
 
         def guarded(p: Places) -> tuple[Statement, ...]:
             bounds: list[Bool] = [*own, *([] if whole else [at < upper])]
@@ -306,11 +313,13 @@ class Pass:
         """A statement for each of a member's elements of this row."""
         return self.elements(carried, lambda p: (make(p),), to)
 
-    def elements(
-        self, carried: MemberStates, make: Callable[[Places], tuple[Statement, ...]], to: Places
-    ) -> tuple[Statement, ...]:
+    def elements(self, carried: MemberStates, make: Make, to: Places) -> tuple[Statement, ...]:
         """What `make` puts, for each of a member's elements of these rows."""
         return self.inside(to, lambda p: self.nest(carried.member.extra, p, make))
+
+    def begins_inside(self, start: Int, lower: Int) -> bool:
+        """Whether blocks from `start` on lie behind `lower`."""
+        return lower == start or (isinstance(lower, Const) and isinstance(start, Const) and start.value >= lower.value)
 
     def whole_blocks(self, start: Int, upper: Int) -> bool:
         """Whether blocks from `start` on end at `upper`."""

@@ -13,28 +13,68 @@ from functools import partial
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Axis, Loop, Statement
-from autosched.ir.rewrites.online.fused import UPDATE, Pass, Places
+from autosched.ir.rewrites.online.fused import UPDATE, Make, Moving, Pass, Places
 from autosched.ir.rewrites.online.states import MemberStates, factor_of
+from autosched.ir.rewrites.online.tiled import Tiled
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import Arith, Comparison, Read, Select, Value
-from autosched.logic import Const, Int, Var, ceil_div, maximum, minimum
+from autosched.logic import Const, Int, Var, maximum, minimum
 from autosched.logic.walk import substitute_int
 
 
 @dataclass
 class InParts(Pass):
-    """Builds the pass over each of `parts` parts, and the merge."""
+    """Builds the pass over each of `parts` parts, and the merge in loops of its own behind all of them."""
 
     parts: int = 2
     part: str | None = None
+    length: int = 0
+    moving: Moving | None = None
 
-    def row(self, to: Places) -> tuple[Statement, ...]:
+    def statements(self) -> tuple[Statement, ...]:
+        self.length = self.of_part()
+        return self.over_rows(self.apart, self.merge)
+
+    def of_part(self) -> int:
+        """Elements of a part: equal ones where that leaves whole blocks, else so many blocks that the last are short."""
+        whole = self.cascade.axes[0]
+        if not isinstance(whole.upper - whole.lower, Const):
+            raise NotRewritten("UNSUPPORTED", f"the length of {whole.name} is not known, so it has no equal parts", "")
+        return -(-self.total_length // (self.parts * self.block)) * self.block
+
+    @property
+    def total_length(self) -> int:
+        length = self.cascade.axes[0].upper - self.cascade.axes[0].lower
+        assert isinstance(length, Const)
+        return length.value
+
+    @property
+    def equal(self) -> bool:
+        """Whether every row has the whole of every part."""
+        return self.unmasked and self.length * self.parts == self.total_length
+
+    @property
+    def unmasked(self) -> bool:
+        """Whether every row has all of the axis."""
+        whole, own = self.cascade.axes[0], self.skipped.axes[0]
+        return (whole.lower, whole.upper) == (own.lower, own.upper)
+
+    def apart(self, to: Places) -> tuple[Statement, ...]:
+        """One row: each part by itself."""
         self.part = self.unlike_axes("part")
-        moving, inside = self.carry(to | {self.part: Var(self.part)})
-        loop = Loop(Axis(self.part, Const(0), Const(self.parts)), tuple(inside))
-        part, self.part = self.part, None
+        self.moving, inside = self.carry(to | {self.part: Var(self.part)})
+        return (Loop(self.each_part(self.part), tuple(inside)),)
+
+    def each_part(self, name: str) -> Axis:
+        return Axis(name, Const(0), Const(self.parts))
+
+    def merge(self, to: Places) -> tuple[Statement, ...]:
+        """One row: the parts' states merged, and what follows from them."""
+        moving, part, self.part = self.moving, self.part, None
+        assert moving is not None
+        assert part is not None
         merged = {id(s): self.merged(c) for c in self.skipped.members for s in c.states}
-        body: list[Statement] = [loop]
+        body: list[Statement] = []
         so_far: dict[Read, Read] = {}
         for carried in self.skipped.members:
             target = carried.member.target
@@ -49,12 +89,13 @@ class InParts(Pass):
                     greatest = Comparison("==", moving.running[state.extreme], state.extreme)
                     term = Select(greatest, kept, carried.member.init, kept.dtype)
                 body += self.each(carried, to, partial(self.put, into, "=", start))
-                update = partial(self.put, into, UPDATE[carried.member.op], term)
-                body += self.nest((*carried.member.extra, Axis(part, Const(0), Const(self.parts))), to, _one(update))
+                update = _one(partial(self.put, into, UPDATE[carried.member.op], term))
+                axes = (*carried.member.extra, self.each_part(part))
+                body += self.inside(to, partial(self.nest, axes, make=update))
             if target in moving.running:
                 so_far[target] = self.like(target, "merged") if self.may_be_infinite(target) else target
                 if so_far[target] != target:
-                    body.append(self.put(so_far[target], "=", self.finite(target, target), to))
+                    body += self.one(so_far[target], "=", self.finite(target, target), to)
         return (*body, *self.results(merged, to))
 
     def unlike_axes(self, like: str) -> str:
@@ -85,22 +126,62 @@ class InParts(Pass):
         if self.part is None:
             return made
         tensor = self.tensors[made.tensor]
-        self.tensors[made.tensor] = replace(tensor, shape=(*tensor.shape, Const(self.parts)))
-        return replace(made, index=(*made.index, Var(self.part)))
+        self.tensors[made.tensor] = replace(tensor, shape=(Const(self.parts), *tensor.shape))
+        return replace(made, index=(Var(self.part), *made.index))
 
     def span(self, to: Places) -> tuple[Int, Int]:
         """The bounds of one part. Parts are equal and hold whole blocks; masks bound what of them is left."""
         lower, upper = super().span(to)
         if self.part is None:
             return lower, upper
-        whole = self.cascade.axes[0]
-        start, end = substitute_int(whole.lower, to), substitute_int(whole.upper, to)
-        if not isinstance(end - start, Const):
-            raise NotRewritten("UNSUPPORTED", f"the length of {whole.name} is not known, so it has no equal parts", "")
-        length = ceil_div(ceil_div(end - start, self.parts), self.block) * self.block
-        first = substitute_int(Var(self.part), to) * length + start
-        return maximum(first, lower) if lower != start else first, minimum(first + length, upper)
+        start = substitute_int(self.cascade.axes[0].lower, to)
+        first = substitute_int(Var(self.part), to) * self.length + start
+        last = first + self.length
+        return maximum(first, lower) if lower != start else first, last if self.equal else minimum(last, upper)
+
+    def bounds(self, to: Places) -> tuple[Int, Int]:
+        """Without masks only the end of the axis cuts blocks."""
+        return super().span(to) if self.unmasked else self.span(to)
+
+    def begins_inside(self, start: Int, lower: Int) -> bool:
+        return self.unmasked or super().begins_inside(start, lower)
+
+    def whole_blocks(self, start: Int, upper: Int) -> bool:
+        return (self.unmasked and self.total_length % self.block == 0) or super().whole_blocks(start, upper)
 
 
-def _one(make: Callable[[Places], Statement]) -> Callable[[Places], tuple[Statement, ...]]:
+@dataclass
+class InTiledParts(InParts, Tiled):
+    """Builds the pass over each part for tiles of rows. Blocks are counted along the whole axis, or where all parts are
+    equal along each part."""
+
+    def statements(self) -> tuple[Statement, ...]:
+        return InParts.statements(self)  # blocks of other stages are made for each part
+
+    def of_part(self) -> int:
+        length = super().of_part()
+        return self.total_length // self.parts if self.unmasked and self.total_length % self.parts == 0 else length
+
+    def carry(self, to: Places) -> tuple[Moving, list[Statement]]:
+        self.sink()  # each part has blocks of its own
+        return super().carry(to)
+
+    def merge(self, to: Places) -> tuple[Statement, ...]:
+        part, self.part, block, self.block = self.part, None, self.block, 1
+        self.keep_blocks()  # what is computed as the program writes it is computed by elements, and shared with no part
+        self.part, self.block = part, block
+        return super().merge(to)
+
+    def bounds(self, to: Places) -> tuple[Int, Int]:
+        """Blocks end where parts do."""
+        return Tiled.span(self, to)
+
+    def stretch(self, to: Places) -> tuple[Int, int]:
+        return (self.span(to)[0], self.length) if self.equal else super().stretch(to)
+
+    def from_block(self, first: Int, full: int) -> Int:
+        return maximum(first, full)
+
+
+def _one(make: Callable[[Places], Statement]) -> Make:
     return lambda places: (make(places),)

@@ -15,7 +15,7 @@ from autosched.ir.rewrites.online.fused import Pass, fused
 from autosched.ir.rewrites.online.masks import masked, words
 from autosched.ir.rewrites.online.members import Cascade, cascades_of, without
 from autosched.ir.rewrites.online.obligations import Proofs, prove_all
-from autosched.ir.rewrites.online.parts import InParts
+from autosched.ir.rewrites.online.parts import InParts, InTiledParts
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carried_of, factor_of
 from autosched.ir.rewrites.online.tiled import Sunk, Tiled, can_tile, sunk
 from autosched.ir.rewrites.refusal import NotRewritten
@@ -69,7 +69,8 @@ def _certified(
     inside: tuple[Sunk, ...] = ()
     if tile is not None and cascade.rows and can_tile(cascade):
         inside = sunk(program, cascade)
-        make = partial(Tiled, tile=tile, stages=inside)
+        tiled = Tiled if parts == 1 else partial(InTiledParts, parts=parts)
+        make = partial(tiled, tile=tile, stages=inside)
     after = fused(
         program,
         cascade,

@@ -20,7 +20,7 @@ from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.consumers import Consumer, consumer
 from autosched.ir.rewrites.online.empty_rows import no_number_where
-from autosched.ir.rewrites.online.fused import WITHIN, Moving, Pass, Places, StateUpdate, stem, under
+from autosched.ir.rewrites.online.fused import WITHIN, Make, Moving, Pass, Places, StateUpdate, stem, under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
 from autosched.ir.rewrites.online.states import MemberStates, replaced
@@ -125,6 +125,8 @@ class Tiled(Pass):
     tile: int = 1
     stages: tuple[Sunk, ...] = ()
     kept: dict[Read, Read] = field(default_factory=dict)
+    stored: Masked | None = None
+    """What is skipped, with reads of whole stages."""
     interior: bool = False
     """Whether blocks are under way that all rows have whole."""
     consumers: tuple[Consumer, ...] = ()
@@ -141,30 +143,44 @@ class Tiled(Pass):
         return tuple(left)
 
     def statements(self) -> tuple[Statement, ...]:
-        for each in self.stages:
-            self.kept[each.read] = self.block_of_stage(each)
+        self.sink()
+        return super().statements()
+
+    def sink(self) -> None:
+        """Blocks of stages take the place of these."""
+        self.stored = self.stored or self.skipped
+        self.keep_blocks()
         members = tuple(
             replace(c, states=tuple(replace(s, term=replaced(s.term, self.kept)) for s in c.states))
-            for c in self.skipped.members
+            for c in self.stored.members
         )
-        self.skipped = Masked(self.skipped.axes, members, self.skipped.lemmas)
+        self.skipped = Masked(self.stored.axes, members, self.stored.lemmas)
+
+    def keep_blocks(self) -> None:
+        """New blocks of stages."""
+        self.kept = {each.read: self.block_of_stage(each) for each in self.stages}
+
+    def over_rows(self, *makes: Make) -> tuple[Statement, ...]:
         *outer, last = self.cascade.rows
         self.tile = min(self.tile, last.extent)
         count, rest = divmod(last.extent, self.tile)
 
-        def tiles(to: Places) -> tuple[Statement, ...]:
+        def tiles(make: Make, to: Places) -> tuple[Statement, ...]:
             name = self.names(f"{stem(last.name)}_tile")
-            inner = self.row(to | {FIRST: Var(name) * self.tile + last.lower})
+            inner = make(to | {FIRST: Var(name) * self.tile + last.lower})
             return (Loop(Axis(name, Const(0), Const(count)), inner),)
 
-        body = self.nest(tuple(outer), {}, tiles)
+        def left(make: Make, to: Places) -> tuple[Statement, ...]:
+            return make(to | {FIRST: last.lower + count * whole})
+
+        whole = self.tile
+        body = tuple(s for make in makes for s in self.nest(tuple(outer), {}, partial(tiles, make)))
         if rest:
-            first = last.lower + count * self.tile
             self.tile = rest
-            body += self.nest(tuple(outer), {}, lambda to: self.row(to | {FIRST: first}))
+            body += tuple(s for make in makes for s in self.nest(tuple(outer), {}, partial(left, make)))
         return body
 
-    def inside(self, to: Places, make: Callable[[Places], tuple[Statement, ...]]) -> tuple[Statement, ...]:
+    def inside(self, to: Places, make: Make) -> tuple[Statement, ...]:
         last = self.cascade.rows[-1]
         if last.name in to:
             return make(to)
@@ -190,17 +206,17 @@ class Tiled(Pass):
             self.peeled = False
             return super().blocks(to, moving)
         self.peeled = True
-        base, length = whole.lower, whole.upper.value - whole.lower.value
+        base, length = self.stretch(to)
+        reached = upper == base + length
         first = Const(0) if lower == base else (lower - base) // self.block
         size, body = self.block, list[Statement]()
-        if lower == base and upper != whole.upper and size % SMALLER == 0 and size <= length:
+        if lower == base and not reached and size % SMALLER == 0 and size <= length:
             self.interior = True
             here = (self.least_upper(to) - base) // size
             body += self.loop(first, minimum(here, length // size), base, to, moving)
             self.interior = False
             first, self.block = minimum(here, length // size) * (size // SMALLER), SMALLER
         full, rest = divmod(length, self.block)
-        reached = upper == whole.upper
         end: Int = Const(full) if reached else minimum(ceil_div(upper - base, self.block), full)
         body += self.loop(first, end, base, to, moving)
         if rest:
@@ -211,9 +227,18 @@ class Tiled(Pass):
             if reached:
                 body += left
             elif not (isinstance(stop, Const) and stop.value <= full):
-                body.append(Loop(Axis(name, Const(full), stop), left))
+                body.append(Loop(Axis(name, self.from_block(first, full), stop), left))
         self.block = size
         return tuple(body)
+
+    def stretch(self, to: Places) -> tuple[Int, int]:
+        """Where blocks begin, and how many elements there are from there on."""
+        whole = self.cascade.axes[0]
+        return whole.lower, whole.extent
+
+    def from_block(self, first: Int, full: int) -> Int:
+        """Number of the block that is left of the axis behind `full` blocks, of those from `first` on."""
+        return Const(full)
 
     def loop(self, first: Int, end: Int, base: Int, to: Places, moving: Moving) -> list[Statement]:
         """A loop over whole blocks, the first of all of which begins at `base`; none where it has no iteration."""
@@ -249,7 +274,7 @@ class Tiled(Pass):
     def results(self, states: Mapping[int, Read], to: Places) -> Iterator[Statement]:
         """As of one row, each step in loops of its own; rows are asked whether any of their elements is not finite."""
         for carried in self.skipped.members:
-            if carried.exact:
+            if self.is_done(carried):
                 continue
             if total := self.total(carried, states):
                 yield from self.each(carried, to, partial(self.put, carried.member.target, "=", total))
@@ -357,9 +382,9 @@ class Tiled(Pass):
         axis = Var(self.cascade.axes[0].name)
         made = self.like(each.read, "block")
         tensor = self.tensors[made.tensor]
-        shape = tuple(Const(self.block) if i == axis else n for i, n in zip(each.read.index, tensor.shape, strict=True))
+        shape = tuple(Const(self.block) if i == axis else n for i, n in zip(made.index, tensor.shape, strict=True))
         self.tensors[made.tensor] = replace(tensor, shape=shape)
-        return replace(made, index=tuple(Var(WITHIN) if i == axis else i for i in each.read.index))
+        return replace(made, index=tuple(Var(WITHIN) if i == axis else i for i in made.index))
 
     def as_written(self, member: Member, guards: list[Condition], to: Places) -> tuple[Statement, ...]:
         here = to | {WITHIN: Const(0)}
@@ -371,6 +396,8 @@ class Tiled(Pass):
 def _outer(choose: Callable[..., Int], a: Int, b: Int) -> Int:
     """`choose(a, b)`, decided where they are a number apart."""
     form = affine(a - b)
+    if a == b:
+        return a
     if form is None or form.coefficients:
         return choose(a, b)
     return a if (form.constant >= 0) == (choose is maximum) else b
