@@ -107,11 +107,21 @@ def _initialised(places: list[_StagePlace], k: int) -> int | None:
             update = other.assign.op != "=" and other.assign.index == target.index
             reads_it = any(r.tensor == target.tensor for r in _stage_reads(other))
             moved = between & {r.tensor for r in _stage_reads(init)}
-            return j if inside and update and not reads_it and not moved else None
+            starts = inside and update and not reads_it and not moved
+            return j if starts and not _updated_otherwise(places, j, len(init.axes)) else None
         if any(r.tensor == target.tensor for r in _stage_reads(other)):
             return None
         between.add(other.assign.tensor)
     return None
+
+
+def _updated_otherwise(places: list[_StagePlace], k: int, depth: int) -> bool:
+    """Whether another kind of update of what the one at `k` updates is inside its loop number `depth`: what comes
+    before that loop starts both."""
+    this = places[k]
+    around = this.axes[: depth + 1]
+    same = (p for p in places[k + 1 :] if p.axes[: depth + 1] == around)
+    return any(p.assign.tensor == this.assign.tensor and p.assign.op != this.assign.op for p in same)
 
 
 def live_in(

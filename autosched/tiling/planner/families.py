@@ -16,8 +16,8 @@ from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
 from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
 from autosched.tiling.variants.tiled_stages import own_caches
 
-AS_WRITTEN, ADAPTED, ONE_PASS, TILES, ON_THE_WAY, DEFERRED = (
-    "as written", "adapted", "one pass", "tiles", "on the way", "deferred"
+AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED = (
+    "as written", "adapted", "one pass", "parts", "tiles", "on the way", "deferred"
 )  # fmt: skip
 NO_BODY = "its loops cannot be laid out as tile loops"
 NOT_MADE = "none of it was laid out"
@@ -37,6 +37,8 @@ def family_of_names(rewrites: Iterable[str]) -> str:
     names = list(rewrites)
     if any(n.startswith("online") for n in names):
         return ONE_PASS
+    if any(n.startswith("parts") for n in names):
+        return PARTS
     if any(n.startswith("tiles") for n in names):
         return TILES
     return DEFERRED if "defer" in names else AS_WRITTEN

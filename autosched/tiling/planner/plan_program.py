@@ -31,6 +31,7 @@ from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
 from autosched.tiling.variants.deferred import deferred_programs
+from autosched.tiling.variants.in_parts import in_parts_programs
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
 from autosched.tiling.variants.tiled_stages import tiled_programs
@@ -84,6 +85,7 @@ def plan_program(
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
         one_pass_programs(program, intrinsics, numerics, BLOCK_SIZES if is_gpu(target) else SIZES) if inside else (),
+        in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
