@@ -6,8 +6,9 @@ reduction and folded constants are of this kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
 from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.program import Program
@@ -34,17 +35,19 @@ class Rewrite:
 Rule = Callable[[Program], Rewrite | None]
 
 
-def simplify(program: Program) -> tuple[Program, tuple[Rewrite, ...]]:
-    """Apply `RULES` until none applies; the program that is left and the steps that led there."""
+def simplify(program: Program, kept: Collection[str] = ()) -> tuple[Program, tuple[Rewrite, ...]]:
+    """Apply `RULES` until none applies; the program that is left and the steps that led there. Loops named in `kept`
+    stay, whatever they run."""
     done: list[Rewrite] = []
-    while found := next((r for rule in RULES if (r := rule(program)) is not None), None):
+    rules = [partial(drop_unit_axes, kept=kept) if rule is drop_unit_axes else rule for rule in RULES]
+    while found := next((r for rule in rules if (r := rule(program)) is not None), None):
         done.append(found)
         program = found.after
     return program, tuple(done)
 
 
-def drop_unit_axes(program: Program) -> Rewrite | None:
-    """Loops that run exactly once become their body. None where there is no such loop."""
+def drop_unit_axes(program: Program, kept: Collection[str] = ()) -> Rewrite | None:
+    """Loops that run exactly once become their body, but for those `kept`. None where there is no such loop."""
     dropped: dict[str, Int] = {}
 
     def visit(body: tuple[Statement, ...], values: dict[str, Int]) -> tuple[Statement, ...]:
@@ -53,7 +56,8 @@ def drop_unit_axes(program: Program) -> Rewrite | None:
             match stmt:
                 case Loop(axis, inner):
                     lower, upper = substitute_int(axis.lower, values), substitute_int(axis.upper, values)
-                    if isinstance(lower, Const) and isinstance(upper, Const) and upper.value - lower.value == 1:
+                    once = isinstance(lower, Const) and isinstance(upper, Const) and upper.value - lower.value == 1
+                    if once and axis.name not in kept:
                         dropped[axis.name] = lower
                         result += visit(inner, values | {axis.name: lower})
                     else:

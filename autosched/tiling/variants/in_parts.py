@@ -19,19 +19,19 @@ from autosched.machine.target import Target
 from autosched.numerics_levels import accepts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matcher.match import match
-from autosched.tiling.analysis.windows import new_loops
+from autosched.tiling.analysis.windows import nested, new_loops
 from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import Variant
 from autosched.tiling.variants.one_pass import groups
-from autosched.tiling.variants.products import is_product
 
 ROWS = 64
 """Rows of a tile, at most: those that share blocks of what they all read."""
-BLOCKS, BLOCK_OF_GRID = (256, 1024), 128
-"""Elements of a block, of a thread and of a block of a GPU's grid: operands of a product are in its caches."""
-ELEMENTS = 1 << 12
-"""Elements of a block in all rows of a tile where nothing is multiplied."""
+LEAST, LEAST_OF_GRID = 256, 64
+"""Elements of a block, at least, of a thread and of a block of a GPU's grid."""
+ELEMENTS, ELEMENTS_OF_GRID = 1 << 13, 1 << 11
+"""Elements of a block in all rows of a tile, at most: what is handed on is to stay in a cache, or in shared memory. A
+part that is one block moves no reference."""
 TIMES = (1, 2)
 """Parts of all tiles for each core of a GPU: several hide each other's latency."""
 
@@ -76,7 +76,7 @@ def in_parts_programs(
                 break
             if any(ops.get(n) in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
                 break  # kernels are checked for the same extremes, bit by bit
-            after, _ = simplify(found.after)
+            after, _ = simplify(found.after, _around_merges(separate, found.after))
             names = [s.name for s in after.stages if s.reduction and s in left]
             matches = tuple(match(after, intrinsics, numerics, names)) if names else ()
             named = replace(found, name=str(sizes), after=None)
@@ -84,6 +84,12 @@ def in_parts_programs(
             made = True
         if made:
             return
+
+
+def _around_merges(before: Program, after: Program) -> list[str]:
+    """An axis around each new body that is done once: a loop keeps it together, and apart from other stages."""
+    made = [nested((stmt,))[0] for stmt in after.body if stmt not in before.body]
+    return [loops[-1].name for loops in made if loops and all(is_constant(a) and a.extent == 1 for a in loops)]
 
 
 def part_sizes(program: Program, cascade: Cascade, target: Target, threads: int) -> list[PartSizes]:
@@ -94,12 +100,10 @@ def part_sizes(program: Program, cascade: Cascade, target: Target, threads: int)
     length, found = cascade.axes[0].extent, dict[PartSizes, None]()
     for tile in tiles_of(program, last):
         tiles = prod(a.extent for a in outer) * -(-last.extent // tile)
-        for block in blocks_of(program, tile, target):
-            most = length // block
-            for count in counts(tiles, target, threads):
-                parts = dividing(min(count, most), length, block)
-                if parts > 1:
-                    found[PartSizes(parts, tile, block)] = None
+        for count in counts(tiles, target, threads):
+            parts = parts_of(length, count, target)
+            blocks = blocks_of(tile, -(-length // parts), target)
+            found |= dict.fromkeys(PartSizes(parts, tile, block) for block in blocks if parts > 1)
     return list(found)
 
 
@@ -109,11 +113,15 @@ def tiles_of(program: Program, last: Axis) -> list[int]:
     return list(dict.fromkeys((*shared, min(ROWS, last.extent))))
 
 
-def blocks_of(program: Program, tile: int, target: Target) -> tuple[int, ...]:
-    """Elements of a block for tiles of so many rows."""
-    if not any(is_product(s) for s in program.stages):
-        return (max(BLOCKS[0], ELEMENTS // tile),)
-    return (BLOCK_OF_GRID if tile < ROWS // 2 else BLOCK_OF_GRID // 2,) if is_gpu(target) else BLOCKS
+def blocks_of(tile: int, part: int, target: Target) -> tuple[int, ...]:
+    """Elements of a block for tiles of so many rows: as much of a part as its memory holds, and on a CPU the least."""
+    least, most = least_and_most(target)
+    large = max(least, min(part, most // tile))
+    return (large,) if is_gpu(target) else tuple(dict.fromkeys((large, least)))
+
+
+def least_and_most(target: Target) -> tuple[int, int]:
+    return (LEAST_OF_GRID, ELEMENTS_OF_GRID) if is_gpu(target) else (LEAST, ELEMENTS)
 
 
 def counts(tiles: int, target: Target, threads: int) -> list[int]:
@@ -123,11 +131,13 @@ def counts(tiles: int, target: Target, threads: int) -> list[int]:
     return [threads] if tiles < threads else []
 
 
-def dividing(count: int, length: int, block: int) -> int:
-    """So many parts, or up to half as many, that all are equal and have whole blocks, or at least are equal; `count`
-    where none are."""
-    near = range(count, max(1, count // 2), -1)
-    whole = (n for n in near if length % n == 0 and length // n % block == 0)
+def parts_of(length: int, count: int, target: Target) -> int:
+    """So many parts, or up to half as many, that all are equal and have whole blocks of the least size, or at least are
+    equal; as many as hold a block where none are."""
+    least, _ = least_and_most(target)
+    count = min(count, length // least)
+    near = range(count, count // 2, -1)
+    whole = (n for n in near if length % (n * least) == 0)
     equal = (n for n in near if length % n == 0)
     return next(whole, next(equal, count))
 
@@ -141,10 +151,10 @@ def why_whole(program: Program, cascade: Cascade, target: Target, threads: int) 
     if workers < 2:
         return "one thread computes all of a row (--threads)"
     *outer, last = cascade.rows
-    least = prod(a.extent for a in outer) * min(-(-last.extent // t) for t in tiles_of(program, last))
-    if least >= workers:
-        return f"{least} tiles of rows are enough for {workers} {each}"
-    block = min(b for t in tiles_of(program, last) for b in blocks_of(program, t, target))
-    if cascade.axes[0].extent < 2 * block:
-        return f"its {cascade.axes[0].extent} elements are no two parts of {block}"
+    tiles = prod(a.extent for a in outer) * min(-(-last.extent // t) for t in tiles_of(program, last))
+    if tiles >= workers:
+        return f"{tiles} tiles of rows are enough for {workers} {each}"
+    least, _ = least_and_most(target)
+    if cascade.axes[0].extent < 2 * least:
+        return f"its {cascade.axes[0].extent} elements are no two parts of {least}"
     return ""

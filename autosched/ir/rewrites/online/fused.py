@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from autosched.ir.dtypes import DTYPES, DType
@@ -133,6 +133,8 @@ class Pass:
     block: int
     names: FreeNames
     tensors: dict[str, Tensor]
+    moves: bool = field(default=True, kw_only=True)
+    """Whether there are several blocks, between which references move."""
 
     def taking(self, after: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """What is left of the statements behind the pass once it has taken those that it computes: here all."""
@@ -200,11 +202,16 @@ class Pass:
         safe = {r for r in carried_by if self.may_be_infinite(r)}
         so_far = {r: self.like(r, "so_far") if r in safe else running[r] for r in watched}
         moving = Moving(states, running, before, so_far, {})
+        self.moves = not self.has_one_block(to)
         body: list[Statement] = []
-        for carried in self.skipped.members:
+        for carried in self.skipped.members if self.moves else ():
             for state in carried.states:
                 body += self.each(carried, to, partial(self.put, states[id(state)], "=", self.start(carried)))
         return moving, [*body, *self.blocks(to, moving)]
+
+    def has_one_block(self, to: Places) -> bool:
+        """Whether one block is all of the axis, so that no reference moves: here that is not asked."""
+        return False
 
     def span(self, to: Places) -> tuple[Int, Int]:
         """The bounds of the outermost axis here."""
@@ -228,7 +235,7 @@ class Pass:
     def block_steps(self, count: Int, lower: Int, to: Places, moving: Moving) -> list[Statement]:
         """The statements of block number `count`, of those that begin at `lower`."""
         steps = list(self.first_steps(count * self.block + lower, to))
-        for r, now in moving.running.items():
+        for r, now in moving.running.items() if self.moves else ():
             steps += self.one(moving.before[r], "=", now, to)
         once = staged(self.term(c, s, moving) for c, s in self.moved_states()) if moving.before else ()
         places: dict[Found, Read] = {}
@@ -237,12 +244,8 @@ class Pass:
             for state in carried.states:
                 kept, term = moving.states[id(state)], state.term
                 if state.carried.terms:
-                    if state.carried not in moving.factors:
-                        factor = self.like(min(state.references, key=str), "moved", term.dtype)
-                        moving.factors[state.carried] = factor
-                        value = factor_of(state, moving.before, moving.so_far, term.dtype)
-                        steps += self.one(factor, "=", value, to)
-                    steps += self.each(carried, to, partial(self.put, kept, "*=", moving.factors[state.carried]))
+                    if self.moves:
+                        steps += self.rescaled(carried, state, moving, to)
                     at = self.term(carried, state, moving)
                     for found in (f for f in staged((at, at)) if f in once and f not in places):
                         places[found] = self.block_of(state, found[0].dtype)
@@ -251,19 +254,34 @@ class Pass:
                     term = filled(at, places)
                 if state.extreme is not None:
                     before, now = moving.before[state.extreme], moving.running[state.extreme]
-                    anew = Select(Comparison("==", before, now), kept, carried.member.init, kept.dtype)
-                    steps += self.each(carried, to, partial(self.put, kept, "=", anew))
+                    if self.moves:
+                        anew = Select(Comparison("==", before, now), kept, carried.member.init, kept.dtype)
+                        steps += self.each(carried, to, partial(self.put, kept, "=", anew))
                     term = replaced(term, {state.extreme: now})
                 update = StateUpdate(kept, UPDATE[carried.member.op], term, vanishes(term, set(places.values())))
                 if self.in_blocks(moving):
                     make = partial(self.points, carried.member, update, count, lower)
                 else:
                     make = partial(self.point, carried.member, update, count)
-                steps += self.elements(carried, make, to)
+                steps += self.elements(carried, make if self.moves else self.started(carried, kept, make), to)
             if target in moving.running and moving.so_far[target] != moving.running[target]:
                 finite = self.finite(target, moving.running[target])
                 steps += self.one(moving.so_far[target], "=", finite, to)
         return steps
+
+    def rescaled(self, carried: MemberStates, state: CarriedState, moving: Moving, to: Places) -> Iterator[Statement]:
+        """A state relative to the references so far."""
+        kept = moving.states[id(state)]
+        if state.carried not in moving.factors:
+            factor = self.like(min(state.references, key=str), "moved", state.term.dtype)
+            moving.factors[state.carried] = factor
+            value = factor_of(state, moving.before, moving.so_far, state.term.dtype)
+            yield from self.one(factor, "=", value, to)
+        yield from self.each(carried, to, partial(self.put, kept, "*=", moving.factors[state.carried]))
+
+    def started(self, carried: MemberStates, kept: Read, make: Make) -> Make:
+        """What `make` puts for an element, behind its start."""
+        return lambda p: (self.put(kept, "=", self.start(carried), p), *make(p))
 
     def moved_states(self) -> list[tuple[MemberStates, CarriedState]]:
         """States that are relative to references, with their members."""

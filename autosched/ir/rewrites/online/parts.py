@@ -13,8 +13,9 @@ from functools import partial
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Axis, Loop, Statement
+from autosched.ir.rewrites.algebra.sums import RealSum
 from autosched.ir.rewrites.online.fused import UPDATE, Make, Moving, Pass, Places
-from autosched.ir.rewrites.online.states import MemberStates, factor_of
+from autosched.ir.rewrites.online.states import CarriedState, MemberStates, factor_of
 from autosched.ir.rewrites.online.tiled import Tiled
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import Arith, Comparison, Read, Select, Value
@@ -76,6 +77,7 @@ class InParts(Pass):
         merged = {id(s): self.merged(c) for c in self.skipped.members for s in c.states}
         body: list[Statement] = []
         so_far: dict[Read, Read] = {}
+        weights: dict[RealSum, Read] = {}
         for carried in self.skipped.members:
             target = carried.member.target
             for state in carried.states:
@@ -83,20 +85,30 @@ class InParts(Pass):
                 start = carried.member.init if carried.exact else self.start(carried)
                 term: Value = kept
                 if state.carried.terms:
-                    factor = factor_of(state, moving.running, so_far, state.term.dtype)
-                    term = Arith("*", kept, factor, state.term.dtype)
+                    if state.carried not in weights:
+                        weights[state.carried] = self.weight(state, part)
+                        value = factor_of(state, moving.running, so_far, state.term.dtype)
+                        each = _one(partial(self.put, weights[state.carried], "=", value))
+                        body += self.inside(to, partial(self.nest, (self.each_part(part),), make=each))
+                    term = Arith("*", kept, weights[state.carried], state.term.dtype)
                 if state.extreme is not None:
                     greatest = Comparison("==", moving.running[state.extreme], state.extreme)
                     term = Select(greatest, kept, carried.member.init, kept.dtype)
-                body += self.each(carried, to, partial(self.put, into, "=", start))
                 update = _one(partial(self.put, into, UPDATE[carried.member.op], term))
-                axes = (*carried.member.extra, self.each_part(part))
-                body += self.inside(to, partial(self.nest, axes, make=update))
+                all_parts = partial(self.nest, (self.each_part(part),), make=update)
+                body += self.elements(carried, _behind(partial(self.put, into, "=", start), all_parts), to)
             if target in moving.running:
                 so_far[target] = self.like(target, "merged") if self.may_be_infinite(target) else target
                 if so_far[target] != target:
                     body += self.one(so_far[target], "=", self.finite(target, target), to)
         return (*body, *self.results(merged, to))
+
+    def weight(self, state: CarriedState, part: str) -> Read:
+        """What a part's state is multiplied by, for each part."""
+        self.part = part
+        made = self.like(min(state.references, key=str), "weight", state.term.dtype)
+        self.part = None
+        return made
 
     def unlike_axes(self, like: str) -> str:
         """A free name that no axis of the cascade has: what stands for these here is told by their names."""
@@ -185,3 +197,7 @@ class InTiledParts(InParts, Tiled):
 
 def _one(make: Callable[[Places], Statement]) -> Make:
     return lambda places: (make(places),)
+
+
+def _behind(first: Callable[[Places], Statement], make: Make) -> Make:
+    return lambda places: (first(places), *make(places))

@@ -197,6 +197,13 @@ class Tiled(Pass):
         ends = [self.span(to | {name: at}) for at in (first, first + (self.tile - 1))]
         return _outer(minimum, ends[0][0], ends[1][0]), _outer(maximum, ends[0][1], ends[1][1])
 
+    def has_one_block(self, to: Places) -> bool:
+        whole = self.cascade.axes[0]
+        if not isinstance(whole.lower, Const) or not isinstance(whole.upper, Const):
+            return False
+        base, length = self.stretch(to)
+        return 0 < length <= self.block and self.whole_span(to) == (base, base + length)
+
     def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
         """Loops over blocks none of which reaches beyond the axis: whole ones, then what is left of it. Bounds that
         depend on rows say which blocks there are, and masks which of their points. Where these end the axis, blocks
@@ -245,6 +252,8 @@ class Tiled(Pass):
         if isinstance(first, Const) and isinstance(end, Const) and first.value >= end.value:
             return []
         moving.factors.clear()
+        if not self.moves:
+            return self.block_steps(Const(0), base, to, moving)
         count = self.names(f"{stem(self.cascade.axes[0].name)}_block")
         return [Loop(Axis(count, first, end), tuple(self.block_steps(Var(count), base, to, moving)))]
 
