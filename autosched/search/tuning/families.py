@@ -53,7 +53,8 @@ def families(tuning: Tuning) -> list[PlanFamily]:
         )
     found.sort(key=lambda f: (f.measured or float("inf"), f.clock or float("inf")))
     given = tuning.deadline.within(
-        REASONS_S, lambda: list(not_planned(request.program, request.target, request.numerics, tuning.left_out))
+        REASONS_S,
+        lambda: list(not_planned(request.program, request.target, request.numerics, tuning.left_out, request.threads)),
     )
     found += [PlanFamily(name, reason=reason) for name, reason in given or () if name not in plans]
     return found if len(found) > 1 else []

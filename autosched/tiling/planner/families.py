@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from autosched.ir.program import Program
+from autosched.ir.rewrites.online.members import Cascade, cascades_of
 from autosched.ir.rewrites.online.search import online
+from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.rewrites.versions import separate_versions
 from autosched.machine.target import Target
 from autosched.numerics_levels import accepts
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import is_gpu
+from autosched.tiling.variants.in_parts import why_whole
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
 from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
 from autosched.tiling.variants.tiled_stages import own_caches
@@ -45,7 +48,7 @@ def family_of_names(rewrites: Iterable[str]) -> str:
 
 
 def not_planned(
-    program: Program, target: Target, numerics: str, left_out: Mapping[str, str]
+    program: Program, target: Target, numerics: str, left_out: Mapping[str, str], threads: int = 1
 ) -> Iterator[tuple[str, str]]:
     """Families that ask for several stages, as far as the program has what they ask about, each with the reason why it
     has no plan of it; `left_out` as the planner has it (`Planned.left_out`). For a program that has none: where it has,
@@ -57,19 +60,31 @@ def not_planned(
     (tile, block), *_ = BLOCK_SIZES if is_gpu(target) else SIZES
     found = next(online(separate, numerics == "real", block=block, tile=tile), None)
     if found is not None:
+        level = found.numerics is not None and accepts(numerics, found.numerics)
         if found.reason is not None:
             reason = f"{found.reason.code} at {found.reason.stage}: {found.reason.message}"
-        elif found.numerics is None or not accepts(numerics, found.numerics):
+        elif not level:
             reason = f"it needs --numerics {found.numerics}"
         elif found.after is None or not has_products(program, found.after):
             reason = "no product is in the pass, and a row stays in a cache as it is written"
-        elif any(separate.stage(n).assign.op in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
-            reason = "a maximum or minimum in it would be rescaled, and kernels are checked for the same extremes"
+        elif extremes := _rescales_extremes(separate, found):
+            reason = extremes
         else:
             reason = left_out.get(ONE_PASS, NOT_MADE)
         yield ONE_PASS, spatial or reason
+        cascade = next((c for c in cascades_of(separate) if isinstance(c, Cascade)), None)
+        if level and cascade is not None:
+            whole = _rescales_extremes(separate, found) or why_whole(separate, cascade, target, threads)
+            yield PARTS, spatial or whole or left_out.get(PARTS, NOT_MADE)
     for run in shared_runs(program, 0)[:1]:
         yield TILES, spatial or _not_tiled(run, own_caches(target)) or left_out.get(TILES, NOT_MADE)
+
+
+def _rescales_extremes(program: Program, found: RewriteVerdict) -> str:
+    """Why kernels cannot be checked that compute a program in one pass; nothing where they can."""
+    if any(program.stage(n).assign.op in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
+        return "a maximum or minimum in it would be rescaled, and kernels are checked for the same extremes"
+    return ""
 
 
 def _not_tiled(run: SharedRun, caches: Sequence[int]) -> str:
