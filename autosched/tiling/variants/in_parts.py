@@ -49,41 +49,53 @@ class PartSizes:
 
 
 def in_parts_programs(
-    program: Program, target: Target, intrinsics: Sequence[Intrinsic], numerics: str, threads: int
+    program: Program,
+    target: Target,
+    intrinsics: Sequence[Intrinsic],
+    numerics: str,
+    threads: int,
+    sizes: Sequence[PartSizes] = (),
 ) -> Iterator[Variant]:
-    """A variant for each number of parts and size of blocks, of the first pass that is proved at the level asked for
-    and has fewer tiles of rows than there are workers."""
+    """A variant for each of `sizes`, else of those of `part_sizes`, of the first pass that is proved at the level asked
+    for and has fewer tiles of rows than there are workers."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     plain, _ = simplify(program)
     separate = separate_versions(program).program
-    left = set(plain.stages)
-    ops = {s.name: s.assign.op for s in separate.stages}
     for cascade in cascades_of(separate):
         if isinstance(cascade, NotRewritten):
             continue
-        made = False
-        for sizes in part_sizes(separate, cascade, target, threads):
-            found = next(
-                (
-                    v
-                    for v in online(separate, numerics == "real", sizes.block, sizes.parts, sizes.tile)
-                    if v.after is not None and set(v.stages) <= {m.stage.name for m in cascade.members}
-                ),
-                None,
-            )
-            if found is None or found.after is None or not accepts(numerics, found.numerics or "real"):
-                break
-            if any(ops.get(n) in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
-                break  # kernels are checked for the same extremes, bit by bit
-            after, _ = simplify(found.after, _around_merges(separate, found.after))
-            names = [s.name for s in after.stages if s.reduction and s in left]
-            matches = tuple(match(after, intrinsics, numerics, names)) if names else ()
-            named = replace(found, name=str(sizes), after=None)
-            yield Variant(after, matches, rewrites=(named,), loops=new_loops(plain, after))
-            made = True
-        if made:
+        found = [
+            variant
+            for size in sizes or part_sizes(separate, cascade, target, threads)
+            if (variant := _variant(plain, separate, cascade, size, intrinsics, numerics)) is not None
+        ]
+        yield from found
+        if found:
             return
+
+
+def _variant(
+    plain: Program,
+    separate: Program,
+    cascade: Cascade,
+    sizes: PartSizes,
+    intrinsics: Sequence[Intrinsic],
+    numerics: str,
+) -> Variant | None:
+    """The program with a cascade in parts; None where that is not proved at the level asked for."""
+    names = {m.stage.name for m in cascade.members}
+    every = online(separate, numerics == "real", sizes.block, sizes.parts, sizes.tile)
+    found = next((v for v in every if v.after is not None and set(v.stages) <= names), None)
+    if found is None or found.after is None or found.numerics is None or not accepts(numerics, found.numerics):
+        return None
+    if any(separate.stage(n).assign.op in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
+        return None  # kernels are checked for the same extremes, bit by bit
+    after, _ = simplify(found.after, _around_merges(separate, found.after))
+    left = [s.name for s in after.stages if s.reduction and s in plain.stages]
+    matches = tuple(match(after, intrinsics, numerics, left)) if left else ()
+    named = replace(found, name=str(sizes), after=None)
+    return Variant(after, matches, rewrites=(named,), loops=new_loops(plain, after))
 
 
 def _around_merges(before: Program, after: Program) -> list[str]:

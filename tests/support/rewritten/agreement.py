@@ -39,7 +39,7 @@ class Options:
     def drawn(cls, seed: int) -> Options:
         r = Random(seed)
         tile = r.choice([None, None, None, 1, 2, 5])
-        return cls(r.choice([1, 2, 3, 8, 32]), 1 if tile else r.choice([1, 1, 2, 3]), tile)
+        return cls(r.choice([1, 2, 3, 8, 32]), r.choice([1, 1, 2, 3]), tile)
 
 
 def in_f64(given: Program) -> Program:

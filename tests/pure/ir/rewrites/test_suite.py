@@ -95,6 +95,21 @@ def test_parts_are_as_close(case: Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", REWRITTEN, ids=str)
+@pytest.mark.parametrize(("tile", "block", "parts"), [(2, 3, 3), (100, 100, 4), (1, 5, 2)])
+def test_parts_of_tiles_are_as_close(case: Case, tile: int, block: int, parts: int) -> None:
+    """Lengths that parts divide or not, parts of one block and of several, a part beyond the end."""
+    before = case.program()
+    level = "rescaled" if case.accepted["rescaled"] else "real"
+    for found in one_pass(before, level, block, parts=parts, tile=tile):
+        if found.after is not None:
+            assert ir.parse(str(found.after)).outputs == before.outputs
+            for kind in ("random", "none", "one", "wide"):
+                wrong = differences(before, found, inputs(before, kind), scalars(before), 1, kind in GENTLE)
+                assert not wrong, f"{kind}: {wrong}\n{found.after}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", REWRITTEN, ids=str)
 @pytest.mark.parametrize(("tile", "block"), [(2, 5), (100, 3)])
 def test_tiles_are_as_close(case: Case, tile: int, block: int) -> None:
     before = case.program()
