@@ -144,11 +144,11 @@ def counts(tiles: int, target: Target, threads: int) -> list[int]:
 
 
 def parts_of(length: int, count: int, target: Target) -> int:
-    """So many parts, or up to half as many, that all are equal and have whole blocks of the least size, or at least are
-    equal; as many as hold a block where none are."""
+    """So many parts, no more than have a block of the least size. On a GPU up to half as many, if that makes them equal
+    or even leaves whole blocks: no thread of a CPU is to be idle."""
     least, _ = least_and_most(target)
     count = min(count, length // least)
-    near = range(count, count // 2, -1)
+    near = range(count, count // 2, -1) if is_gpu(target) else ()
     whole = (n for n in near if length % (n * least) == 0)
     equal = (n for n in near if length % n == 0)
     return next(whole, next(equal, count))

@@ -7,6 +7,8 @@ card (barriers, fences), and compiles for its architecture without spilling; the
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from autosched.device.correctness.oracle import Oracle, compute, slack
 from autosched.ir.workload import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
+from autosched.tiling.planner.families import PARTS, family_of
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
@@ -118,3 +121,20 @@ def test_rows_and_keys_that_tiles_do_not_divide(heads: int) -> None:
     assert compiled(source).kernels
     (emulated,) = build([Unit(source.text, f"left_over{heads}.cu", source.intrinsics, source.plan, kernel.program)])
     right(oracle, emulated.run(oracle.inputs, oracle.scalars, seed=row), plan, row)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "blocks"),
+    [({"h": 2, "group": 2, "l": 192, "t": "f16"}, 3), ({"h": 1, "group": 1, "l": 150}, 2)],
+    ids=["grouped heads", "one query"],
+)
+def test_parts_are_blocks_and_a_second_kernel_merges_them(sizes: dict[str, Any], blocks: int) -> None:
+    program = workload("attention_decode", **{"b": 1, "d": 16} | sizes)
+    target = replace(load_target("nvidia-h100"), cores=3)
+    planned = plan_program(program, target, CATALOGUE, usable(CATALOGUE, target, "simulator", None))
+    plan = next(p for p in planned.every if family_of(p) == PARTS)
+    rows = several(plan, 3)
+    texts = check(plan, rows, f"parts{blocks}")
+    assert [len(re.findall("__global__", text)) for text in texts] == [2] * len(rows)
+    kernel = lower(plan, plan.space.schedule(rows[0]))
+    assert [launch.grid for launch in print_cuda(kernel, target).plan.launches] == [(blocks, 1, 1), (1, 1, 1)]
