@@ -35,15 +35,16 @@ def held_together(program: Program, loops: Collection[str] | None = None) -> Hel
     parts_of = Counter(name for names in stages_in for name in dict.fromkeys(names))
     alone = [tuple(n for n in dict.fromkeys(stages_in[k]) if parts_of[n] == 1) for k in whole]
     dependences = analyse(program, [names for names in alone if names])
-    runs: list[set[int]] = [{k} for k in whole]
-    for group in dependences.groups:
-        if len(group) > 1:
-            tops = [k for k, names in enumerate(stages_in) if set(names) & set(group)]
-            run = set(range(tops[0], tops[-1] + 1))
-            for other in [r for r in runs if r & run]:
-                run |= other
-                runs.remove(other)
-            runs.append(run)
+    # A stage that starts outside of a statement that stays as it is stays with it.
+    started = [set(stages_in[k]) for k in whole]
+    runs: list[set[int]] = []
+    for group in (*started, *(set(g) for g in dependences.groups if len(g) > 1)):
+        tops = [k for k, names in enumerate(stages_in) if group & set(names)]
+        run = set(range(tops[0], tops[-1] + 1))
+        for other in [r for r in runs if r & run]:
+            run |= other
+            runs.remove(other)
+        runs.append(run)
     prepared = {*program.prepared}
     parts: dict[str, LiteralPart] = {}
     for run in runs:

@@ -33,7 +33,7 @@ class Expected:
             a, b = found[output].astype(np.float64), want.astype(np.float64)
             allowed = np.asarray(self.tolerance[output])
             with np.errstate(invalid="ignore"):  # inf - inf
-                same = (np.abs(a - b) <= allowed) | (a == b) | ~np.isfinite(allowed)
+                same = (np.abs(a - b) <= allowed) | (a == b) | (np.isnan(a) & np.isnan(b)) | ~np.isfinite(allowed)
             if not same.all():
                 at = tuple(int(i) for i in np.argwhere(~same)[0])
                 return f"{output}{at} is {found[output][at]}, not {want[at]}"

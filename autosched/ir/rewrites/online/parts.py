@@ -37,7 +37,7 @@ class InParts(Pass):
         return self.over_rows(self.apart, self.merge)
 
     def of_part(self) -> int:
-        """Elements of a part: equal ones where that leaves whole blocks, else so many blocks that the last are short."""
+        """Elements of a part: whole blocks, so that the last parts may be shorter."""
         whole = self.cascade.axes[0]
         if not isinstance(whole.upper - whole.lower, Const):
             raise NotRewritten("UNSUPPORTED", f"the length of {whole.name} is not known, so it has no equal parts", "")

@@ -6,13 +6,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+from fuzz.parted import search
 from support.match.agreement import disagreement, expect
 from support.plans import machine
 from support.programs.in_parts import IN_PARTS, SIZES, parts_plans
 
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.costmodel.analytic.clock import clock, floors, parts
+from autosched.costmodel.analytic.clock import clock, floors, parts, timed_parts
 from autosched.ir import run
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
@@ -78,3 +79,21 @@ def test_rows_that_hurt(kind: str, size: int) -> None:
         for row in plan.space.sample(2, np.random.default_rng(size)):
             got = run_kernel(lower(plan, plan.space.schedule(int(row))), {"X": x}, {})["Y"]
             np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_random_cascades() -> None:
+    """`python -m tests.fuzz.parted --programs 500` looks at more of them."""
+    count, wrong = search(0, 40)
+    assert not wrong
+    assert count["plans"] >= 5
+
+
+def test_the_clock_counts_parts_side_by_side() -> None:
+    plan = one_query(0)
+    values = plan.space.values(plan.space.sample(200, np.random.default_rng(0)))
+    columns = {name: values[name] for name in values.columns}
+    passing = [f for f, p in zip(parts(plan), timed_parts(plan), strict=True) if p.around[:1] == (plan.parts[0],)]
+    assert passing
+    one, two = (columns | {"part.threads": np.full_like(columns["part.threads"], n)} for n in (1, 2))
+    assert np.allclose(sum(f(one) for f in passing), 2 * sum(f(two) for f in passing))

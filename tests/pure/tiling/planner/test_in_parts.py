@@ -20,7 +20,8 @@ DECODE = {"b": 1, "h": 1, "l": 2048, "d": 32, "group": 1}
 
 
 def in_parts(program: Program, threads: int, target: Target | None = None) -> list[Plan]:
-    return [p for p in planned(TuneRequest(program, target or machine(), threads=threads)).every if family_of(p) == PARTS]
+    request = TuneRequest(program, target or machine(), threads=threads)
+    return [p for p in planned(request).every if family_of(p) == PARTS]
 
 
 def reason(program: Program, threads: int, numerics: str = "rescaled") -> str | None:
@@ -70,7 +71,9 @@ def test_sums_in_their_order_have_no_parts() -> None:
     assert reason(program, 2, "reassociated") is None
 
 
-@pytest.mark.parametrize(("heads", "group", "counts"), [(1, 1, {128, 256}), (8, 8, {128, 256}), (16, 8, {64, 128, 256})])
+@pytest.mark.parametrize(
+    ("heads", "group", "counts"), [(1, 1, {128, 256}), (8, 8, {128, 256}), (16, 8, {64, 128, 256})]
+)
 def test_blocks_of_a_grid_have_parts(heads: int, group: int, counts: set[int]) -> None:
     program = workload("attention_decode", b=1, h=heads, l=16384, d=64, group=group, t="f16")
     found = in_parts(program, 1, load_target("nvidia-h100"))
