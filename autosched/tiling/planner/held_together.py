@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autosched.ir.nodes import Assign, Guard, Loop, Statement
@@ -35,12 +35,9 @@ def held_together(program: Program, loops: Collection[str] | None = None) -> Hel
     parts_of = Counter(name for names in stages_in for name in dict.fromkeys(names))
     alone = [tuple(n for n in dict.fromkeys(stages_in[k]) if parts_of[n] == 1) for k in whole]
     dependences = analyse(program, [names for names in alone if names])
-    # A stage that starts outside of a statement that stays as it is stays with it.
-    started = [set(stages_in[k]) for k in whole]
     runs: list[set[int]] = []
-    for group in (*started, *(set(g) for g in dependences.groups if len(g) > 1)):
-        tops = [k for k, names in enumerate(stages_in) if group & set(names)]
-        run = set(range(tops[0], tops[-1] + 1))
+    for group in (*({*stages_in[k]} for k in whole), *({*g} for g in dependences.groups if len(g) > 1)):
+        run = _with_all_parts(stages_in, group)
         for other in [r for r in runs if r & run]:
             run |= other
             runs.remove(other)
@@ -53,6 +50,17 @@ def held_together(program: Program, loops: Collection[str] | None = None) -> Hel
         part = LiteralPart(tuple(program.body[k] for k in kept), tuple(names))
         parts |= dict.fromkeys(part.stages, part)
     return HeldStages(dependences, parts)
+
+
+def _with_all_parts(stages_in: Sequence[Sequence[str]], names: set[str]) -> set[int]:
+    """The statements from the first to the last that hold a part of these stages, or of another stage that they hold a
+    part of: an initialisation in front of them would be lost."""
+    run = set[int]()
+    while True:
+        tops = [k for k, found in enumerate(stages_in) if names & set(found)]
+        if run == (run := set(range(tops[0], tops[-1] + 1))):
+            return run
+        names = {name for k in run for name in stages_in[k]}
 
 
 def _asks_what_it_writes(stmt: Statement) -> bool:
