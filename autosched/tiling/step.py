@@ -6,7 +6,7 @@ derived quantities are `logic` expressions over decision names and over quantiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autosched.logic import Bool, Int
@@ -63,3 +63,12 @@ class Step:
     rules: tuple[Rule, ...] = ()
     derived: dict[str, Int] = field(default_factory=dict)
     inert: dict[str, Bool] = field(default_factory=dict)
+
+
+NOTHING_TO_DECIDE = Step("as written", (Decision("threads", (1,)),))
+"""Of a plan that leaves nothing open: a space has a decision at least."""
+
+
+def deciding_steps(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps of a body beside those around it."""
+    return tuple(s for s in steps if s != NOTHING_TO_DECIDE)

@@ -19,7 +19,7 @@ from autosched.tiling.plans.plan import (
     WarpCooperativePart,
 )
 from autosched.tiling.space.base import MOST_ROWS
-from autosched.tiling.step import Decision, Step
+from autosched.tiling.step import NOTHING_TO_DECIDE, Decision, Step, deciding_steps
 from autosched.tiling.steps.common.tile_loops import tile_loops_step
 from autosched.tiling.steps.gpu.block_tile import is_gpu
 from autosched.tiling.steps.gpu.tile_loops import grid_steps
@@ -45,10 +45,10 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
             case TileLoopsPart() if is_gpu(target):
                 steps.append(grid_steps(part, target))
             case TileLoopsPart():
-                steps.append([tile_loops_step(part, threads), *part.member.space.steps])
+                steps.append([tile_loops_step(part, threads), *deciding_steps(part.member.space.steps)])
             case _:
                 pass
-    return numbered(steps) if steps else [Step("as written", (Decision("threads", (1,)),))]
+    return numbered(steps) if steps else [NOTHING_TO_DECIDE]
 
 
 def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:

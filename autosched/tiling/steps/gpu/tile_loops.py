@@ -13,7 +13,7 @@ from autosched.ir.nodes import Tensor
 from autosched.logic import Const, Int, Var, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
-from autosched.tiling.step import Decision, Handle, Rule, Step
+from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
 from autosched.tiling.steps.gpu.block_tile import RASTER
 from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
@@ -53,7 +53,7 @@ def place_of(tensor: str) -> Handle:
 def grid_steps(part: TileLoopsPart, target: Target) -> list[Step]:
     """The steps of the body's parts, as they are within one block, and what the block needs in all."""
     allowed = {name: values for inner in parts_inside(part.member) for name, values in _within_block(inner)}
-    inside = [_settled(step, allowed) for step in part.member.space.steps]
+    inside = [_settled(step, allowed) for step in deciding_steps(part.member.space.steps)]
     if not part.grid:
         return [
             *inside,
