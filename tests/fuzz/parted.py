@@ -11,6 +11,7 @@ import argparse
 import math
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +58,11 @@ def search(first: int, programs: int, seconds: float = math.inf) -> tuple[Counte
             break
         text = cascade(seed)
         count["programs"] += 1
-        for said in wrong_plans(parse(text), seed, count):
+        try:
+            found = list(wrong_plans(parse(text), seed, count))
+        except Exception:
+            found = [traceback.format_exc(limit=-4)]
+        for said in found:
             wrong.append(f"program {seed}: {said}\n{text}")
             print(wrong[-1], flush=True)
     return count, wrong
