@@ -13,13 +13,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from autosched.ir.nodes import Assign, Axis, Loop, Stage, Statement
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.rewrites.quotients import fold_quotients
 from autosched.ir.stages import stages_of
-from autosched.ir.value import FromIndex, Index, Read, Value, is_value, substitute, substitute_index, walk
+from autosched.ir.value import (
+    Comparison,
+    FromIndex,
+    Index,
+    Logical,
+    Read,
+    Value,
+    is_value,
+    substitute,
+    substitute_condition,
+    substitute_index,
+    walk,
+)
 from autosched.logic import Binary, Const, Int, Var, affine, free_vars
 
 
@@ -32,25 +44,37 @@ class ChoiceBlock:
 
 
 def chosen_reads(value: Value) -> Iterator[Read]:
-    """The reads of a value that have subscripts from data, but for those inside such subscripts."""
+    """The reads of a value that have subscripts from data, and those inside such subscripts that have."""
     for node in walk(value):
         if isinstance(node, Read) and any(is_value(i) for i in node.index):
             yield node
 
 
-def blocks_of(stage: Stage, read: Read) -> tuple[ChoiceBlock, ...] | None:
-    """The axes that subscripts from data of a read depend on, in the stage's order; None where one is no loop of
-    constant bounds, or its blocks are not whole."""
+def blocks_of(stage: Stage, read: Read | None) -> tuple[ChoiceBlock, ...] | None:
+    """The axes that subscripts from data of a read, and bounds from data in the stage's guards, depend on, in the
+    stage's order; None where one is no loop of constant bounds, or its blocks are not whole."""
     axes = {a.name: a for a in stage.axes}
     found: dict[str, int] = {}
-    for part in read.index:
-        if is_value(part):
-            for node in walk(part):
-                inside: Sequence[Index] = node.index if isinstance(node, Read) else ()
-                for index in (node.index,) if isinstance(node, FromIndex) else inside:
-                    if isinstance(index, Int) and not _sizes(index, axes, found):
-                        return None
+    parts = [part for part in read.index if is_value(part)] if read is not None else []
+    for value in (*parts, *(b for g in stage.guards if is_value(g) for b in _bounds(g))):
+        for node in walk(value):
+            inside: Sequence[Index] = node.index if isinstance(node, Read) else ()
+            for index in (node.index,) if isinstance(node, FromIndex) else inside:
+                if isinstance(index, Int) and not _sizes(index, axes, found):
+                    return None
     return tuple(ChoiceBlock(name, found[name]) for name in axes if name in found)
+
+
+def _bounds(guard: Value) -> Iterator[Value]:
+    """What a condition on data compares axes with; all of a condition of another kind."""
+    match guard:
+        case Logical("and", parts):
+            for part in parts:
+                yield from _bounds(part) if is_value(part) else ()
+        case Comparison("<" | ">=", FromIndex(), bound) | Comparison("<=" | ">", bound, FromIndex()):
+            yield bound
+        case _:
+            yield guard
 
 
 def _sizes(index: Int, axes: Mapping[str, Axis], found: dict[str, int]) -> bool:
@@ -88,13 +112,13 @@ def chosen_blocks(
     program: Program, stage: Stage, blocks: Sequence[ChoiceBlock]
 ) -> tuple[Program, tuple[str, ...]] | None:
     """The program with the blocks' loops around the rest of a stage, and the names of these loops, outermost first.
-    None for a stage with guards, or one that stands in one statement with others.
+    None for a stage that stands in one statement with others.
 
     Loops that reduce go outside of a statement that begins no sum: where the stage does, it begins in a statement of
     its own then.
     """
     number = next((k for k, s in enumerate(program.body) if stages_of((s,)) and stage.assign in assigns(s)), None)
-    if number is None or stage.guards or any(is_value(i) for i in stage.assign.index):
+    if number is None or any(is_value(i) for i in stage.assign.index):
         return None
     found = assigns(program.body[number])
     begins = len(found) == 2 and found[0].tensor == stage.assign.tensor and stage.init is not None
@@ -118,6 +142,8 @@ def chosen_blocks(
             inside.append(Axis(axis.name, Const(0), Const(size)))
             to[axis.name] = Var(outer.name) * size + Var(axis.name) + axis.lower
     core: Statement = _moved(stage.assign, to)
+    for guard in reversed(stage.guards):
+        core = Guard(substitute_condition(guard, to), (core,))
     body: tuple[Statement, ...]
     kept = [a for a in inside if a.name in spatial]
     reduced = [a for a in inside if a.name not in spatial]

@@ -21,6 +21,7 @@ from autosched.ir.stages import stages_of
 from autosched.ir.value import (
     Arith,
     Cast,
+    Comparison,
     Condition,
     FromIndex,
     Index,
@@ -36,7 +37,7 @@ from autosched.ir.value import (
     walk,
 )
 from autosched.ir.variables import condition_vars, value_vars
-from autosched.logic import Binary, Const, Int, Var, affine, interval
+from autosched.logic import Binary, Bool, Const, Int, Var, affine, all_of, interval
 from autosched.logic.affine import Affine
 from autosched.logic.walk import free_vars
 
@@ -45,9 +46,9 @@ Ranges = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class ChosenSlice:
-    """A subscript that data choose once in each iteration of the loops around: `name` stands for `value`, which is 0 to
-    `extent` - 1, in windows' starts and in slices after this one. What it reads, no iteration writes. `moved_by`: axes
-    of the loops around that it depends on."""
+    """A subscript, or a bound in a guard, that data choose once in each iteration of the loops around: `name` stands
+    for `value`, held to 0 … `extent` - 1, in windows' starts, in the body as a size that is not known, and in slices
+    after this one. What it reads, no iteration writes. `moved_by`: axes of the loops around that it depends on."""
 
     name: str
     value: Value
@@ -177,23 +178,48 @@ class _Windows:
                 return replace(v, index=tuple(index(v.tensor, d, part) for d, part in enumerate(v.index)))
 
             def index(tensor: str, d: int, part: Index) -> Index:
-                chosen = not isinstance(part, Int) and self.chosen_outside(part, written, asked)
-                return Var(self.slice_of(tensor, d, part).name) if chosen and is_value(part) else part
+                if isinstance(part, Int) or not self.chosen_outside(part, written, asked):
+                    return part
+                return Var(self.choice(part, self.extent(tensor, d), tensor).name)
 
             return map_value(whole, read)
 
-        def visit(stmt: Statement, asked: bool) -> Statement:
+        def bounded(condition: Value, ranges: Ranges) -> Bool | None:
+            """`s32(i) < R[b]` as a formula over axes and the number that data choose: held to 0 … the greatest i + 1 it
+            says the same."""
+            match condition:
+                case Logical("and", parts):
+                    found = [p if isinstance(p, Bool) else bounded(p, ranges) for p in parts]
+                    known = [f for f in found if f is not None]
+                    return all_of(*known) if len(known) == len(found) else None
+                case Comparison("<" | ">=" as op, FromIndex(index, dtype), bound):
+                    pass
+                case Comparison("<=" | ">" as op, bound, FromIndex(index, dtype)):
+                    op = "<" if op == ">" else ">="
+                case _:
+                    return None
+            low, high = interval(index, ranges)
+            fits = dtype.is_integer and low >= 0 and high <= dtype.limits[1]
+            if not fits or not reads(bound) or not self.chosen_outside(bound, written, True):
+                return None
+            number = Var(self.choice(bound, high + 2, reads(bound)[0].tensor).name)
+            return index < number if op == "<" else index >= number
+
+        def visit(stmt: Statement, bounds: Ranges, asked: bool) -> Statement:
             match stmt:
                 case Loop(axis, inner):
-                    return Loop(axis, tuple(visit(s, asked) for s in inner))
+                    within = bounds | {axis.name: self.range_of(axis, bounds)}
+                    return Loop(axis, tuple(visit(s, within, asked) for s in inner))
                 case Guard(condition, inner):
-                    held = value(condition, asked) if is_value(condition) else condition
-                    return Guard(held, tuple(visit(s, True) for s in inner))
+                    inside = tuple(visit(s, bounds, True) for s in inner)
+                    if isinstance(condition, Bool):
+                        return Guard(condition, inside)
+                    return Guard(bounded(condition, bounds) or value(condition, asked), inside)
                 case Assign():
                     at = tuple(i if isinstance(i, Int) else value(i, asked) for i in stmt.index)
                     return replace(stmt, index=at, value=value(stmt.value, asked))
 
-        return tuple(visit(s, False) for s in body)
+        return tuple(visit(s, dict(self.around), False) for s in body)
 
     def chosen_outside(self, part: Value, written: Collection[str], asked: bool) -> bool:
         """Whether a subscript is one number in all of an iteration, which may be computed in front of it; `asked`: also
@@ -214,10 +240,11 @@ class _Windows:
         )
         return safe or not asked
 
-    def slice_of(self, tensor: str, dimension: int, part: Value) -> ChosenSlice:
-        key = part, self.extent(tensor, dimension)
+    def choice(self, part: Value, extent: int, of: str) -> ChosenSlice:
+        """The number that data choose below `extent`, under a name that tells of a tensor."""
+        key = part, extent
         if key not in self.chosen:
-            name, used = self.names(f"{self.loops[-1].name}_{tensor}"), value_vars(part)
+            name, used = self.names(f"{self.loops[-1].name}_{of}"), value_vars(part)
             known = [c.moved_by for c in self.chosen.values() if c.name in used]
             self.chosen[key] = ChosenSlice(name, *key, frozenset(used & {a.name for a in self.loops}).union(*known))
             self.outer.add(name)

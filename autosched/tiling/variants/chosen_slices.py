@@ -47,8 +47,12 @@ def choices(program: Program, numerics: str) -> Iterator[tuple[Stage, tuple[Choi
     if program.symbolic:
         return
     for stage in program.stages:
-        found = (_blocks(stage, read) for read in chosen_reads(stage.assign.value)) if is_product(stage) else ()
-        for blocks in dict.fromkeys(found):
+        if not is_product(stage):
+            continue
+        reads_: list[Read | None] = [*chosen_reads(stage.assign.value)]
+        if any(is_value(g) for g in stage.guards):
+            reads_.append(None)
+        for blocks in dict.fromkeys(_blocks(stage, read) for read in reads_):
             if blocks and _shared(stage, blocks) and _may_go_outside(program, stage, blocks, numerics):
                 yield stage, blocks
 
@@ -58,7 +62,7 @@ def _said(block: ChoiceBlock) -> str:
     return f"data choose one slice for {each} of {block.axis}, and no two of these meet outside of a sum"
 
 
-def _blocks(stage: Stage, read: Read) -> tuple[ChoiceBlock, ...]:
+def _blocks(stage: Stage, read: Read | None) -> tuple[ChoiceBlock, ...]:
     return blocks_of(stage, read) or ()
 
 

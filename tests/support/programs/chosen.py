@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from autosched.ir import parse, workload
 from autosched.ir.program import Program
@@ -70,6 +70,15 @@ def two(X: f32[a, m, k], W: f32[w, k, n], E: s32[blocks], F: s32[blocks], Y: f32
         for p in range(k):
             Y[b, i, j] += X[E[b], i, p] * W[F[b], p, j]
 """
+LENGTHS = """
+def lengths(X: f32[b, m, k], W: const[f32[k, n]], L: s32[b], R: u8[b], Y: f32[b, m, n], *, b=3, m=9, k=8, n=18):
+    assume(0 <= L <= k)
+    for x, i, j in grid(b, m, n):
+        Y[x, i, j] = 2
+        for p in range(k):
+            if s32(p) < L[x] and u8(i) >= R[x]:
+                Y[x, i, j] += X[x, i, p] * W[p, j]
+"""
 CHOSEN: dict[str, Program] = {
     "experts": workload("matmul_experts", m=24, n=20, k=12, experts=3, block=8),
     "not const": parse(TWO.lstrip(), filename="f.py"),
@@ -77,13 +86,15 @@ CHOSEN: dict[str, Program] = {
     "values": parse(VALUES.lstrip(), filename="f.py"),
     "sparse": parse(SPARSE.lstrip(), filename="f.py"),
     "twice": parse(TWICE.lstrip(), filename="f.py"),
+    "masked": workload("matmul_experts", rows="masked", m=12, n=20, k=8, experts=4),
+    "lengths": parse(LENGTHS.lstrip(), filename="f.py"),
     "bytes": parse(BYTES.lstrip(), filename="f.py"),
 }
 
 
 def random_choice(seed: int) -> str:
     """A product of two matrices, of which one or both are slices that data choose for blocks of rows, of columns or of
-    the sum; ragged, shifted, behind a second choice."""
+    the sum; ragged, shifted, behind a second choice, within bounds that data choose."""
     rng = random.Random(seed)
     size = {a: rng.choice((4, 6, 8)) for a in "ijp"}
     count = {a: rng.randint(1, 4) for a in "ijp"}
@@ -114,6 +125,16 @@ def random_choice(seed: int) -> str:
             at[name][d], shape[name][d] = f"{paged} % {size[paged]}", size[paged]
         at[name].insert(0, read)
         shape[name].insert(0, slices[name] + more)
+    guards = []
+    for axis in rng.sample("ijp", rng.choice((0, 0, 1, 1, 2))):
+        along = rng.choice([a for a in "ijp" if a != axis] or ["i"])
+        params.append(f"L{axis}: s32[{blocks[along]}]")
+        assumed.append(f"assume(-1 <= L{axis} <= {extents[axis] + 1})")
+        at_bound, whole = f"L{axis}[{along} // {size[along]}]", f"s32({axis})"
+        guards.append(rng.choice((f"{whole} < {at_bound}", f"{at_bound} > {whole}", f"{whole} >= {at_bound}",
+                                  f"{at_bound} <= {whole}", f"{whole} <= {at_bound}")))  # fmt: skip
+    if rng.random() < 0.2:
+        guards.append("j <= i + 2")
     const = rng.choice(("", "const"))
     weights = f"f32[{', '.join(map(str, shape['W']))}]"
     loops = rng.choice(("i, j", "j, i"))
@@ -124,19 +145,25 @@ def random_choice(seed: int) -> str:
         f"    for {loops} in grid({', '.join(str(extents[a]) for a in loops.split(', '))}):",
         "        Y[i, j] = 0" if rng.random() < 0.8 else "",
         f"        for p in range({extents['p']}):",
-        f"            Y[i, j] += X[{', '.join(at['X'])}] * W[{', '.join(at['W'])}]",
+        f"            if {' and '.join(guards)}:" if guards else "",
+        f"            {'    ' if guards else ''}Y[i, j] += X[{', '.join(at['X'])}] * W[{', '.join(at['W'])}]",
     ]
     return "\n".join(line for line in text if line) + "\n"
 
 
 def chosen_plans(program: Program, target: Target, threads: int = 1) -> Iterator[Plan]:
-    """Plans of the program with loops around slices that data choose, one for each way."""
+    """Plans of the program with loops around slices that data choose, one for each way. Bodies are on instructions
+    where one fits, also where vectors would be faster at such sizes."""
     catalogue = Catalogue.builtin()
     intrinsics = usable(catalogue, target, "cpu", ())
     members = member_planner(target, catalogue, intrinsics, "rescaled")
+
+    def on_instructions(body: Program, prefix: str) -> Sequence[Plan]:
+        return sorted(members(body, prefix), key=lambda plan: not plan.tensor_parts)
+
     policy = float_policy_of(program, target, catalogue, "rescaled")
     for variant in chosen_programs(program, intrinsics, "rescaled"):
-        plans = make_plans(variant.program, target, {}, threads, policy, members, "", variant.loops)
+        plans = make_plans(variant.program, target, {}, threads, policy, on_instructions, "", variant.loops)
         plan = next((p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)), None)
         if plan is not None:
             yield variant.named(plan)

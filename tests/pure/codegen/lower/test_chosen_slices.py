@@ -15,7 +15,7 @@ from support.programs.chosen import CHOSEN, chosen_plans, random_choice
 
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.kernel import Chosen, Kernel, statements
+from autosched.codegen.tree.kernel import Chosen, If, IntrinsicCall, Kernel, statements
 from autosched.codegen.tree.text import print_kernel
 from autosched.costmodel.analytic.clock import clock, floors, parts
 from autosched.device.simulator.walk.walk import facts
@@ -114,3 +114,22 @@ def test_the_simulator_counts_the_body_of_a_choice() -> None:
     lanes = next(f.issues[0] for f in found if f.issues).intrinsic.accumulator.elements
     assert calls == 24 * 12 * -(-20 // lanes)
     assert "E" in set().union(*(f.buffers for f in found))
+
+
+@pytest.mark.parametrize("rows", [(0, 12, 5, 1), (-3, 2**31 - 1, 12, 0)])
+def test_rows_that_data_leave_out_are_neither_computed_nor_looked_at(rows: tuple[int, ...]) -> None:
+    """What lies there may be no number. Tiles without a row that counts run no instruction."""
+    arrays = dict(expect(CHOSEN["masked"]).arrays)
+    x = arrays["X"].astype("f8")
+    want = np.where((np.arange(12) < np.array(rows)[:, None])[..., None], x @ arrays["W"].astype("f8"), 0)
+    arrays["X"] = arrays["X"].copy()
+    for number, count in enumerate(rows):
+        arrays["X"][number, max(0, count) :] = np.nan
+    (plan,) = chosen_plans(CHOSEN["masked"], machine())
+    for row in plan.space.sample(4, np.random.default_rng(1)).tolist():
+        made = lower(plan, plan.space.schedule(row))
+        found = run_kernel(made, arrays | {"R": np.array(rows, np.int32)})["Y"]
+        assert np.allclose(found, want, rtol=1e-4, atol=1e-4)
+        asked = [s for s in made.statements if isinstance(s, If) and "x_R" in str(s.condition)]
+        calls = [c for s in asked for c in statements(s.body) if isinstance(c, IntrinsicCall)]
+        assert len(calls) == sum(isinstance(s, IntrinsicCall) for s in made.statements)

@@ -116,3 +116,13 @@ def test_multiples_leave_a_quotient(subscript: str, folded: str) -> None:
 def test_what_loops_do_not_decide_stays() -> None:
     text = "def f(X: f32[40], Y: f32[3, 6]):\n    for b, i in grid(3, 6):\n        Y[b, i] = X[(4 * b + i) // 4]\n"
     assert fold_quotients(parse(text, filename="f.py")) is None
+
+
+def test_bounds_from_data_choose_too() -> None:
+    program = CHOSEN["masked"]
+    (stage,) = program.stages
+    assert blocks_of(stage, None) == (ChoiceBlock("x", 1),)
+    made = chosen_blocks(program, stage, (ChoiceBlock("x", 1),))
+    assert made is not None
+    assert made[1] == ("x",)
+    assert "if s32(i) < R[x]:" in str(made[0])

@@ -73,3 +73,35 @@ def test_what_a_condition_keeps_from_being_read_is_no_choice() -> None:
     found = body("E[b]", "if F[b] > 0:")
     assert found is not None
     assert found.chosen
+
+
+@pytest.mark.parametrize(
+    ("guard", "formula"),
+    [
+        ("if s32(i) < F[b]:", "i_2 < b_F"),
+        ("if F[b] > s32(i):", "i_2 < b_F"),
+        ("if s32(i) >= F[b]:", "i_2 >= b_F"),
+        ("if F[b] <= s32(i) and j < 5:", "i_2 >= b_F"),
+        ("if s32(2 * i + b) < F[b]:", "b_F"),
+    ],
+)
+def test_a_bound_from_data_is_a_size_that_is_not_known(guard: str, formula: str) -> None:
+    found = body("b // 2", guard)
+    assert found is not None
+    (chosen,) = found.chosen
+    assert found.program.symbolic["b_F"] == (0, chosen.extent - 1)
+    (stage,) = [s for s in found.program.stages if s.guards]
+    assert not stage.seldom
+    assert formula in " and ".join(map(str, stage.guards))
+
+
+@pytest.mark.parametrize(
+    "guard", ["if s32(i) <= F[b]:", "if s32(i) == F[b]:", "if s32(i) - 1 < F[b]:", "if s32(i - 1) < F[b]:",
+              "if s32(i) < F[i // 2]:", "if f32(i) < X[b, 0]:"],
+)  # fmt: skip
+def test_other_conditions_on_data_stay_that(guard: str) -> None:
+    """Less than any number is another question at the ends of what a bound is held to; others are no bounds."""
+    found = body("b // 2", guard)
+    assert found is not None
+    assert not found.chosen
+    assert any(s.seldom for s in found.program.stages)
