@@ -31,10 +31,12 @@ from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
 from .mapped import TooLarge, Wrong, run_mapped
-from .pairs import Pair, pair
+from .pairs import Pair, chosen, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
 
 MOST_MAPPINGS = 4
+SELDOM = 4
+"""Seeds for each with a slice, too."""
 
 
 @dataclass
@@ -45,9 +47,12 @@ class Findings:
 
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
-    """One pair: what is wrong goes into `found`."""
+    """One pair, and now and then one of whose operands data choose a slice: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
+    if seed % SELDOM == 0:
+        rng = Random(f"slices {seed}")
+        check_pair(chosen(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:

@@ -67,6 +67,18 @@ def pair(rng: Random) -> Pair:
     return Pair(semantics(made), numerics, program(rng, made), level)
 
 
+def chosen(rng: Random) -> Pair:
+    """A pair of which an operand is a slice that data choose: for each place of an axis or for blocks of it."""
+    made = instruction(rng)
+    found = _Program(rng, made)
+    found.axes()
+    found.elements()
+    found.choices()
+    found.conditions()
+    numerics = "{accumulate: unordered}" if made.accumulator == "f32" else "{accumulate: exact}"
+    return Pair(semantics(made), numerics, found.text(), rng.choice(("bitwise", "reassociated", "reassociated")))
+
+
 def fitting(rng: Random) -> Pair:
     """A program that its instruction computes, by construction; some need padding that no value serves as."""
     made = instruction(rng)
@@ -245,6 +257,18 @@ class _Program:
                 dims.insert(0, ("0", 1))
             self.tensors[name.upper()] = f"{self.made.dtype[name]}[{', '.join(str(n) for _, n in dims)}]"
             self.element[name] = f"{name.upper()}[{', '.join(s for s, _ in dims)}]"
+
+    def choices(self) -> None:
+        """Slices of one operand or two, by a table that an axis outside or inside of the instruction moves along."""
+        rng = self.rng
+        names = [n for n in self.element if n != "c"]
+        for name in rng.sample(names, rng.randint(1, min(2, len(names)))):
+            y, size, count = rng.choice(list(self.extents)), rng.randint(1, 3), rng.randint(1, 3)
+            table, tensor = f"E{name}", name.upper()
+            self.tensors[table] = f"s32[{-(-self.extents[y] // size)}]"
+            at = f"{table}[{y}]" if size == 1 else f"{table}[{y} // {size}]"
+            self.element[name] = self.element[name].replace("[", f"[{at}, ", 1)
+            self.tensors[tensor] = self.tensors[tensor].replace("[", f"[{count}, ", 1)
 
     def _turned(self, y: str, turned: bool) -> tuple[str, int]:
         n = self.extents[y]

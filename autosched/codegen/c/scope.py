@@ -15,6 +15,7 @@ from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     Assign,
     Branch,
+    Chosen,
     For,
     Function,
     GuardedDispatch,
@@ -143,7 +144,7 @@ def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ..
         written: set[str] = set()
         for stmt in body:
             match stmt:
-                case For() | If() | Branch():
+                case For() | If() | Branch() | Chosen():
                     inner, wrote = visit(stmt.body)
                     if isinstance(stmt, For) and stmt.kind == "parallel":
                         homes[id(stmt)] = tuple(n for n in inner if n in wrote)
@@ -153,6 +154,8 @@ def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ..
                     written |= wrote
                     if isinstance(stmt, Branch):
                         used |= {r.tensor: None for r in reads(stmt.condition)}
+                    if isinstance(stmt, Chosen):
+                        used |= {r.tensor: None for r in reads(stmt.value)}
                 case GuardedDispatch():
                     for branch in bodies(stmt):
                         inner, wrote = visit(branch)

@@ -29,6 +29,7 @@ from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
     Branch,
+    Chosen,
     Comment,
     Concurrent,
     Configure,
@@ -87,6 +88,8 @@ class CStatementPrinter:
                 yield f"if ({scope.values.condition(data)}) {{"
                 yield from self.body(body, 1)
                 yield "}"
+            case Chosen():
+                yield from self._chosen(stmt)
             case GuardedDispatch(checks, body, fallback, note):
                 comment = f"  /* {in_comment(note)} */" if note else ""
                 yield f"if ({' && '.join(f'{scope.names(name)}[0] == 0' for name in checks)}) {{{comment}"
@@ -150,6 +153,17 @@ class CStatementPrinter:
             yield INDENT + scope.workaround(workarounds.NEXT_ROUND)
         yield from self.body(loop.body, 1)
         scope.ranges.pop(loop.var, None)
+        yield "}"
+
+    def _chosen(self, stmt: Chosen) -> Iterator[str]:
+        scope = self.scope
+        var, last = scope.names.local(stmt.var), stmt.extent - 1
+        yield "{"
+        yield f"{INDENT}{INDEX_TYPE} {var} = {scope.values.subscript(stmt.value)};"
+        yield f"{INDENT}{var} = {var} < 0 ? 0 : {var} < {last} ? {var} : {last};"
+        scope.ranges[stmt.var] = 0, last
+        yield from self.body(stmt.body, 1)
+        scope.ranges.pop(stmt.var, None)
         yield "}"
 
     def _call(self, stmt: IntrinsicCall) -> Iterator[str]:

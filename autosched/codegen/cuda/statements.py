@@ -26,6 +26,7 @@ from autosched.codegen.tree.kernel import (
     BarrierArrive,
     BarrierWait,
     Branch,
+    Chosen,
     Comment,
     Configure,
     For,
@@ -126,6 +127,8 @@ class CudaStatementPrinter:
                 yield f"wait_copies<{pending}>();"
             case Comment(text):
                 yield from (f"// {in_comment(line)}".rstrip() for line in text.splitlines())
+            case Chosen():
+                raise UsageError("slices that data choose are for CPU kernels", hint="CUDA gathers their elements")
             case Prefetch() | StoreFence() | Configure():
                 return
             case TileCopy():

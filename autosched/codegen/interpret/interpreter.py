@@ -32,6 +32,7 @@ from autosched.codegen.tree.kernel import (
     BarrierArrive,
     BarrierWait,
     Branch,
+    Chosen,
     Comment,
     Configure,
     For,
@@ -135,6 +136,8 @@ class _Machine:
                 inside = self._body(body)
                 chosen = compile_value(data, self.storages, self.scalars, self.kernel.formulas, None)
                 return lambda env: inside(env) if np.all(chosen(env, None)) else None
+            case Chosen():
+                return self._chosen(stmt)
             case GuardedDispatch(checks, body, fallback):
                 return self._choose(checks, self._body(body), self._body(fallback))
             case Assign():
@@ -208,6 +211,17 @@ class _Machine:
                 raise KernelError(f"{', '.join(sorted(held - self.configured))}: registers that are not configured")
 
         return check
+
+    def _chosen(self, stmt: Chosen) -> Runner:
+        body, last = self._body(stmt.body), stmt.extent - 1
+        number = compile_value(stmt.value, self.storages, self.scalars, self.kernel.formulas, None)
+
+        def run(env: Env) -> None:
+            env[stmt.var] = min(max(int(np.asarray(number(env, None)).flat[0]), 0), last)
+            body(env)
+            env.pop(stmt.var, None)
+
+        return run
 
     def _choose(self, checks: tuple[str, ...], body: Runner, fallback: Runner) -> Runner:
         held = [self.storages[name] for name in checks]

@@ -30,6 +30,7 @@ from autosched.codegen.tree.kernel import (
     Assign,
     Branch,
     Buffer,
+    Chosen,
     Comment,
     Concurrent,
     Configure,
@@ -105,6 +106,8 @@ class Printer:
             case Branch(data, body):
                 found = self.values.condition(data, None)
                 self._if(found if isinstance(found, bool) else found.name, body)
+            case Chosen():
+                self._chosen(stmt)
             case GuardedDispatch():
                 self._choose(stmt)
             case Prefetch(buffer, index, write):
@@ -241,6 +244,20 @@ class Printer:
             inner.out.entry.append(f"  store {kind} {argument}.value, ptr {register}")
             result.append((f"ptr {argument}", copy))
         return result
+
+    def _chosen(self, stmt: Chosen) -> None:
+        """The number is there from here on: a scope of its own keeps what is made of it behind it."""
+        out, last = self.out, stmt.extent - 1
+        number = self.values.subscript(stmt.value, None, None).name
+        for op, bound in (("max", 0), ("min", last)):
+            function = self.shared.declarations.need("i64", f"llvm.s{op}.i64", "i64", "i64")
+            number = out.let(f"call i64 {function}(i64 {number}, i64 {bound})", stmt.var)
+        out.depth[number] = out.enter()
+        self.indexing.ranges[number] = 0, last
+        self.indexing.env[stmt.var] = Linear(0, ((number, 1),))
+        self.body(stmt.body)
+        del self.indexing.env[stmt.var]
+        out.leave()
 
     # -- the rest -----------------------------------------------------------------------------------------------
 
@@ -388,9 +405,9 @@ def registers_around(body: tuple[Stmt, ...], buffers: dict[str, Buffer]) -> froz
         match stmt:
             case For(kind="parallel"):
                 pass
-            case For() | If() | Branch() | GuardedDispatch():
-                if isinstance(stmt, Branch):
-                    found |= {r.tensor for r in reads(stmt.condition)}
+            case For() | If() | Branch() | Chosen() | GuardedDispatch():
+                if isinstance(stmt, Branch | Chosen):
+                    found |= {r.tensor for r in reads(stmt.condition if isinstance(stmt, Branch) else stmt.value)}
                 for inner in bodies(stmt):
                     found |= registers_around(inner, buffers)
             case Assign():

@@ -13,6 +13,7 @@ from autosched.codegen.tree.kernel import (
     BarrierArrive,
     BarrierWait,
     Branch,
+    Chosen,
     Comment,
     Configure,
     For,
@@ -52,6 +53,8 @@ def bind(body: tuple[Stmt, ...], values: Mapping[str, Int]) -> tuple[Stmt, ...]:
                     result.append(If(condition, inner))
             case Branch():
                 result.append(Branch(place(stmt.condition, values), bind(stmt.body, values)))
+            case Chosen():
+                result.append(replace(stmt, value=place(stmt.value, values), body=bind(stmt.body, values)))
             case GuardedDispatch():
                 result.append(replace(stmt, body=bind(stmt.body, values), fallback=bind(stmt.fallback, values)))
             case Assign():

@@ -104,6 +104,17 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """`body` once, in which `var` is the number that data choose: `value`, or the nearest of 0 to `extent` - 1 where it
+    is none of these. So no address inside leaves its tensor, whatever the data are."""
+
+    var: str
+    value: Value
+    extent: int
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Assign:
     """`buffer[index] = value`, for every lane whose `valid` holds; other lanes of memory stay untouched, other lanes of
     a register become zero. Reads in `value` name buffers of the kernel; a `Select` reads only the side it chooses.
@@ -344,7 +355,7 @@ Concurrent: TypeAlias = Asynchronous | Synchronized
 CONCURRENT = "copies under way, barriers and roles are for GPU kernels"
 """Why other printers refuse those."""
 Plain: TypeAlias = (
-    For | If | Branch | GuardedDispatch | Assign | IntrinsicCall | Prefetch | StoreFence | Configure | Comment
+    For | If | Branch | Chosen | GuardedDispatch | Assign | IntrinsicCall | Prefetch | StoreFence | Configure | Comment
 )
 Stmt: TypeAlias = Plain | Concurrent
 
@@ -352,7 +363,7 @@ Stmt: TypeAlias = Plain | Concurrent
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statements inside a statement: one body of a loop or a branch, two of a choice, else none."""
     match stmt:
-        case For() | If() | Branch() | AsyncCopies() | AsyncCalls():
+        case For() | If() | Branch() | Chosen() | AsyncCopies() | AsyncCalls():
             return (stmt.body,)
         case GuardedDispatch():
             return stmt.body, stmt.fallback
@@ -429,7 +440,7 @@ class Kernel:
 
         def each(stmt: Stmt) -> Iterable[Stmt]:
             match stmt:
-                case For() | If() | Branch():
+                case For() | If() | Branch() | Chosen():
                     return (replace(stmt, body=body(stmt.body)),)
                 case GuardedDispatch():
                     return (replace(stmt, body=body(stmt.body), fallback=body(stmt.fallback)),)

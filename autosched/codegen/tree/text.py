@@ -18,6 +18,7 @@ from autosched.codegen.tree.kernel import (
     BarrierWait,
     Branch,
     Buffer,
+    Chosen,
     Comment,
     Configure,
     For,
@@ -91,6 +92,9 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield from _block(body, depth + 1)
         case Branch(data, body):
             yield f"{pad}if {value_text(data)}:"
+            yield from _block(body, depth + 1)
+        case Chosen(var, value, extent, body):
+            yield f"{pad}with {var} = {value_text(value)} in 0..{extent}:"
             yield from _block(body, depth + 1)
         case GuardedDispatch(checks, body, fallback, note):
             comment = f"  # {note}" if note else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from autosched.codegen.tree.kernel import (
     Assign,
     Branch,
+    Chosen,
     GuardedDispatch,
     IntrinsicCall,
     Prefetch,
@@ -18,13 +19,15 @@ from autosched.ir.value import Call, Index, Read, Scalar, Value, reads, walk
 
 
 def places(stmt: Stmt) -> list[tuple[str, tuple[Index, ...]]]:
-    """The elements that an assignment, a call or a branch's condition touches: of which buffer, and where; none of any
-    other statement."""
+    """The elements that an assignment, a call, a branch's condition or a choice touches: of which buffer, and where;
+    none of any other statement."""
     match stmt:
         case Assign():
             return [(stmt.buffer, stmt.index), *((r.tensor, r.index) for r in reads(stmt.value))]
         case Branch():
             return [(r.tensor, r.index) for r in reads(stmt.condition)]
+        case Chosen():
+            return [(r.tensor, r.index) for r in reads(stmt.value)]
         case IntrinsicCall():
             return [(ref.buffer, ref.index) for ref in stmt.operands.values()]
         case _:
@@ -65,7 +68,7 @@ def used_scalars(body: tuple[Stmt, ...]) -> set[str]:
 
 def _values(body: tuple[Stmt, ...]) -> Iterator[Value]:
     for stmt in _all(body):
-        if isinstance(stmt, Assign):
+        if isinstance(stmt, Assign | Chosen):
             yield from walk(stmt.value)
         elif isinstance(stmt, Branch):
             yield from walk(stmt.condition)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic.clock import stages_of, timed_parts
-from autosched.costmodel.analytic.cpu.guard_work import work_left
+from autosched.costmodel.analytic.cpu.guard_work import least_counted, work_left
 from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
 from autosched.costmodel.analytic.gpu.rates import issue_rate
 from autosched.costmodel.analytic.spatial.spatial_clock import stored_seconds
@@ -72,6 +72,7 @@ def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
     calls = prod(a.units for a in nest.axes) * np.ones(n)
     if part.scheme == "gpu":
         return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
+    calls = calls * least_counted(nest)
     rate = target.issues(nest.intrinsic)
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
 

@@ -2,6 +2,7 @@
 
     for i in range(4): K[i // 4, j]        K[0, j]
     for i in range(4): K[i % 8, j]         K[i, j]
+    for i in range(4): K[(4 * b + i) // 4, j]         K[b, j]
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from autosched.ir.nodes import Assign, Guard, Loop, Statement
 from autosched.ir.program import Program
 from autosched.ir.value import Index, Read, Value, is_value, map_value
-from autosched.logic import Binary, Const, Int, interval
+from autosched.logic import Affine, Binary, Const, Int, affine, interval
 from autosched.logic.expr import binary
 
 Ranges = Mapping[str, tuple[int, int]]
@@ -69,4 +70,23 @@ class _Quotients:
                     divided = Binary("//", inner, Const(by))
                     self.proof[f"{divided} is {quotient}, as {inner} is {low} to {high}"] = None
                     return Const(quotient) if op == "//" else inner - quotient * by
+                if (apart := _multiples(inner, by)) is None:
+                    return node
+                multiples, rest = apart
+                least, most = interval(rest, ranges)
+                if least // by == most // by:
+                    divided, more = Binary("//", rest, Const(by)), least // by
+                    self.proof[f"{divided} is {more}, as {rest} is {least} to {most}"] = None
+                    return multiples + more if op == "//" else rest - more * by
         return node
+
+
+def _multiples(sum_: Int, by: int) -> tuple[Int, Int] | None:
+    """A sum's terms that are multiples of a number, divided by it, and the others; None where there are none of the
+    first, or it is no sum."""
+    form = affine(sum_)
+    if form is None:
+        return None
+    whole = {n: c // by for n, c in form.coefficients.items() if c % by == 0}
+    left = {n: c for n, c in form.coefficients.items() if n not in whole}
+    return (Affine(whole).expression, Affine(left, form.constant).expression) if whole else None

@@ -10,15 +10,34 @@ axes. What holds of the body for each iteration (matches, dependences, schedules
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, Statement, Tensor
+from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.stages import stages_of
-from autosched.ir.value import Condition, Index, Read, Scalar, Value, is_value, map_value, reads, walk
+from autosched.ir.value import (
+    Arith,
+    Cast,
+    Comparison,
+    Condition,
+    FromIndex,
+    Index,
+    Literal,
+    Logical,
+    Read,
+    Scalar,
+    Select,
+    Value,
+    is_value,
+    map_value,
+    reads,
+    walk,
+)
 from autosched.ir.variables import condition_vars, value_vars
-from autosched.logic import Binary, Const, Int, affine, interval
+from autosched.logic import Binary, Bool, Const, Int, Var, affine, all_of, interval
 from autosched.logic.affine import Affine
 from autosched.logic.walk import free_vars
 
@@ -26,9 +45,21 @@ Ranges = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
+class ChosenSlice:
+    """A subscript, or a bound in a guard, that data choose once in each iteration of the loops around: `name` stands
+    for `value`, held to 0 … `extent` - 1, in windows' starts, in the body as a size that is not known, and in slices
+    after this one. What it reads, no iteration writes. `moved_by`: axes of the loops around that it depends on."""
+
+    name: str
+    value: Value
+    extent: int
+    moved_by: frozenset[str]
+
+
+@dataclass(frozen=True)
 class TensorWindow:
-    """Elements of `tensor` from `start` on, a subscript a dimension in the axes of the loops around; of these the
-    window has the dimensions `kept` (each of the others has one element)."""
+    """Elements of `tensor` from `start` on, a subscript a dimension in the axes of the loops around and in names of
+    chosen slices; of these the window has the dimensions `kept` (each of the others has one element)."""
 
     tensor: str
     start: tuple[Int, ...]
@@ -44,24 +75,36 @@ class TensorWindow:
 class Windowed:
     """`program` computes one iteration's body. `windows`: of which tensor each of its parameters is a part; `const`
     ones are the same in several iterations (or were so in the program), and only read. What is no window is an
-    intermediate of the body's own, which no iteration takes from another."""
+    intermediate of the body's own, which no iteration takes from another. `chosen`: slices of which windows are."""
 
     program: Program
     windows: dict[str, TensorWindow]
+    chosen: tuple[ChosenSlice, ...] = ()
 
 
-def windowed(program: Program, loops: Sequence[Axis], body: tuple[Statement, ...]) -> Windowed | None:
+def windowed(
+    program: Program, loops: Sequence[Axis], body: tuple[Statement, ...], choose: bool = False
+) -> Windowed | None:
     """The body of perfectly nested `loops` as a program. None where it touches one tensor in two places of which one is
-    written, or where a window is not of one size, or would leave its tensor."""
-    return _Windows(program, tuple(loops)).of(body)
+    written, or where a window is not of one size, or would leave its tensor. `choose`: a subscript from data that are
+    the same in all of an iteration is where a window begins; else windows have the whole dimension."""
+    return _Windows(program, tuple(loops), choose).of(body)
 
 
-def nested(body: tuple[Statement, ...]) -> tuple[tuple[Axis, ...], tuple[Statement, ...]]:
-    """Loops around several statements, perfectly nested, and these; no loops where there are none."""
+def nested(
+    body: tuple[Statement, ...], kept: Collection[str] = ()
+) -> tuple[tuple[Axis, ...], tuple[Statement, ...]]:
+    """Loops around several statements, perfectly nested, and these; no loops where there are none. Of loops of which
+    some are named in `kept`, those up to the last of these, around any statements."""
     loops: list[Axis] = []
+    inside = [body]
     while len(body) == 1 and isinstance(body[0], Loop):
         loops.append(body[0].axis)
         body = body[0].body
+        inside.append(body)
+    last = max((n for n, a in enumerate(loops, 1) if a.name in kept), default=0)
+    if last:
+        return tuple(loops[:last]), inside[last]
     return (tuple(loops), body) if len(body) > 1 else ((), body)
 
 
@@ -92,22 +135,26 @@ class _Unfit(Exception):
 class _Windows:
     program: Program
     loops: tuple[Axis, ...]
+    choose: bool = False
     seen: dict[str, list[_Seen]] = field(default_factory=dict)
+    chosen: dict[tuple[Value, int], ChosenSlice] = field(default_factory=dict)
     free: set[str] = field(default_factory=set)
     """Axes of the loops that bounds, guards and values name: sizes that are not known."""
 
     def __post_init__(self) -> None:
         self.outer = {a.name for a in self.loops}
+        self.names = FreeNames(self.program)
         self.around: Ranges = dict(self.program.symbolic)
         for axis in self.loops:
             self.around[axis.name] = self.range_of(axis, self.around)
 
     def of(self, body: tuple[Statement, ...]) -> Windowed | None:
         try:
-            for stmt in body:
+            sliced = self.sliced(body) if self.choose else body
+            for stmt in sliced:
                 self.look(stmt, dict(self.around))
             self.name_all()
-            inner = tuple(self.statement(s) for s in body)
+            inner = tuple(self.statement(s) for s in sliced)
         except _Unfit:
             return None
         return self.made(body, inner)
@@ -115,6 +162,94 @@ class _Windows:
     def range_of(self, axis: Axis, ranges: Ranges) -> tuple[int, int]:
         low, high = interval(axis.lower, ranges)[0], interval(axis.upper, ranges)[1] - 1
         return low, max(low, high)
+
+    # Slices that data choose
+
+    def sliced(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """The body with names of slices as subscripts, where data choose these once for all of an iteration."""
+        written = {a.tensor for stmt in body for a in assigns(stmt)}
+
+        def value(whole: Value, asked: bool) -> Value:
+            asked = asked or any(isinstance(v, Select | Logical) for v in walk(whole))
+
+            def read(v: Value) -> Value:
+                if not isinstance(v, Read) or v.tensor in written:
+                    return v
+                return replace(v, index=tuple(index(v.tensor, d, part) for d, part in enumerate(v.index)))
+
+            def index(tensor: str, d: int, part: Index) -> Index:
+                if isinstance(part, Int) or not self.chosen_outside(part, written, asked):
+                    return part
+                return Var(self.choice(part, self.extent(tensor, d), tensor).name)
+
+            return map_value(whole, read)
+
+        def bounded(condition: Value, ranges: Ranges) -> Bool | None:
+            """`s32(i) < R[b]` as a formula over axes and the number that data choose: held to 0 … the greatest i + 1 it
+            says the same."""
+            match condition:
+                case Logical("and", parts):
+                    found = [p if isinstance(p, Bool) else bounded(p, ranges) for p in parts]
+                    known = [f for f in found if f is not None]
+                    return all_of(*known) if len(known) == len(found) else None
+                case Comparison("<" | ">=" as op, FromIndex(index, dtype), bound):
+                    pass
+                case Comparison("<=" | ">" as op, bound, FromIndex(index, dtype)):
+                    op = "<" if op == ">" else ">="
+                case _:
+                    return None
+            low, high = interval(index, ranges)
+            fits = dtype.is_integer and low >= 0 and high <= dtype.limits[1]
+            if not fits or not reads(bound) or not self.chosen_outside(bound, written, True):
+                return None
+            number = Var(self.choice(bound, high + 2, reads(bound)[0].tensor).name)
+            return index < number if op == "<" else index >= number
+
+        def visit(stmt: Statement, bounds: Ranges, asked: bool) -> Statement:
+            match stmt:
+                case Loop(axis, inner):
+                    within = bounds | {axis.name: self.range_of(axis, bounds)}
+                    return Loop(axis, tuple(visit(s, within, asked) for s in inner))
+                case Guard(condition, inner):
+                    inside = tuple(visit(s, bounds, True) for s in inner)
+                    if isinstance(condition, Bool):
+                        return Guard(condition, inside)
+                    return Guard(bounded(condition, bounds) or value(condition, asked), inside)
+                case Assign():
+                    at = tuple(i if isinstance(i, Int) else value(i, asked) for i in stmt.index)
+                    return replace(stmt, index=at, value=value(stmt.value, asked))
+
+        return tuple(visit(s, dict(self.around), False) for s in body)
+
+    def chosen_outside(self, part: Value, written: Collection[str], asked: bool) -> bool:
+        """Whether a subscript is one number in all of an iteration, which may be computed in front of it; `asked`: also
+        where a condition says that it is not needed."""
+        if not value_vars(part) <= self.outer:
+            return False
+        for read in reads(part):
+            tensor = self.program.tensors[read.tensor]
+            if read.tensor in written or (asked and tensor.intermediate):
+                return False
+            for d, i in enumerate(read.index):
+                low, high = interval(i, self.around) if isinstance(i, Int) else (-1, -1)
+                if low < 0 or high >= self.extent(read.tensor, d):
+                    return False
+        safe = all(
+            isinstance(v, Read | Cast | Literal | FromIndex) or (isinstance(v, Arith) and v.op in ("+", "-", "*"))
+            for v in walk(part)
+        )
+        return safe or not asked
+
+    def choice(self, part: Value, extent: int, of: str) -> ChosenSlice:
+        """The number that data choose below `extent`, under a name that tells of a tensor."""
+        key = part, extent
+        if key not in self.chosen:
+            name, used = self.names(f"{self.loops[-1].name}_{of}"), value_vars(part)
+            known = [c.moved_by for c in self.chosen.values() if c.name in used]
+            self.chosen[key] = ChosenSlice(name, *key, frozenset(used & {a.name for a in self.loops}).union(*known))
+            self.outer.add(name)
+            self.around[name] = 0, key[1] - 1
+        return self.chosen[key]
 
     # What the body touches
 
@@ -291,11 +426,11 @@ class _Windows:
             tensors={n: replace(t, intermediate=n in own) for n, t in tensors.items()},
             parameters=tuple(p for p in made.parameters if p not in own),
         )
-        return Windowed(made, {n: w for n, w in windows.items() if n not in own})
+        return Windowed(made, {n: w for n, w in windows.items() if n not in own}, tuple(self.chosen.values()))
 
     def comes_again(self, start: Sequence[Int]) -> bool:
         """Whether iterations of some loop find the same window: what is made of it is made once for all of them."""
-        used = {n for i in start for n in free_vars(i)}
+        used = moved_by(start, self.chosen.values())
         return any(a.name not in used and self.around[a.name][0] < self.around[a.name][1] for a in self.loops)
 
     def assumptions(self, tensors: Mapping[str, Tensor], scalars: Mapping[str, object]) -> Iterator[Assume]:
@@ -331,6 +466,12 @@ class _Windows:
                 if abs(step) >= sizes.get(d, 1):
                     moved.add(name)
         return all(a.name in moved or self.around[a.name][0] == self.around[a.name][1] for a in self.loops)
+
+
+def moved_by(start: Sequence[Int], chosen: Iterable[ChosenSlice]) -> frozenset[str]:
+    """The axes of the loops around that move a window."""
+    used = frozenset(n for i in start for n in free_vars(i))
+    return used.union(*(c.moved_by for c in chosen if c.name in used))
 
 
 def _mentioned(body: Sequence[Statement]) -> Iterator[str]:

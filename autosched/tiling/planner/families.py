@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.members import Cascade, cascades_of
 from autosched.ir.rewrites.online.search import online
+from autosched.ir.rewrites.rewrite import simplify
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.rewrites.versions import separate_versions
 from autosched.machine.target import Target
@@ -14,15 +15,18 @@ from autosched.numerics_levels import accepts
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import is_gpu
+from autosched.tiling.variants.chosen_slices import choices
 from autosched.tiling.variants.in_parts import why_whole
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
 from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
 from autosched.tiling.variants.tiled_stages import own_caches
 
-AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED = (
-    "as written", "adapted", "one pass", "parts", "tiles", "on the way", "deferred"
+AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED, SLICES = (
+    "as written", "adapted", "one pass", "parts", "tiles", "on the way", "deferred", "chosen slices"
 )  # fmt: skip
 NO_BODY = "its loops cannot be laid out as tile loops"
+NO_NEST = "no instruction is worth it inside of the loops that choose"
+NOT_CHOSEN = "only kernels of CPUs choose slices by data"
 NOT_MADE = "none of it was laid out"
 
 
@@ -44,16 +48,22 @@ def family_of_names(rewrites: Iterable[str]) -> str:
         return PARTS
     if any(n.startswith("tiles") for n in names):
         return TILES
+    if SLICES in names:
+        return SLICES
     return DEFERRED if "defer" in names else AS_WRITTEN
 
 
 def not_planned(
     program: Program, target: Target, numerics: str, left_out: Mapping[str, str], threads: int = 1
 ) -> Iterator[tuple[str, str]]:
-    """Families that ask for several stages, as far as the program has what they ask about, each with the reason why it
-    has no plan of it; `left_out` as the planner has it (`Planned.left_out`). For a program that has none: where it has,
-    the reason is wrong."""
-    if program.symbolic or len(program.stages) < 2:
+    """Families that ask for slices or several stages, as far as the program has what they ask about, each with the
+    reason why it has no plan of it; `left_out` as the planner has it (`Planned.left_out`). For a program that has none:
+    where it has, the reason is wrong."""
+    if program.symbolic:
+        return
+    if next(choices(simplify(program)[0], numerics), None) is not None:
+        yield SLICES, NOT_CHOSEN if scheme_of(target) != "cpu" else left_out.get(SLICES, NOT_MADE)
+    if len(program.stages) < 2:
         return
     spatial = "" if scheme_of(target) != "spatial" else f"{target.name} runs stages one after the other"
     separate = separate_versions(program).program

@@ -79,7 +79,7 @@ def _kept_whole(program: Program, names: Collection[str]) -> list[int]:
     loops around the program."""
     found = []
     for number, stmt in enumerate(program.body):
-        loops, _ = nested((stmt,))
+        loops, _ = nested((stmt,), names)
         unknown = any((free_vars(a.lower) | free_vars(a.upper)) & set(program.symbolic) for a in loops)
         if unknown or any(a.name in names for a in loops):
             found.append(number)

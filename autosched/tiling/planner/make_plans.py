@@ -75,7 +75,9 @@ def make_plans(
     held_stages = held or held_together(program, loops if members else None)
     dependences, literal, prepared = held_stages.dependences, held_stages.parts, program.prepared
     workers = threads > 1 or is_gpu(target)
-    kept_in = tile_loops(program, literal, members, prefix, workers) if members else [literal]
+    kept_in: Sequence[Held] = [literal]
+    if members:
+        kept_in = tile_loops(program, literal, members, prefix, workers, loops, choose=not is_gpu(target))
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:

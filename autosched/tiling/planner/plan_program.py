@@ -16,7 +16,7 @@ from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
-from autosched.tiling.planner.families import NO_BODY, family_of, family_of_names
+from autosched.tiling.planner.families import NO_BODY, NO_NEST, SLICES, family_of, family_of_names
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
@@ -29,6 +29,7 @@ from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
+from autosched.tiling.variants.chosen_slices import chosen_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
 from autosched.tiling.variants.deferred import deferred_programs
 from autosched.tiling.variants.in_parts import in_parts_programs
@@ -86,15 +87,17 @@ def plan_program(
         deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
         one_pass_programs(program, intrinsics, numerics, BLOCK_SIZES if is_gpu(target) else SIZES) if inside else (),
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
+        chosen_programs(simple, intrinsics, numerics) if inside and not is_gpu(target) else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
         known = held if variant.program is simple and not variant.loops else None
         plans = make_plans(variant.program, target, usable, threads, policy, inside, prefix, variant.loops, known)
         if variant.loops:  # what their loops hold is worth it where it has plans of its own
-            plans = [p for p in plans if any(isinstance(q, TileLoopsPart) for q in p.parts)][:MOST_IN_LOOPS]
+            family = family_of_names(r.name for r in variant.rewrites)
+            plans = [p for p in plans if _worth_its_loops(p, family)][:MOST_IN_LOOPS]
             if not plans:
-                left_out[family_of_names(r.name for r in variant.rewrites)] = NO_BODY
+                left_out[family] = NO_NEST if family == SLICES else NO_BODY
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
@@ -105,6 +108,13 @@ def plan_program(
         best = [replace(p, units=units) for p in best]
     left_out |= _passed_over(best, every, cycles)
     return Planned(tuple(matches), tuple(best), tuple(every), left_out)
+
+
+def _worth_its_loops(plan: Plan, family: str) -> bool:
+    """Whether its loops are laid out as tile loops; of slices that data choose, around a nest: vectors gather without
+    such loops."""
+    held = [p for p in plan.parts if isinstance(p, TileLoopsPart)]
+    return any(p.member.tensor_parts for p in held) if family == SLICES else bool(held)
 
 
 def _passed_over(best: Sequence[Plan], every: Sequence[Plan], cycles: Mapping[int, float]) -> dict[str, str]:

@@ -7,7 +7,7 @@ for b, i_tile in grid(4, 8):        one part: loops over b, i_tile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, product, zip_longest
 
 from autosched.ir.nodes import Axis
@@ -30,15 +30,23 @@ MOST_POINTS = 4096
 
 
 def tile_loops(
-    program: Program, literal: Mapping[str, LiteralPart], members: MemberPlanner, prefix: str, shared: bool
+    program: Program,
+    literal: Mapping[str, LiteralPart],
+    members: MemberPlanner,
+    prefix: str,
+    shared: bool,
+    kept: Collection[str] = (),
+    choose: bool = False,
 ) -> list[Held]:
     """What holds the stages of literal parts together, the best choice first: tile loops where the body is a program of
     its own, else the statements as written. `shared`: whether several workers may share loops, which have to be proved
-    independent then."""
+    independent then. Loops named in `kept` stay around any statements. `choose`: whether data may choose slices."""
     parts = list({id(p): p for p in literal.values()}.values())
     found: list[list[LiteralPart | TileLoopsPart]] = []
     for part in parts:
-        inside = _tile_loops(program, part, members, prefix, shared)
+        loops, body = nested(part.body, kept)
+        made = windowed(program, loops, body, choose) if loops else None
+        inside = _tile_loops(program, part, loops, made, members, prefix, shared) if made else ()
         found.append([*islice(inside, MOST_MEMBERS)] or [part])
     choices: list[Held] = []
     for turn in zip_longest(*found):
@@ -48,12 +56,16 @@ def tile_loops(
 
 
 def _tile_loops(
-    program: Program, part: LiteralPart, members: MemberPlanner, prefix: str, shared: bool
+    program: Program,
+    part: LiteralPart,
+    loops: Sequence[Axis],
+    made: Windowed,
+    members: MemberPlanner,
+    prefix: str,
+    shared: bool,
 ) -> Iterator[TileLoopsPart]:
     """The part as tile loops, once for each plan of their body. Nothing where that leaves single elements."""
-    loops, body = nested(part.body)
-    made = windowed(program, loops, body) if loops else None
-    if made is None or not _worthwhile(made):
+    if not _worthwhile(made):
         return
     verdicts = together(program, part.stages, tuple(a.name for a in loops)) if shared else ()
     independent = {a.axis for a in verdicts if a.kind == "independent"}
@@ -68,7 +80,7 @@ def _tile_loops(
     trips = _trips(loops, program.symbolic)
     for plan in members(made.program, names.prefix):
         grid = not prefix and is_gpu(plan.target)
-        yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips, grid=grid)
+        yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips, grid, made.chosen)
 
 
 def _worthwhile(made: Windowed) -> bool:

@@ -139,4 +139,5 @@ def _stays_inside(
 
 
 def _axes(nest: NestGeometry, condition: Bool) -> set[str]:
-    return {nest.members[v].name for v in free_vars(condition)}
+    """The axes that a condition speaks of; a size that is not known is the same everywhere."""
+    return {nest.members[v].name for v in free_vars(condition) if v in nest.members}

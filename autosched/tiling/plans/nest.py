@@ -68,6 +68,11 @@ class Nest(NestGeometry):
         return tuple((part, self._sums(part)[0]) for part in conjuncts(self.stepped))
 
     @cached_property
+    def accumulate_sums(self) -> tuple[Affine | None, ...]:
+        """The parts of `accumulate_mask`, as `_sums` has them."""
+        return self._sums(self.accumulate_mask)
+
+    @cached_property
     def guard_sums(self) -> tuple[Affine | None, ...]:
         """The parts of the stage's guards and bounds, as `_sums` has them."""
         return self._sums(all_of(self.guard, self.bounds))

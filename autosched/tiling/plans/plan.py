@@ -23,7 +23,7 @@ from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.analysis.nontemporal import NontemporalStore
-from autosched.tiling.analysis.windows import TensorWindow
+from autosched.tiling.analysis.windows import ChosenSlice, TensorWindow, moved_by
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
@@ -190,7 +190,7 @@ class TileLoopsPart:
     a plan of the body as a program of its own over `windows` of the tensors that it touches. What an iteration hands on
     from stage to stage is a tensor of the member, of a tile's size. `trips`: iterations of all loops together, on
     average where bounds depend on loops around this part. `grid`: blocks of a GPU share the parallel loops, and what is
-    inside is the work of each block's threads."""
+    inside is the work of each block's threads. `chosen`: what data choose in each iteration, of which windows are."""
 
     loops: tuple[TileLoop, ...]
     member: Plan
@@ -199,10 +199,16 @@ class TileLoopsPart:
     names: StepNames
     trips: float
     grid: bool = False
+    chosen: tuple[ChosenSlice, ...] = ()
 
     @property
     def title(self) -> str:
         return f"loops over {', '.join(t.axis.name for t in self.loops)} ({self.member.name})"
+
+    def moving(self, window: TensorWindow) -> tuple[TileLoop, ...]:
+        """The loops that move a window."""
+        names = moved_by(window.start, self.chosen)
+        return tuple(t for t in self.loops if t.axis.name in names)
 
     @property
     def shared(self) -> TileLoop | None:

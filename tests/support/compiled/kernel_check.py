@@ -23,6 +23,7 @@ from autosched.codegen.tree.kernel import (
     BarrierWait,
     Branch,
     Buffer,
+    Chosen,
     Comment,
     Configure,
     For,
@@ -130,6 +131,13 @@ class _Checker:
             case Branch(data, body):
                 self._value(data)
                 self._body(body)
+            case Chosen(var, value, extent, body):
+                self._value(value)
+                self._require(extent > 0, f"{var} is chosen of none")
+                self._require(var not in self.variables, f"{var} is chosen inside a loop or lane of that name")
+                self.variables[var] = "serial"
+                self._body(body)
+                del self.variables[var]
             case GuardedDispatch(checks, body, fallback):
                 for name in checks:
                     check = self._buffer(name)

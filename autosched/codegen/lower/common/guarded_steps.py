@@ -12,13 +12,13 @@ what it excludes for all is not visited, and what it allows for all is not asked
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.tree.kernel import Assign, If, IntrinsicCall, Lane, Stmt
 from autosched.ir.value import Read, Select
-from autosched.logic import TRUE, Affine, Bool, Const, Int, all_of, free_vars, maximum, minimum
+from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, all_of, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -75,16 +75,7 @@ def spans(nest: Nest, parts: Parts, axis: NestAxis, at: Mapping[str, Position], 
         if form is None or not c or axis.unit != 1:
             asked.append((part, form))
             continue
-        low: Int = Const(form.constant)
-        high: Int = Const(form.constant)
-        for name, factor in form.coefficients.items():
-            if name != axis.name:
-                first, last = ends(nest.by_name[name], at[name].unit, counts.get(name, 1))
-                low, high = (
-                    (low + first * factor, high + last * factor)
-                    if factor > 0
-                    else (low + last * factor, high + first * factor)
-                )
+        low, high = _within(nest, replace(form, coefficients=_without(form, axis.name)), at, counts)
         if c > 0:  # c * position < -rest
             least[1].append((-low - 1) // c + 1)
             most[1].append((-high - 1) // c + 1)
@@ -96,6 +87,33 @@ def spans(nest: Nest, parts: Parts, axis: NestAxis, at: Mapping[str, Position], 
         (maximum(*most[0]) if most[0] else None, minimum(*most[1]) if most[1] else None),
         tuple(asked),
     )
+
+
+def any_counts(nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int]) -> Bool:
+    """Where a guard over spatial axes lets some sum of a tile count: elsewhere all are dropped again. A guard that is
+    no sum may let any."""
+    forms = [form for form in nest.accumulate_sums if form is not None]
+    return all_of(*(_within(nest, form, at, counts)[0] < 0 for form in forms))
+
+
+def _within(nest: Nest, form: Affine, at: Mapping[str, Position], counts: Mapping[str, int]) -> tuple[Int, Int]:
+    """The least and the greatest value of a sum over positions, of all elements of a tile. What is no axis (a size that
+    is not known) is the same for all."""
+    low: Int = Const(form.constant)
+    high: Int = Const(form.constant)
+    for name, factor in form.coefficients.items():
+        first: Int = Var(name)
+        last = first
+        if name in nest.by_name:
+            first, last = ends(nest.by_name[name], at[name].unit, counts.get(name, 1))
+        low, high = (
+            (low + first * factor, high + last * factor) if factor > 0 else (low + last * factor, high + first * factor)
+        )
+    return low, high
+
+
+def _without(form: Affine, name: str) -> dict[str, int]:
+    return {n: c for n, c in form.coefficients.items() if n != name}
 
 
 def ends(axis: NestAxis, unit: Int, count: int) -> tuple[Int, Int]:

@@ -13,7 +13,7 @@ from autosched.codegen.lower.common.computed_source import ComputedSource
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
 from autosched.codegen.lower.common.fused_stages import epilogue
-from autosched.codegen.lower.common.guarded_steps import Parts, Spans, spans, stepped
+from autosched.codegen.lower.common.guarded_steps import Parts, Spans, any_counts, spans, stepped
 from autosched.codegen.lower.common.operands import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.lower.common.prefetches import NextBlock, ahead
@@ -117,10 +117,12 @@ class RegisterTile:
         """The whole life of one register tile; `counts` gives its size in units along each tiled axis."""
         first, last = (depth.first, depth.last) if depth else (True, True)
         at = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
+        counted = any_counts(self.nest, at, counts)
+        reduced = self.reduce(at, counts, depth)
         return (
             *self.prefetch_out(at, counts),
             *self.start(at, counts, _formula(first)),
-            *self.reduce(at, counts, depth),
+            *(reduced if counted == TRUE else (If(counted, reduced),)),
             *self.drop(at, counts, _formula(first)),
             *self.finish(at, counts, _formula(last)),
         )

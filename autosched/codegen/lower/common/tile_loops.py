@@ -8,11 +8,14 @@ again is prepared outside the loops that do not move these, for each iteration o
         for j_block: K_panel[j_block] = …       asked for inside j_block, of data that i_tile does not change
         for i_tile:
             for j_block: …
+
+Inside of the loops the body stands behind the choice of its slices. What is prepared before the run is prepared of all
+slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context, identifier
@@ -22,6 +25,7 @@ from autosched.codegen.tree.kernel import (
     AsyncCopies,
     Branch,
     Buffer,
+    Chosen,
     For,
     Function,
     If,
@@ -30,7 +34,7 @@ from autosched.codegen.tree.kernel import (
     RegisterRef,
     Stmt,
 )
-from autosched.ir.value import Read, Value, map_value
+from autosched.ir.value import Read, Value, map_value, reads
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import free_vars, substitute_bool, substitute_int
 from autosched.tiling.analysis.windows import TensorWindow
@@ -49,7 +53,7 @@ def lower_tile_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -
     body = tuple(s for p in part.member.parts for s in lower_part(p, inner))
     lowering = _TileLoops(part, ctx, inner, threads)
     before = lowering.prepared()
-    body = lowering.moved.of(body)
+    body = lowering.choosing(lowering.moved.of(body), {t.axis.name for t in part.loops})
     for depth in reversed(range(len(part.loops))):
         body = (lowering.loop(part.loops[depth], (*before[depth + 1], *body)),)
     body = (*before[0], *body)
@@ -59,26 +63,53 @@ def lower_tile_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -
     return (For("thread", Const(0), Const(threads), body, "parallel", note=note),)
 
 
+@dataclass(frozen=True)
+class Mover:
+    """A loop around, or a slice that data choose: from `first` to `last`."""
+
+    name: str
+    first: int
+    last: int
+
+
 class _TileLoops:
     """What the loops of one part make of the statements inside."""
 
     def __init__(self, part: TileLoopsPart, ctx: Context, inner: Context, threads: int) -> None:
         self.part, self.ctx, self.inner, self.threads = part, ctx, inner, threads
-        self.at: dict[str, Int] = {t.axis.name: Var(identifier(t.axis.name)) for t in part.loops}
-        self.moving: dict[str, tuple[TileLoop, ...]] = {}
-        for function in inner.prepare:
-            *sources, made = function.buffers
-            self.moving[made] = tuple(t for t in part.loops if any(self.moves(t, s) for s in sources))
+        names = [*(t.axis.name for t in part.loops), *(c.name for c in part.chosen)]
+        self.at: dict[str, Int] = {name: Var(identifier(name)) for name in names}
+        for read in (r for c in part.chosen for r in reads(c.value)):
+            ctx.tensor(read.tensor)
         self.fixed = {f.buffers[-1] for f in inner.prepare if all(map(self.known, f.buffers[:-1]))}
         """Buffers that are filled once, before the run: from data that are known then."""
+        self.moving: dict[str, tuple[Mover, ...]] = {}
+        for function in inner.prepare:
+            *sources, made = function.buffers
+            found = {m.name: m for s in sources for m in self.movers(s, made in self.fixed)}
+            self.moving[made] = tuple(found[n] for n in names if n in found)
         self.moved = Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
 
-    def moves(self, loop: TileLoop, buffer: str) -> bool:
-        """Whether the loop moves a window, or what was prepared of one."""
+    def movers(self, buffer: str, fixed: bool) -> Iterator[Mover]:
+        """What moves a window, or what was prepared of one. Before the run nobody knows which slices the data choose:
+        all of them are prepared then, else those of the loops that choose them."""
         if buffer in self.moving:
-            return loop in self.moving[buffer]
-        window = self.part.windows.get(buffer)
-        return window is not None and any(loop.axis.name in free_vars(i) for i in window.start)
+            yield from self.moving[buffer]
+        if buffer not in self.part.windows:
+            return
+        window = self.part.windows[buffer]
+        used = {n for i in window.start for n in free_vars(i)}
+        loops = [t for t in self.part.loops if t.axis.name in used] if fixed else self.part.moving(window)
+        yield from (Mover(t.axis.name, t.first, t.last) for t in loops)
+        if fixed:
+            yield from (Mover(c.name, 0, c.extent - 1) for c in self.part.chosen if c.name in used)
+
+    def choosing(self, body: tuple[Stmt, ...], around: Collection[str]) -> tuple[Stmt, ...]:
+        """The body inside of what chooses slices in these loops, those first on which others depend."""
+        for c in reversed([c for c in self.part.chosen if c.moved_by <= set(around)]):
+            value = map_value(c.value, on_int=self.outside, on_bool=lambda b: substitute_bool(b, self.at))
+            body = (Chosen(identifier(c.name), value, c.extent, body),)
+        return body
 
     def known(self, buffer: str) -> bool:
         """Whether its elements are known before the run."""
@@ -87,9 +118,9 @@ class _TileLoops:
             return self.ctx.program.known(window.tensor)
         return all(self.known(s) for f in self.inner.prepare if f.buffers[-1] == buffer for s in f.buffers[:-1])
 
-    def whole(self, loop: TileLoop, body: tuple[Stmt, ...]) -> For:
-        """A loop of the part over all iterations that it has anywhere."""
-        return For(self.variable(loop), Const(loop.first), Const(loop.last + 1), body)
+    def whole(self, mover: Mover, body: tuple[Stmt, ...]) -> For:
+        """A loop over all that a loop of the part, or a slice, is anywhere."""
+        return For(identifier(mover.name), Const(mover.first), Const(mover.last + 1), body)
 
     def loop(self, loop: TileLoop, body: tuple[Stmt, ...]) -> For:
         """A loop of the part, or a thread's share of it."""
@@ -97,14 +128,20 @@ class _TileLoops:
         if self.threads > 1 and loop is self.part.shared:
             thread, n = Var("thread"), loop.axis.extent
             lower, upper = lower + thread * n // self.threads, lower + (thread + 1) * n // self.threads
-        return For(self.variable(loop), lower, upper, body)
+        return For(identifier(loop.axis.name), lower, upper, body)
 
-    def variable(self, loop: TileLoop) -> str:
-        return identifier(loop.axis.name)
-
-    def stays_inside(self, moving: Sequence[TileLoop]) -> int:
+    def stays_inside(self, moving: Sequence[Mover]) -> int:
         """How many of the outer loops stay around what these move."""
-        return next((k for k, t in enumerate(self.part.loops) if t not in moving), len(self.part.loops))
+        names = {m.name for m in moving}
+        return next((k for k, t in enumerate(self.part.loops) if t.axis.name not in names), len(self.part.loops))
+
+    def again(self, made: str) -> tuple[Mover, ...]:
+        """Of what moves a prepared buffer, that for which it has an element each: not the loops that stay around."""
+        moving = self.moving[made]
+        if made in self.fixed:
+            return moving
+        around = {t.axis.name for t in self.part.loops[: self.stays_inside(moving)]}
+        return tuple(m for m in moving if m.name not in around)
 
     def place(self, buffer: Buffer) -> BufferPlace:
         """Where a buffer of the body lies in the kernel."""
@@ -116,13 +153,10 @@ class _TileLoops:
             return BufferPlace(window.tensor, window=replace(window, start=start))
         scope, owners, shape = buffer.scope, list[Int](), list[int]()
         if name in self.moving:
-            fixed = name in self.fixed
-            scope = "packed" if fixed else "workspace"
-            moving = self.moving[name]
-            again = moving if fixed else [t for t in moving if t not in self.part.loops[: self.stays_inside(moving)]]
-            for loop in again:
-                owners.append(self.at[loop.axis.name])
-                shape.append(loop.last + 1)
+            scope = "packed" if name in self.fixed else "workspace"
+            for mover in self.again(name):
+                owners.append(self.at[mover.name])
+                shape.append(mover.last + 1)
         if self.threads > 1 and scope == "workspace":
             owners, shape = [Var("thread"), *owners], [self.threads, *shape]
         origin = self.origin(buffer.origin or name) if buffer.origin or scope == "packed" else None
@@ -147,12 +181,13 @@ class _TileLoops:
         before: list[tuple[Stmt, ...]] = [() for _ in range(len(self.part.loops) + 1)]
         for function in self.inner.prepare:
             made = function.buffers[-1]
-            moving, body = self.moving[made], self.moved.of(function.body)
-            fixed = made in self.fixed
-            depth = 0 if fixed else self.stays_inside(moving)
-            for loop in reversed([t for t in moving if fixed or t not in self.part.loops[:depth]]):
-                body = (self.whole(loop, body),)
+            body, fixed = self.moved.of(function.body), made in self.fixed
             if not fixed:
+                body = self.choosing(body, {m.name for m in self.moving[made]})
+            for mover in reversed(self.again(made)):
+                body = (self.whole(mover, body),)
+            if not fixed:
+                depth = self.stays_inside(self.moving[made])
                 before[depth] = (*before[depth], *body)
                 continue
             name = self.moved.places[made].buffer
@@ -194,6 +229,8 @@ class Moved:
                 return replace(stmt, body=self.of(stmt.body))
             case Branch():
                 return replace(stmt, condition=self._value(stmt.condition), body=self.of(stmt.body))
+            case Chosen():
+                return replace(stmt, value=self._value(stmt.value), body=self.of(stmt.body))
             case Assign():
                 place = self.places[stmt.buffer]
                 index = place.index([substitute_int(i, self.at) for i in stmt.index])

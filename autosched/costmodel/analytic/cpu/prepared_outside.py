@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.ir.program import Program
-from autosched.logic import free_vars
-from autosched.tiling.analysis.windows import TensorWindow
 from autosched.tiling.plans.plan import Plan, TensorPart, TileLoopsPart
 from autosched.tiling.steps import DIRECT
 
@@ -67,9 +65,5 @@ def _outside(part: TileLoopsPart, found: Iterator[_Packed]) -> Iterator[_Packed]
     for packed in found:
         window = part.windows.get(packed.tensor)
         if window is not None:
-            yield _Packed(window.tensor, packed.elements * _places(part, window), packed.decision)
-
-
-def _places(part: TileLoopsPart, window: TensorWindow) -> int:
-    used = {n for i in window.start for n in free_vars(i)}
-    return prod(t.last + 1 - t.first for t in part.loops if t.axis.name in used)
+            places = prod(t.last + 1 - t.first for t in part.moving(window))
+            yield _Packed(window.tensor, packed.elements * places, packed.decision)

@@ -22,6 +22,7 @@ from autosched.codegen.tree.kernel import (
     BarrierArrive,
     BarrierWait,
     Branch,
+    Chosen,
     Comment,
     Configure,
     For,
@@ -40,6 +41,7 @@ from autosched.codegen.tree.kernel import (
     WorkerBarrier,
 )
 from autosched.codegen.tree.kernel import statements as all_statements
+from autosched.codegen.tree.uses import places as places_in
 from autosched.device.simulator.walk.facts import Facts, Fetch, Issue, Level, Stop, Touch, Work
 from autosched.device.simulator.walk.loop_classes import LoopClasses, questions
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, reads, walk
@@ -103,6 +105,14 @@ class _Walker:
                         self.visit(inner, path, kept, here)
                 case Branch():
                     pass  # what the data ask for seldom
+                case Chosen(var, _, extent, inner):  # one place stands for all
+                    for name, index in places_in(stmt):
+                        self._touch(name, index, None, False, path, often)
+                    self.loops += 1
+                    there = Const(extent // 2)
+                    level = Level(self.loops, var, "serial", there, there + 1, 1, 1.0, often, extent // 2)
+                    chosen = LoopClasses(at.runs, {**at.values, var: extent // 2})
+                    self.visit(inner, (*path, level), chosen, here)
                 case GuardedDispatch(checks, inner):  # the time of a kernel is that of data for which its checks hold
                     for name in checks:
                         self._touch(name, (Const(0),), None, False, path, often)

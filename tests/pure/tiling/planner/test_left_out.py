@@ -7,10 +7,19 @@ from dataclasses import replace
 from support.plans import machine, plans_of
 
 from autosched.ir import parse, workload
+from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import planned
-from autosched.tiling.planner.families import ONE_PASS, TILES, family_of, not_planned
+from autosched.tiling.planner.families import (
+    NO_NEST,
+    NOT_CHOSEN,
+    ONE_PASS,
+    SLICES,
+    TILES,
+    family_of,
+    not_planned,
+)
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.plan_program import _passed_over
 
@@ -61,3 +70,11 @@ def test_one_pass_says_what_the_planner_said() -> None:
     attention = workload("attention", h=1, n=64, l=64, d=16)
     assert dict(not_planned(attention, machine(), "rescaled", {ONE_PASS: "because"}))[ONE_PASS] == "because"
     assert dict(not_planned(attention, machine(), "bitwise", {}))[ONE_PASS] == "it needs --numerics rescaled"
+
+
+def test_slices_that_data_choose_are_for_cpus_and_instructions() -> None:
+    program = workload("matmul_experts", m=64, n=64, k=64)
+    assert dict(not_planned(program, load_target("nvidia-h200"), "rescaled", {})) == {SLICES: NOT_CHOSEN}
+    assert any(family_of(p) == SLICES for p in planned(TuneRequest(program, machine())).plans)
+    narrow = workload("matmul_experts", m=64, n=1, k=64)
+    assert planned(TuneRequest(narrow, machine())).left_out.get(SLICES, NO_NEST) == NO_NEST
