@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.ir.program import Program
-from autosched.ir.rewrites.defer import defer
+from autosched.ir.rewrites.factors.defer import defer
 from autosched.ir.rewrites.inline import inline_intermediates
 from autosched.ir.rewrites.mask_bounds import mask_bounds
 from autosched.ir.rewrites.online.by_hand import states_by_hand

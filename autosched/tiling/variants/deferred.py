@@ -1,5 +1,5 @@
-"""Programs with products whose factors are applied to their sums (`ir.rewrites.defer`): the scale of a group of weights
-once a group, and no more for each weight."""
+"""Programs with products whose factors are applied to their sums (`ir.rewrites.factors.defer`): the scale of a group of
+weights once a group, and no more for each weight."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autosched.ir.program import Program
-from autosched.ir.rewrites.defer import defer
+from autosched.ir.rewrites.factors.defer import defer
 from autosched.ir.rewrites.listing import accepted
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.ir.rewrites.verdict import RewriteVerdict

@@ -25,7 +25,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.cases import is_infinite
 from autosched.ir.rewrites.algebra.sums import RealSum
 from autosched.ir.rewrites.algebra.text import times, value_of
-from autosched.ir.rewrites.distribute import distributed
+from autosched.ir.rewrites.factors.distribute import distributed
 from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member

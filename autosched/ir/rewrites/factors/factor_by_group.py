@@ -17,7 +17,7 @@ from autosched.ir.nodes import Assign, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.text import times
-from autosched.ir.rewrites.distribute import own_names
+from autosched.ir.rewrites.factors.distribute import own_names
 from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.rewrites.online.fused import under
 from autosched.ir.rewrites.online.states import MemberStates

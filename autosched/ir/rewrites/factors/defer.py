@@ -21,8 +21,8 @@ from autosched.ir.rewrites.algebra.normal import NoForm, normal
 from autosched.ir.rewrites.algebra.separate import Mixed, separate
 from autosched.ir.rewrites.algebra.sums import ZERO, TooManyTerms, number
 from autosched.ir.rewrites.algebra.text import NoText, value_of
-from autosched.ir.rewrites.factor_by_group import factor_by_group
-from autosched.ir.rewrites.grouped import sum_by_group
+from autosched.ir.rewrites.factors.factor_by_group import factor_by_group
+from autosched.ir.rewrites.factors.grouped import sum_by_group
 from autosched.ir.rewrites.online.domain import keeps_domain
 from autosched.ir.rewrites.online.error import error_of
 from autosched.ir.rewrites.online.fused import fused

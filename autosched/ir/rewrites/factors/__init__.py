@@ -1,0 +1,1 @@
+"""Factors that leave a sum: `defer`."""
