@@ -34,7 +34,9 @@ def updated(stage: Stage) -> Value:
 
 
 def guarded(guards: tuple[Condition, ...], value: Value, old: Value) -> Value:
-    for guard in guards:
+    """The value where all conditions on data hold, else the old one. The first is asked first: it may keep what another
+    reads inside its tensor."""
+    for guard in reversed(guards):
         if not isinstance(guard, Bool):
             value = Select(guard, value, old, value.dtype)
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from autosched.codegen.analysis.access import LaneAccess, classify
+from autosched.codegen.analysis.access import LaneAccess, access_of, classify
 from autosched.codegen.llvm.accesses.addresses import Addresses
 from autosched.codegen.llvm.accesses.indexing import Linear
 from autosched.codegen.llvm.emitter import Emitter
@@ -79,6 +79,8 @@ class LaneAddresses:
             else:
                 scaled = self.out.let(f"mul {value.text}, {splat_text('i64', str(stride), value.lanes)}")
                 steps = self._add_steps(steps, scaled, value.lanes)
+        if access.offsets is None and not steps and lane is not None:  # data that are the same for all lanes
+            access = access_of((0,) * lane.width)
         return LaneAddress(pointer, access, align, steps)
 
     def _moved(self, part: Int, lane: Lane, stride: int) -> str:
