@@ -24,6 +24,8 @@ from autosched.tiling.variants.tiled_stages import own_caches
 AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED, SLICES = (
     "as written", "adapted", "one pass", "parts", "tiles", "on the way", "deferred", "chosen slices"
 )  # fmt: skip
+NEAR = 1.5
+"""Times the cycles of the best plan, up to which a family's best plan is searched in any case."""
 NO_BODY = "its loops cannot be laid out as tile loops"
 NO_NEST = "no instruction is worth it inside of the loops that choose"
 NOT_CHOSEN = "only kernels of CPUs choose slices by data"
@@ -51,6 +53,22 @@ def family_of_names(rewrites: Iterable[str]) -> str:
     if SLICES in names:
         return SLICES
     return DEFERRED if "defer" in names else AS_WRITTEN
+
+
+def with_each_family(best: Sequence[Plan], every: Sequence[Plan], cycles: Mapping[int, float]) -> list[Plan]:
+    """The best plans, with the first plan of each family that has none, where it takes up to `NEAR` times the cycles of
+    the best: what memory costs is not in these cycles. The last plan of a family with several makes room. `cycles` has
+    those of each plan by its id; `every` begins with the plan of the fewest."""
+    chosen = list(best)
+    for plan in every:
+        families = [family_of(p) for p in chosen]
+        if family_of(plan) in families or cycles[id(plan)] > NEAR * cycles[id(every[0])]:
+            continue
+        last = next((k for k in reversed(range(len(chosen))) if families.count(families[k]) > 1), None)
+        if last is None:
+            break
+        chosen = [*chosen[:last], *chosen[last + 1 :], plan]
+    return chosen
 
 
 def not_planned(

@@ -16,7 +16,7 @@ from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
-from autosched.tiling.planner.families import NO_BODY, NO_NEST, SLICES, family_of, family_of_names
+from autosched.tiling.planner.families import NO_BODY, NO_NEST, SLICES, family_of, family_of_names, with_each_family
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
@@ -103,6 +103,8 @@ def plan_program(
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     near = [p for p in every if cycles[id(p)] <= WITHIN * cycles[id(every[0])]]
     best = with_chains((near if len(every) > MOST_PLANS else every)[:MOST_PLANS], every)
+    if len(every) > len(best) and not prefix:  # of a body the first plan is taken
+        best = with_each_family(best, every, cycles)
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]

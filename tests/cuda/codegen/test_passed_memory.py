@@ -12,8 +12,8 @@ from autosched.codegen.lower import lower
 from autosched.ir.workload import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
+from autosched.tiling.planner.families import ONE_PASS, family_of
 from autosched.tiling.planner.plan_program import plan_program
-from autosched.tiling.plans.plan import TileLoopsPart
 
 
 def test_what_a_launch_reads_and_writes_is_not_restricted() -> None:
@@ -21,7 +21,7 @@ def test_what_a_launch_reads_and_writes_is_not_restricted() -> None:
     one wrote it, and behind the barrier they took what they had."""
     program, target = workload("cross_entropy"), load_target("nvidia-h200")
     planned = plan_program(program, target, CATALOGUE, usable(CATALOGUE, target, "simulator", None))
-    plan = next(p for p in planned.every if any(isinstance(q, TileLoopsPart) for q in p.parts))
+    plan = next(p for p in planned.every if family_of(p) == ONE_PASS)
     row = int(plan.space.sample(1, np.random.default_rng(0))[0])
     source = print_cuda(lower(plan, plan.space.schedule(row)), target)
     heads = re.findall(r"__global__ .*?\((.*?)\) \{", source.text, re.DOTALL)

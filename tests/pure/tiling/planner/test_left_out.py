@@ -19,6 +19,7 @@ from autosched.tiling.planner.families import (
     TILES,
     family_of,
     not_planned,
+    with_each_family,
 )
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.plan_program import _passed_over
@@ -78,3 +79,13 @@ def test_slices_that_data_choose_are_for_cpus_and_instructions() -> None:
     assert any(family_of(p) == SLICES for p in planned(TuneRequest(program, machine())).plans)
     narrow = workload("matmul_experts", m=64, n=1, k=64)
     assert planned(TuneRequest(narrow, machine())).left_out.get(SLICES, NO_NEST) == NO_NEST
+
+
+def test_each_family_near_the_best_has_a_plan() -> None:
+    plans = planned(TuneRequest(parse(PRODUCTS.format(m=64)), with_caches(4096))).plans
+    tiled = next(p for p in plans if family_of(p) == TILES)
+    one, other = [p for p in plans if family_of(p) != TILES][:2]
+    cycles = {id(one): 100.0, id(other): 110.0, id(tiled): 140.0}
+    assert with_each_family([one, other], [one, other, tiled], cycles) == [one, tiled]
+    assert with_each_family([one, other], [one, other, tiled], cycles | {id(tiled): 160.0}) == [one, other]
+    assert with_each_family([one], [one, other, tiled], cycles) == [one]  # no family gives up its only plan
