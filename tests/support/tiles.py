@@ -15,6 +15,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.plan_program import float_policy_of, member_planner
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
+from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.conditional import candidates_of
 from autosched.tiling.variants.shared_runs import SharedRun, runs
 from autosched.tiling.variants.tiled_stages import variant_of
@@ -25,7 +26,7 @@ def tiled_plans(
 ) -> Iterator[Plan]:
     """The plans of a run in tiles of so many rows, the fastest first."""
     on, catalogue = target or machine(), Catalogue.builtin()
-    fitting = usable(catalogue, on, "cpu", ())
+    fitting = usable(catalogue, on, "cuda" if is_gpu(on) else "cpu", ())
     members, policy = (
         member_planner(on, catalogue, fitting, "rescaled"),
         float_policy_of(found.program, on, catalogue, "rescaled"),
@@ -46,9 +47,11 @@ def in_tile_loops(plan: Plan) -> bool:
     return any(isinstance(p, TileLoopsPart) for p in plan.parts)
 
 
-def check_tiles(program: Program, found: SharedRun, tile: int, keep: bool, threads: int) -> str:
+def check_tiles(
+    program: Program, found: SharedRun, tile: int, keep: bool, threads: int, target: Target | None = None
+) -> str:
     """Kernels of a run in tiles of so many rows compute the program; how the tiles are laid out."""
-    for plan in tiled_plans(found, tile, keep, threads):
+    for plan in tiled_plans(found, tile, keep, threads, target):
         ids = plan.space.sample(2, np.random.default_rng(tile))
         assert disagreement(plan, ids.tolist(), expect(program)) is None, str(plan.program)
         return "as tile loops" if in_tile_loops(plan) else "as written"

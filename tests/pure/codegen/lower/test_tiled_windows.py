@@ -11,6 +11,7 @@ from fuzz.row_chains import random_row_chain
 from fuzz.windows import chain, random_chain
 from hypothesis import event, given
 from hypothesis import strategies as st
+from support.cards.gpu_plans import H200
 from support.match.agreement import disagreement, expect
 from support.match.examples import examples
 from support.paths import ROOT, TESTS
@@ -132,6 +133,15 @@ def test_kernels_with_windows_that_overlap_compute_the_program(threads: int, kep
     _, lines = shared_runs(program, 0)
     for tile in (2, 5):
         assert check_tiles(program, lines, tile, kept, threads) == "as tile loops"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [False, True], ids=["twice", "kept"])
+def test_kernels_of_a_grid_compute_the_program(kept: bool) -> None:
+    """Blocks of a GPU's grid have tiles of their own; one block has all that keep rows."""
+    program = residual({"h": 8, "w": 8, "st": 1, "ci": 16, "c": 16, "co": 16})
+    _, lines = shared_runs(program, 0)
+    assert check_tiles(program, lines, 2, kept, 1, replace(H200, cores=3)) == "as tile loops"
 
 
 @pytest.mark.slow
