@@ -29,6 +29,7 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
         kept = [k for k in kept if k.tensor not in in_memory]
         place, owner = "shared  ", "block"
     else:
+        kept = [k for k in kept if _has_memory(k.tensor, kernel)]
         place, owner = "in cache", "thread"
     if kept:
         largest = {k.tensor: k for k in reversed(kept)}  # several loops may keep a tile of one tensor
@@ -40,6 +41,12 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
         if before:
             lines.append(f"memory   {_size(now)} of intermediates and copies; intermediates as written {_size(before)}")
     return lines
+
+
+def _has_memory(tensor: str, kernel: Kernel) -> bool:
+    """Whether an intermediate has a buffer, under its name or that with a number: others are in registers alone."""
+    of_tensor = re.compile(rf"{re.escape(tensor)}(_\d+)?")
+    return any(b.scope == "workspace" and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
 
 
 def _loops(plan: Plan) -> Iterator[str]:
@@ -73,7 +80,8 @@ def error_words(error: str) -> str:
 def _size(count: int) -> str:
     """Bytes as people read them."""
     units = (("MiB", 1 << 20), ("KiB", 1 << 10))
-    return next((f"{count / of:.3g} {name}" for name, of in units if count >= of), f"{count} bytes")
+    shown = ((count / of, name) for name, of in units if count >= of)
+    return next((f"{n:,.0f} {name}" if n >= 1000 else f"{n:.3g} {name}" for n, name in shown), f"{count} bytes")
 
 
 def _said(rewrite: RewriteVerdict) -> str:

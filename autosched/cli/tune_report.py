@@ -32,6 +32,7 @@ from autosched.store.names import short_name
 from autosched.store.records import Measurement
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.explanation.padding import padding_lines
+from autosched.tiling.planner.families import family_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps.gpu.shared_proofs import in_short
 
@@ -61,6 +62,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
             "kernel_sha": m.kernel_sha,
         }
         plan = best.candidate.plan
+        found |= {"plan": plan.name, "family": family_of(plan), "rewrites": [r.name for r in plan.rewrites]}
         found |= fusion_json(lower(plan, plan.space.schedule(best.trial.row)))
         asked = [{"kind": c.kind, "text": c.text, "tight": c.tight} for m in plan.mappings for c in m.conditions]
         spare = standing_by(plan, best.trial.row)
@@ -266,4 +268,3 @@ def checked(m: Measurement) -> str:
     if m.max_abs_error is not None and m.tolerance:
         return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}"
     return f"against {by}: exact"
-

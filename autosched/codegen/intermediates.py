@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 from autosched.codegen.cuda.grids import grids
 from autosched.codegen.tree.kernel import For, Kernel
 from autosched.codegen.tree.workspace import CPU_ALIGNMENT, GPU_ALIGNMENT, workspace_bytes
+from autosched.ir.nodes import Tensor
 from autosched.ir.program import Program
+from autosched.logic import free_vars
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
 
@@ -39,16 +42,28 @@ def _on_gpu(kernel: Kernel) -> bool:
 
 
 def kept_in_tiles(plan: Plan) -> list[Kept]:
-    """The intermediates that bodies of tile loops keep for themselves, the largest first."""
+    """The intermediates that bodies of tile loops keep, for themselves or for the next iteration, the largest first."""
     found: list[Kept] = []
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
             inside = kept_in_tiles(part.member)
             deeper = {k.tensor for k in inside}  # loops inside keep these; the body around only names them
             own = (t for t in part.member.program.tensors.values() if t.intermediate and t.name not in deeper)
-            found += [Kept(t.name, t.extents, -(-prod(t.extents) * t.dtype.bits // 8)) for t in own]
+            found += map(_kept, (*own, *_handed_on(plan.program, part)))
             found += inside
     return sorted(found, key=lambda k: -k.bytes)
+
+
+def _handed_on(program: Program, part: TileLoopsPart) -> Iterator[Tensor]:
+    """Intermediates of which each iteration has all: it takes them from the one before."""
+    for window in part.windows.values():
+        tensor = program.tensors[window.tensor]
+        if tensor.intermediate and not any(free_vars(i) for i in window.start) and tensor.name in program.written:
+            yield tensor
+
+
+def _kept(tensor: Tensor) -> Kept:
+    return Kept(tensor.name, tensor.extents, -(-prod(tensor.extents) * tensor.dtype.bits // 8))
 
 
 def whole_bytes(program: Program) -> int:

@@ -15,7 +15,7 @@ REASONS_S = 5.0
 @dataclass(frozen=True)
 class PlanFamily:
     """`trials` of its `plans` were measured, `failed` of them in vain; `clock` and `measured` are its best time over
-    the best of all, by the clock and as measured (None: not known). `reason`: why it has no plan."""
+    the best of all, by the clock and as measured in the search (None: not known). `reason`: why it has no plan."""
 
     name: str
     plans: int = 0
@@ -34,12 +34,14 @@ def families(tuning: Tuning) -> list[PlanFamily]:
     for number, entry in enumerate(space.plans):
         plans.setdefault(family_of(entry.plan), []).append(number)
     clock = dict(_by_clock(tuning))
-    best_clock, best = min(clock.values(), default=0.0), study.best_cost
+    best_clock = min(clock.values(), default=0.0)
+    costs = [t.measurement.cost for t in study.searched if t.measurement.ok and t.measurement.cost is not None]
+    best = min(costs, default=0.0)
     found = []
     for name, numbers in plans.items():
         names = {space.plans[n].plan.name for n in numbers}
         trials = [t for t in study.searched if t.plan in names]
-        fine = [t.measurement.cost for t in study.ranking if t.plan in names and t.measurement.cost is not None]
+        fine = [t.measurement.cost for t in trials if t.measurement.ok and t.measurement.cost is not None]
         known = [clock[n] for n in numbers if n in clock]
         found.append(
             PlanFamily(

@@ -54,7 +54,7 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
 def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
     """The steps of all parts. Where they span more rows than an id numbers, decisions of several values are held at
     one until they do not: first those that say at which (`Decision.held`), then the last of each part in turn, inside
-    tile loops too, since later steps refine what earlier ones lay out."""
+    tile loops too, since later steps refine what earlier ones lay out. Threads, which were asked for, come last."""
     rows = prod(len(d.domain) for steps in parts for s in steps for d in s.decisions)
     held = set()
     for decision in _refining([d for steps in parts for s in steps for d in s.decisions]):
@@ -75,7 +75,9 @@ def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
 def _refining(decisions: Sequence[Decision]) -> Iterator[Decision]:
     """Decisions of several values, those first that matter least. A part's have names alike up to the last dot."""
     several = [d for d in decisions if len(d.domain) > 1]
-    for group in ([d for d in several if d.held is not None], [d for d in several if d.held is None]):
+    threads = [d for d in several if d.name.rpartition(".")[2] == "threads"]
+    others = [d for d in several if d not in threads]
+    for group in ([d for d in others if d.held is not None], [d for d in others if d.held is None], threads):
         parts: dict[str, list[Decision]] = {}
         for d in group:
             parts.setdefault(d.name.rpartition(".")[0], []).append(d)

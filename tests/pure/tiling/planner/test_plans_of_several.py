@@ -88,6 +88,13 @@ def test_a_decision_that_names_a_value_is_held_first_and_there() -> None:
     assert not held(others)
 
 
+def test_threads_are_held_last() -> None:
+    threads = Step("t", (Decision("t.threads", (1, 2)),))
+    several = numbered([[threads], wide("a", 4), wide("b", 4), wide("c", 4)])
+    assert several[0].decisions[0].domain == (1, 2)
+    assert len(held(several)) >= 3
+
+
 def test_two_products_on_a_gpu_have_plans_whose_rows_are_numbered() -> None:
     plans = plans_of(program("bf16"), H200, only=("cuda/wgmma.m64n64k16.bf16.f32", "cuda/wgmma.m64n128k16.bf16.f32"))
     assert all(len(plan.tensor_parts) == 2 for plan in plans)
