@@ -94,7 +94,7 @@ def not_planned(
         elif not level:
             reason = f"it needs --numerics {found.numerics}"
         elif found.after is None or not has_products(program, found.after):
-            reason = "no product of matrices is in the pass (of one row products are sums); as written a row stays in a cache"
+            reason = "the pass has no product of matrices (of one row they are sums); as written a row stays in a cache"
         elif extremes := _rescales_extremes(separate, found):
             reason = extremes
         else:
