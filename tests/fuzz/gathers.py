@@ -59,3 +59,48 @@ def guarded_far_away() -> tuple[Program, dict[str, np.ndarray]]:
     data = random_inputs(program, np.random.default_rng(0))
     data["M"][:], data["I"][:] = 0, FAR
     return program, data
+
+
+_ROW = "M: u8[33], X: f32[8], I: s32[33], Y: f32[33]"
+_MATRIX = "M: u8[33], X: f32[8], I: s32[9], Y: f32[9, 33]"
+_GUARDED: dict[str, tuple[str, str]] = {
+    "guard": (_ROW, "for p in range(33):\n        if M[p] != 0:\n            Y[p] += X[I[p]]"),
+    "choice": (_ROW, "for p in range(33):\n        Y[p] = X[I[p]] if M[p] != 0 else 1.0"),
+    "choice in a choice": (
+        _ROW,
+        "for p in range(33):\n        Y[p] = (X[I[p]] if X[I[p]] > 0.0 else 3.0) if M[p] != 0 else 1.0",
+    ),
+    "and": (_ROW, "for p in range(33):\n        Y[p] = 2.0 if M[p] != 0 and X[I[p]] > 0.0 else 1.0"),
+    "or": (_ROW, "for p in range(33):\n        if not (M[p] == 0 or X[I[p]] > 0.0):\n            Y[p] += 1.0"),
+    "shared, choice": (_MATRIX, "for i, p in grid(9, 33):\n        Y[i, p] = X[I[i]] if M[p] != 0 else 1.0"),
+    "shared, and": (
+        _MATRIX,
+        "for i, p in grid(9, 33):\n        Y[i, p] = 2.0 if M[p] != 0 and X[I[i]] > 0.0 else 1.0",
+    ),
+    "shared, guard": (
+        _MATRIX,
+        "for i, p in grid(9, 33):\n        if M[p] != 0:\n            Y[i, p] += X[I[i]]",
+    ),
+    "shared, axes": (_MATRIX, "for i, p in grid(9, 33):\n        if p < 4 * i - 4:\n            Y[i, p] += X[I[i]]"),
+    "shared, axes, choice": (
+        _MATRIX,
+        "for i, p in grid(9, 33):\n        Y[i, p] = X[I[i]] if p < 4 * i - 4 else 1.0",
+    ),
+}
+GUARDED_READS = tuple(_GUARDED)
+"""Reads by data that a guard, a choice or an earlier condition rules out, of each lane and shared by all."""
+
+
+def guarded_read(name: str) -> tuple[Program, dict[str, np.ndarray]]:
+    """The program with data whose index is far away exactly where nothing may be read by it."""
+    head, text = _GUARDED[name]
+    program = parse(f"def f({head}):\n    {text}\n", filename="f.py")
+    data = random_inputs(program, np.random.default_rng(0))
+    data["M"], data["I"] = np.arange(33, dtype=np.uint8) % 3 % 2, data["I"] % 8
+    if name.startswith("shared, axes"):
+        data["I"][:2] = FAR  # rows 0 and 1 have no term
+    elif name.startswith("shared"):
+        data["M"][:], data["I"][:] = 0, FAR
+    else:
+        data["I"][data["M"] == 0] = FAR
+    return program, data

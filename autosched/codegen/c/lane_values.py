@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from autosched.codegen import workarounds
 from autosched.codegen.analysis.access import at_lane, classify, plain
+from autosched.codegen.analysis.known import known
 from autosched.codegen.analysis.lane_conditions import lane_truth, split_valid
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.tree.kernel import Lane
 from autosched.ir.value import Read, Value, is_plain
-from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, minimum
+from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, interval, minimum
 
 if TYPE_CHECKING:
     from autosched.codegen.c.scope import FunctionScope
@@ -35,8 +36,20 @@ class _Lanes:
     def in_memory(self, name: str) -> bool:
         return name not in self.scope.registers
 
-    def uniform(self, value: Value) -> str:
-        return self.scope.values.value(value)
+    def there(self, read: Read) -> bool:
+        if not is_plain(read.index):
+            return False
+        shape = self.scope.kernel.buffers[read.tensor].shape
+        try:
+            found = [interval(part, self.scope.ranges) for part in read.index]
+        except (KeyError, ValueError):
+            return False
+        return all(low >= 0 and high < extent for (low, high), extent in zip(found, shape, strict=True))
+
+    def uniform(self, value: Value, count: Int | None) -> str:
+        text = self.scope.values.value(value)
+        some = TRUE if count is None else known(count > 0, self.scope.ranges)
+        return text if some == TRUE else f"{self.choice(some)} ? {text} : 0"
 
     def choice(self, condition: Bool) -> str:
         return self.scope.index.choice(condition)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from autosched.codegen.analysis.access import flat_offset, plain
@@ -110,24 +112,35 @@ class FunctionScope:
         """The offset of an element, in elements."""
         return self.index.number(flat_offset(self.kernel.buffers[buffer], index))
 
-    def declarations(self, at: For | None) -> list[str]:
-        """Declarations of the private buffers that live in the parallel loop `at` (None: in the whole function)."""
-        lines = []
+    def declarations(self, at: For | None, body: Sequence[str]) -> list[str]:
+        """Declarations of the private buffers that live in the parallel loop `at` (None: in the whole function), as far
+        as its lines name them: statements that never run are not printed."""
+        lines, named = [], set(re.findall(r"\w+", "\n".join(body)))
         for name in self.homes.get(id(at) if at is not None else None, ()):
             buffer, register = self.kernel.buffers[name], self.registers.get(name)
             if buffer.scope == "matrix":
                 continue  # numbered, and nobody's to declare
+            if not named & {self.names(name), self.names(f"{name}.at")}:
+                continue
             if register is None:
                 lines.append(f"{storage_type(buffer.dtype)} {self.names(name)}[{buffer.elements}];")
                 continue
             shape = buffer.shape if register.style == "array" else buffer.shape[:-1]
             lines.append(f"{self.vectors.declared(register)} {self.names(name)}{''.join(f'[{n}]' for n in shape)};")
+            if not _is_read(self.names(name), body):
+                lines.append(f"(void){self.names(name)};")
         return lines
 
     def scalars(self) -> list[str]:
         """The run-time scalars that the function's values name, in the program's order."""
         used = used_scalars(self.function.body)
         return [name for name in self.kernel.program.scalars if name in used]
+
+
+def _is_read(name: str, lines: Sequence[str]) -> bool:
+    """Whether a line names a variable other than to set it."""
+    used = rf"\b{name}\b"
+    return any(re.search(used, re.sub(rf"^\s*{name}[^;=()]* = ", "", line)) for line in lines)
 
 
 def _homes(kernel: Kernel, function: Function) -> dict[int | None, tuple[str, ...]]:

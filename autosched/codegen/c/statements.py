@@ -147,11 +147,12 @@ class CStatementPrinter:
         found = loop_range(loop.lower, loop.upper, loop.step, scope.ranges)
         if found is not None:
             scope.ranges[loop.var] = found
+        body = list(self.body(loop.body, 1))
         if loop.kind == "parallel":
-            yield from (INDENT + line for line in scope.declarations(loop))
+            yield from (INDENT + line for line in scope.declarations(loop, body))
         if sliding:
             yield INDENT + scope.workaround(workarounds.NEXT_ROUND)
-        yield from self.body(loop.body, 1)
+        yield from body
         scope.ranges.pop(loop.var, None)
         yield "}"
 

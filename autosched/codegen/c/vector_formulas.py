@@ -73,10 +73,13 @@ class _Steps:
     def in_memory(self, name: str) -> bool:
         return False
 
+    def there(self, read: Read) -> bool:
+        return False
+
     def read(self, read: Read, count: Int | None) -> str:
         raise NotVector
 
-    def uniform(self, value: Value) -> str:
+    def uniform(self, value: Value, count: Int | None) -> str:
         raise NotVector
 
     def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:

@@ -46,8 +46,11 @@ class ValueContext(Protocol):
     def in_memory(self, name: str) -> bool:
         """Whether a buffer is no register."""
 
-    def uniform(self, value: Value) -> str:
-        """A value that is the same in all lanes."""
+    def there(self, read: Read) -> bool:
+        """Whether an element that all lanes share is known to lie inside its buffer."""
+
+    def uniform(self, value: Value, count: Int | None) -> str:
+        """A value that is the same in all lanes; 0 where `count`, if there is one, is not positive."""
 
     def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:
         """A condition on the lane as a mask of that width; the count where it says `lane < count`."""
@@ -74,7 +77,7 @@ class VectorPrinter:
     def value(self, v: Value, count: Int | None = None) -> str:
         """A vector of the value's dtype. Lanes from `count` on touch no memory."""
         if isinstance(v, Literal) or self._same_in_all(v):
-            return self._splat(v)
+            return self._splat(v, count if self._astray(v) else None)
         match v:
             case Read(_, _, dtype):
                 self._held(dtype)
@@ -108,10 +111,11 @@ class VectorPrinter:
     def _same_in_all(self, v: Value) -> bool:
         return self.lane is not None and self.lane not in value_vars(v)
 
-    def _splat(self, v: Value) -> str:
+    def _splat(self, v: Value, count: Int | None = None) -> str:
+        """A value that is the same in all lanes; with a count, it is read only where there are lanes below that."""
         if isinstance(v, Literal) and v in self.named:
             return self.named[v]
-        text = literal(v.value, v.dtype) if isinstance(v, Literal) else self.source.uniform(v)
+        text = literal(v.value, v.dtype) if isinstance(v, Literal) else self.source.uniform(v, count)
         if isinstance(v, Literal) and text in ("0", "0u", "0.0f", "0.0"):
             return f"({self.helpers.vector(self._held(v.dtype))}){{0}}"
         return self.helpers.splat(self._held(v.dtype), text)
@@ -126,8 +130,17 @@ class VectorPrinter:
         return _closed(self.value(v, count))
 
     def _touches(self, v: Value) -> bool:
-        """Whether a lane of the value may read outside its buffer."""
+        """Whether the value may read outside its buffer, in a lane or for all of them."""
+        return self._astray(v) or self._lanes_touch(v)
+
+    def _lanes_touch(self, v: Value) -> bool:
+        """Whether a lane of its own may."""
         return not self._same_in_all(v) and any(self.source.in_memory(r.tensor) for r in reads(v))
+
+    def _astray(self, v: Value) -> bool:
+        """Whether an element that all lanes share may lie outside: it is read even where no lane wants it."""
+        shared = [r for r in reads(v) if self._same_in_all(r)]
+        return any(self.source.in_memory(r.tensor) and not self.source.there(r) for r in shared)
 
     # Arithmetic
 
@@ -183,7 +196,7 @@ class VectorPrinter:
         if isinstance(condition, Bool) and self.lane not in free_vars(condition):
             chosen = self.source.choice(condition)
             return f"({chosen} ? {self.value(then, count)} : {self.value(other, count)})"
-        if isinstance(condition, Comparison) and condition.op in ("<", ">") and not self._touches(condition):
+        if isinstance(condition, Comparison) and condition.op in ("<", ">") and not self._lanes_touch(condition):
             sides = condition.left, condition.right
             for (a, b), sign in ((sides, condition.op), (sides[::-1], "><"[condition.op == ">"])):
                 if (then, other) == (a, b):
@@ -193,7 +206,8 @@ class VectorPrinter:
             mask, below = self.source.mask(condition, dtype.bits)
         else:
             mask = self._mask(condition, dtype.bits, count)
-        if self._touches(other) or (self._touches(then) and (below is None or count not in (None, below))):
+        wanted = below is not None and count in (None, below)
+        if self._touches(other) or (self._touches(then) and not wanted):
             raise NotVector
         return self.helpers.select(dtype, mask, self.value(then, below or count), self.value(other, count))
 

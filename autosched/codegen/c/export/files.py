@@ -118,7 +118,7 @@ class _CFiles:
         yield self._prototype(scope) + " {"
         if scope.function is self.kernel.main:
             yield from self._workspace_pointers()
-        yield from (INDENT + line for line in scope.declarations(None))
+        yield from (INDENT + line for line in scope.declarations(None, body))
         yield from self._unused(scope, "\n".join(body))
         yield from body
         yield "}"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz.gathers import guarded_far_away, random_gather
+from fuzz.gathers import GUARDED_READS, guarded_far_away, guarded_read, random_gather
 from hypothesis import given
 from hypothesis import strategies as st
 from support.compiled.c_build import missing_features, needs_compiler
 from support.compiled.native import check_exported_c, check_machine_code, compiled
-from support.match.agreement import expect
+from support.match.agreement import Expected, expect
 from support.match.examples import examples
 from support.plans import plans_of, this_machine
 
@@ -83,3 +83,25 @@ def test_what_a_condition_rules_out_is_not_read() -> None:
     expected = run(program, data)
     for kernel in kernels(program, 12):
         assert np.array_equal(compiled(kernel)(**data), expected["Y"])
+
+
+@pytest.mark.x86
+@pytest.mark.parametrize("name", GUARDED_READS)
+def test_machine_code_reads_only_what_is_wanted(name: str) -> None:
+    program, data = guarded_read(name)
+    expected = run(program, data)
+    for kernel in kernels(program, 8):
+        given = {n: a.copy() for n, a in data.items()}
+        np.testing.assert_array_equal(compiled(kernel)(**given), expected["Y"])
+
+
+@needs_compiler
+@pytest.mark.compiler
+@pytest.mark.parametrize("name", GUARDED_READS)
+def test_exported_c_reads_only_what_is_wanted(name: str, tmp_path: Path) -> None:
+    """A read that goes far astray ends the process: an element that all lanes share was read though none wanted it."""
+    program, data = guarded_read(name)
+    wanted = run(program, data)
+    expected = Expected(data, {}, wanted, dict.fromkeys(wanted, 0.0))
+    made = [k for k in kernels(program, 8) if not missing_features(k)]
+    check_exported_c([(k, expected) for k in made], tmp_path)
