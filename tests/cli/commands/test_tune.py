@@ -87,8 +87,8 @@ def test_the_json_object_has_the_contract_s_keys(tuned: Cli) -> None:
     best = found["best"]
     conditional = {"conditions", "otherwise"} & set(best)  # where the instruction asks something of data
     assert set(best) - conditional == {"trial", "time_s", "spread", "operations", "gflops", "schedule", "intrinsic",
-                                       "kernel_sha", "plan", "family", "rewrites", "workspace_bytes", "launches", "lower_bound_s",
-                                       "gap"}  # fmt: skip
+                                       "kernel_sha", "plan", "family", "rewrites", "workspace_bytes", "launches",
+                                       "lower_bound_s", "gap"}  # fmt: skip
     assert best["family"] in ("as written", "adapted")
     assert best["rewrites"] == []
     assert best["gap"] == best["time_s"] / best["lower_bound_s"] - 1
