@@ -17,6 +17,7 @@ import numpy as np
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import RUN, Expected, Sampled, is_large, whole_s
 from autosched.ir.oracle.assumed import assumed_range
+from autosched.ir.oracle.ends import and_last
 from autosched.ir.oracle.inputs import random_inputs
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.program import Program
@@ -45,9 +46,7 @@ class Special:
     @property
     def folder(self) -> str:
         """A name for the data set, which messages show."""
-        *rest, last = self.tensors
-        names = f"{', '.join(rest)} and {last} hold" if rest else f"{last} holds"
-        return f"{names} NaN and infinities"
+        return f"{and_last(self.tensors)} hold{'' if len(self.tensors) > 1 else 's'} NaN and infinities"
 
 
 def assumed_finite(plan: Plan) -> frozenset[str]:

@@ -59,9 +59,9 @@ class CpuBench:
         self.places_bytes, self.calls = places_bytes, calls
         self.cold_bytes = cold_bytes
         self.folder = folder
-        self.special: str | None = None
-        """The folder below the data's with NaN and infinities, on which every candidate is checked too."""
-        self._violations: dict[str, CpuData] = {}
+        self.beside: tuple[str, ...] = ()
+        """Folders below the data's with further data sets, on which every candidate is checked too."""
+        self._further: dict[str, CpuData] = {}
         self._pace = DriftCorrection()
 
     def measure(self, job: Job, effort: Effort, report: Report) -> Outcome:
@@ -160,8 +160,8 @@ class CpuBench:
             raise Wrong(f"bytes outside {', '.join(touched)} were written")
         difference = self.data.verify(views)
         self.data.verify_whole(views)
-        for name in (*job.violations, *([self.special] if self.special else [])):
-            self._violated(loaded, job, name)
+        for name in (*job.violations, *self.beside):
+            self._check_further(loaded, job, name)
         hopeless = None if effort.slower_than_s is None else max(HOPELESS * effort.slower_than_s, SURE_S)
         if hopeless is not None and took_s > hopeless:  # once more: somebody else may have had the core
             took_s = min(took_s, _call(loaded, job.main, {n: g.address for n, g in everything.items()}))
@@ -175,13 +175,13 @@ class CpuBench:
         self.data.verify_again(sets[0], views)
         return CheckedCandidate(job, calls, took_s, sets[0], loaded, sets), difference
 
-    def _violated(self, loaded: Module, job: Job, name: str) -> None:
-        """Prepare and run once on other data, which a check of the kernel refuses (the fallback must answer, and
-        rightly), or which have NaN in some places."""
-        if name not in self._violations:
+    def _check_further(self, loaded: Module, job: Job, name: str) -> None:
+        """Prepare and run once on other data: which a check of the kernel refuses (the fallback must answer, and
+        rightly), which are at the ends of their ranges, or which have NaN in some places."""
+        if name not in self._further:
             assert self.folder is not None
-            self._violations[name] = CpuData(self.folder / name, tuple(self.data.tensors.values()))
-        data = self._violations[name]
+            self._further[name] = CpuData(self.folder / name, tuple(self.data.tensors.values()))
+        data = self._further[name]
         everything = data.guarded | {n: Guarded(s.bytes, ALIGN) for n, s in job.scratch.items()}
         for scratch in job.scratch:
             everything[scratch].view[:] = SCRATCH_POISON

@@ -18,6 +18,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.backends import PORTABLE, host_backend
+from autosched.device.correctness.ends import Ends, Further, ends
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data, write_outputs
 from autosched.device.correctness.special import Special, assumed_finite, special
@@ -106,8 +107,9 @@ class CpuDevice:
         self._finite: frozenset[str] = frozenset()
         """Tensors that some plan assumed to be finite."""
         self._special: tuple[Program, frozenset[str], Special | None] | None = None
+        self._ends: tuple[Program, tuple[Ends, ...]] | None = None
         self._told = False
-        """Whether the worker has the special data."""
+        """Whether the worker knows of the data sets beside the program's."""
 
     @staticmethod
     def runs(target: Target) -> bool:
@@ -206,13 +208,13 @@ class CpuDevice:
             self._warming = self._measuring.begin(start, apart=False)
 
     def foresee(self, plan: Plan) -> None:
-        """Compute beside other work the special data for candidates of the plan, which depend on what it assumes
-        finite."""
+        """Compute beside other work the further data for candidates of the plan; those with NaN depend on what it
+        assumes finite."""
 
         def look() -> None:
             if self.program is not None and not plan.guards and not plan.granted:
                 with contextlib.suppress(AutoschedError):
-                    self._find_special(self.program, self._finite | assumed_finite(plan))
+                    self._find_beside(self.program, self._finite | assumed_finite(plan))
 
         if self.aside:
             self._foreseen = self._measuring.begin(look, apart=False)
@@ -291,7 +293,7 @@ class CpuDevice:
     def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
         """The worker's answer, with the data of the builds' program, or an outcome that says how the worker died."""
         self._warmed()
-        if self._foreseen is not None:  # it computes the special data too
+        if self._foreseen is not None:  # it computes the further data too
             wait([self._foreseen])
 
         def ready() -> bool:
@@ -300,7 +302,7 @@ class CpuDevice:
             program = self._widening.of(*(b.candidate.plan for b in builds))
             self._finite |= frozenset[str]().union(*(assumed_finite(b.candidate.plan) for b in builds))
             self._provide(program)
-            self._provide_special(program)
+            self._provide_beside(program)
             for build in builds:
                 self._write_violations(program, build)
             return True
@@ -347,22 +349,29 @@ class CpuDevice:
                 self._written = None
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
 
-    def _provide_special(self, program: Program) -> None:
-        """Write the data with NaN and infinities, and have the worker load them, unless it has them."""
-        self._find_special(program, self._finite)
-        if self._special is None or self._told:
+    def _provide_beside(self, program: Program) -> None:
+        """Write the further data sets, and tell the worker of them, unless it knows."""
+        self._find_beside(program, self._finite)
+        if self._special is None or self._ends is None or self._told:
             return
-        found = self._special[2]
-        if found is not None:
-            self._write_beside(program, found.folder, found.found)
-        self.worker.ask("special", found and found.folder, deadline_s=DATA_LIMIT_S)
+        special_data = self._special[2]
+        found: tuple[Further, ...] = (*self._ends[1], *([special_data] if special_data else []))
+        for data in found:
+            self._write_beside(program, data.folder, data.found)
+        self.worker.ask("beside", tuple(data.folder for data in found), deadline_s=DATA_LIMIT_S)
         self._told = True
 
-    def _find_special(self, program: Program, finite: frozenset[str]) -> None:
-        """Compute the data with NaN and infinities, of which `finite` tensors hold none."""
+    def _find_beside(self, program: Program, finite: frozenset[str]) -> None:
+        """Compute the data at the ends of ranges, and those with NaN and infinities, of which `finite` tensors hold
+        none."""
+        if self._oracle is not None:
+            return
         known = self._special
-        if self._oracle is None and (known is None or known[0] is not program or known[1] != finite):
+        if known is None or known[0] is not program or known[1] != finite:
             self._special = program, finite, self._special_of(program, finite)
+            self._told = False
+        if self._ends is None or self._ends[0] is not program:
+            self._ends = program, ends(program, self.seed, lambda inputs: expected(program, self.seed, inputs=inputs))
             self._told = False
 
     def _special_of(self, program: Program, finite: frozenset[str]) -> Special | None:

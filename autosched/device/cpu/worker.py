@@ -1,7 +1,7 @@
 """The timing worker: a fresh interpreter that runs candidates for its parent, one at a time.
 
 It may die of a candidate; nothing but the candidate is lost then. Messages on the connection are (what, …) tuples:
-`data`, `wants`, `special`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
+`data`, `wants`, `beside`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
                 case "wants":
                     assert bench is not None
                     answer = bench.data.read_wants()
-                case "special":
+                case "beside":
                     assert bench is not None
-                    (bench.special,) = rest
+                    (bench.beside,) = rest
                     answer = None
                 case "measure":
                     assert bench is not None

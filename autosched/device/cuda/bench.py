@@ -160,20 +160,20 @@ class CudaBench:
         self.card, self.data, self.clocks = card, data, clocks or Clocks(0)
         self.fastest_s: float | None = None
         """Of the candidates whose whole outputs were compared: who is faster is looked at too."""
-        self.special: tuple[str, CudaData] | None = None
-        """What data with NaN and infinities are called, and these: every candidate is checked on them too."""
+        self.beside: tuple[tuple[str, CudaData], ...] = ()
+        """Further data sets, each with what it is called: every candidate is checked on them too."""
         self.l2_bytes = card.facts().limits["l2_bytes"]
 
     def close(self) -> None:
         """Give the data's memory back."""
         self.data.close()
-        self.use_special(None)
+        self.use_beside(())
 
-    def use_special(self, found: tuple[str, CudaData] | None) -> None:
-        """Check on these data too from now on, or on none."""
-        if self.special is not None:
-            self.special[1].close()
-        self.special = found
+    def use_beside(self, found: tuple[tuple[str, CudaData], ...]) -> None:
+        """Check on these data sets too from now on, and on no others."""
+        for _, data in self.beside:
+            data.close()
+        self.beside = found
 
     def measure(self, job: CudaJob, effort: Effort, report: Report) -> Outcome:
         """Check and time one candidate. CudaError where the device failed and cannot be used any more."""
@@ -266,8 +266,8 @@ class CudaBench:
             report("check")
             difference = made.check(POISONS[0])
             made.check(POISONS[1])
-            if self.special is not None:
-                self._check_special(job, *self.special)
+            for name, data in self.beside:
+                self._check_further(job, name, data)
             report("copy")
             made.spread()
         except BaseException:
@@ -275,8 +275,8 @@ class CudaBench:
             raise
         return made, difference
 
-    def _check_special(self, job: CudaJob, name: str, data: CudaData) -> None:
-        """Prepare and run once on data with NaN and infinities. Wrong where an output differs."""
+    def _check_further(self, job: CudaJob, name: str, data: CudaData) -> None:
+        """Prepare and run once on a further data set. Wrong where an output differs."""
         made = LoadedCandidate(self.card, data, job)
         try:
             made.prepare()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from autosched.device.cuda.driver import CardFacts
 from autosched.device.cuda.launch_job import CudaJob, Sample
@@ -14,6 +14,8 @@ from autosched.device.processes.process import WorkerDiedError, WorkerProcess, W
 from autosched.errors import AutoschedError, MissingError
 
 DATA_LIMIT_S = 300.0
+FurtherData: TypeAlias = tuple[str, str, tuple[TensorFile, ...], tuple[Sample, ...]]
+"""A data set: what messages call it, its folder, and what `write_data` answered."""
 
 
 class Client:
@@ -25,9 +27,9 @@ class Client:
         self._data: tuple[str, tuple[TensorFile, ...], tuple[Sample, ...], bytes] | None = None
         self._plain: CudaJob | None = None
         self._changed = False
-        self._special: tuple[str, str, tuple[TensorFile, ...], tuple[Sample, ...]] = "", "", (), ()
+        self._beside: tuple[FurtherData, ...] = ()
         self._told = True
-        """Whether the worker knows of the special data."""
+        """Whether the worker knows of the further data sets."""
         self.referred = False
         """Whether whole outputs of the fastest are compared."""
 
@@ -51,15 +53,9 @@ class Client:
         self._data, self._plain, self._changed = (str(folder), tensors, samples, comparing), plain, True
         self.referred = False
 
-    def use_special(
-        self,
-        name: str = "",
-        folder: Path = Path(),
-        tensors: tuple[TensorFile, ...] = (),
-        samples: tuple[Sample, ...] = (),
-    ) -> None:
-        """Check every candidate on these data too, which messages call by this name; on none without one."""
-        self._special, self._told = (name, str(folder), tensors, samples), False
+    def use_beside(self, sets: tuple[FurtherData, ...] = ()) -> None:
+        """Check every candidate on these data sets too, and on no others from now on."""
+        self._beside, self._told = sets, False
 
     def ask(self, deadline_s: float, *message: Any) -> Any:
         """The worker's answer to a question about candidates, or the outcome of its death."""
@@ -99,9 +95,9 @@ class Client:
                 self._answer("data", *self._data)
             self.referred = any(outcome.status == "ok" for outcome in said or [])
             self._changed = False
-            self._told = not self._special[0]
+            self._told = not self._beside
         if not self._told:
-            self._answer("special", *self._special)
+            self._answer("beside", self._beside)
             self._told = True
 
     def _answer(self, *message: Any) -> Any:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from autosched.backends import CUDA
+from autosched.device.correctness.ends import Ends, Further, ends
 from autosched.device.correctness.oracle import Oracle, widened
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data
-from autosched.device.correctness.special import Special, assumed_finite, lenient, special
+from autosched.device.correctness.special import assumed_finite, lenient, special
 from autosched.device.correctness.violations import Widening
 from autosched.device.cpu.rounds import Rounds
 from autosched.device.cuda.cards import check_target, matching_target
@@ -83,7 +84,7 @@ class CudaDevice:
         self._slacks: set[float] = set()  # whose tolerances are written
         self._finite: frozenset[str] = frozenset()
         """Tensors that a plan so far assumes to be finite."""
-        self._special: tuple[Program, frozenset[str], Special | None] | None = None
+        self._beside: tuple[Program, frozenset[str], tuple[Further, ...]] | None = None
         try:
             self.facts = self.client.facts()
             self.target = target or load_target(matching_target(self.facts))
@@ -184,9 +185,9 @@ class CudaDevice:
         program = self._widening.of(*(b.candidate.plan for b in builds))
         if program is not self._written:
             self._write(program)
-        self._provide_special(program, builds)
+        self._provide_beside(program, builds)
         for slack in {b.payload.slack for b in builds} - self._slacks:
-            self._write_special_tolerances(program, slack)
+            self._write_further_tolerances(program, slack)
             oracle = self._data_of(program, slack).oracle
             with scratch_errors():
                 write_tolerances(self._folder.path, oracle.wants, oracle.tolerances, slack)
@@ -204,34 +205,41 @@ class CudaDevice:
         self.client.use(folder, *written, plain, self._comparing())
         self._written, self._slacks, self.rounds.fastest_s = program, {1.0}, None
 
-    def _provide_special(self, program: Program, builds: Sequence[Build]) -> None:
-        """Data with NaN and infinities beside the program's, where they are not written yet."""
+    def _provide_beside(self, program: Program, builds: Sequence[Build]) -> None:
+        """Further data sets beside the program's, at the ends of ranges and with NaN and infinities, where they are
+        not written yet."""
         self._finite |= frozenset[str]().union(*(assumed_finite(b.candidate.plan) for b in builds))
-        known = self._special
+        known = self._beside
         if self._oracle is not None or (known and known[0] is program and known[1] == self._finite):
             return
-        made = special(program, self.seed, self._finite, lambda inputs: expected(program, self.seed, inputs=inputs))
-        self._special = program, self._finite, made
-        if made is None:
-            self.client.use_special()
-            return
-        folder = self._folder.path / made.folder
-        with scratch_errors():
-            folder.mkdir(exist_ok=True)
-            written = write_data(program, made.found, folder)
-        self.client.use_special(made.folder, folder, *written)
-        for slack in self._slacks - {1.0}:
-            self._write_special_tolerances(program, slack)
 
-    def _write_special_tolerances(self, program: Program, slack: float) -> None:
-        """The tolerances of jobs of this slack on data with NaN and infinities, if there are such data."""
-        made = self._special[2] if self._special else None
-        if made is None:
-            return
-        oracle = made.found.oracle
-        found = lenient(expected(program, self.seed, slack, {**oracle.inputs, **oracle.scalars}))
-        with scratch_errors():
-            write_tolerances(self._folder.path / made.folder, oracle.wants, found.oracle.tolerances, slack)
+        def compute(inputs: Mapping[str, Any]) -> Expected:
+            return expected(program, self.seed, inputs=inputs)
+
+        if known and known[0] is program:
+            made: tuple[Further, ...] = tuple(data for data in known[2] if isinstance(data, Ends))
+        else:
+            made = ends(program, self.seed, compute)
+        holding = special(program, self.seed, self._finite, compute)
+        made = (*made, *([holding] if holding else []))
+        self._beside = program, self._finite, made
+        sets = []
+        for data in made:
+            folder = self._folder.path / data.folder
+            with scratch_errors():
+                folder.mkdir(exist_ok=True)
+                sets.append((data.folder, str(folder), *write_data(program, data.found, folder)))
+        self.client.use_beside(tuple(sets))
+        for slack in self._slacks - {1.0}:
+            self._write_further_tolerances(program, slack)
+
+    def _write_further_tolerances(self, program: Program, slack: float) -> None:
+        """The tolerances of jobs of this slack on further data sets."""
+        for data in self._beside[2] if self._beside else ():
+            oracle = data.found.oracle
+            found = lenient(expected(program, self.seed, slack, {**oracle.inputs, **oracle.scalars}))
+            with scratch_errors():
+                write_tolerances(self._folder.path / data.folder, oracle.wants, found.oracle.tolerances, slack)
 
     def _comparing(self) -> bytes:
         """The machine code that compares outputs on the GPU; nothing where it does not compile."""

@@ -78,12 +78,11 @@ class CudaServer:
                 data = CudaData(self.card, Path(folder), tensors, samples, comparer)
                 self.bench = CudaBench(self.card, data, self.clocks)
                 return [self.bench.refer(job, self.report) for job in plain] or None
-            case "special":
+            case "beside":
                 assert self.bench is not None
-                name, folder, tensors, samples = rest
-                self.bench.use_special(None)
-                if name:
-                    self.bench.use_special((name, CudaData(self.card, Path(folder), tensors, samples)))
+                self.bench.use_beside(())  # give their memory back first
+                made = [(name, CudaData(self.card, Path(folder), *of)) for name, folder, *of in rest[0]]
+                self.bench.use_beside(tuple(made))
                 return None
             case "measure":
                 assert self.bench is not None

@@ -109,9 +109,9 @@ def test_data_are_there_before_the_first_candidate() -> None:
         device.foresee(plan)
         device.begin(lambda: None).result()
         assert asked == [cpu.assumed_finite(plan)]
-        device._find_special(program, cpu.assumed_finite(plan))
+        device._find_beside(program, cpu.assumed_finite(plan))
         assert len(asked) == 1
-        device._find_special(program, frozenset(["X"]))
+        device._find_beside(program, frozenset(["X"]))
         assert len(asked) == 2
 
 

@@ -47,9 +47,9 @@ class Here:
         self.referred = plain is not None
         self.server.answer("data", [str(folder), tensors, samples, b""])
 
-    def use_special(self, name="", folder="", tensors=(), samples=()):
-        self.special = name
-        self.server.answer("special", [name, str(folder), tensors, samples])
+    def use_beside(self, sets=()):
+        self.beside = [name for name, *_ in sets]
+        self.server.answer("beside", [sets])
 
     def ask(self, deadline_s, *message):
         self.asked.append((deadline_s, message[0]))
@@ -160,7 +160,7 @@ def test_a_build_that_ends_the_worker_is_left_out_of_the_next_round(make, built)
 def test_what_spreads_beyond_its_row_is_found_on_data_with_nan_and_infinities(make, built):
     with make() as device:
         found = device.measure(built("spreads"))
-        assert device.client.special == "A holds NaN and infinities"
+        assert device.client.beside == ["A holds NaN and infinities"]
         assert found.status == "wrong"
         assert found.message.startswith("where A holds NaN and infinities: ")
 

@@ -1,6 +1,7 @@
 """`self_test`: a small C program that calls an exported kernel and compares some of its results with the oracle's.
 
 The C program draws inputs from a table of values by a linear congruential generator; this file draws them by the same.
+Programs with lengths, masks or exponentials have several data sets, each with tables of its own (`ir.oracle.ends`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from autosched.codegen.c_like.helpers import ordered
 from autosched.codegen.c_like.names import Names, libc
 from autosched.codegen.c_like.source import WORKSPACE, CSource
 from autosched.codegen.tree.kernel import Kernel
-from autosched.errors import UsageError
+from autosched.errors import DataError, UsageError
 from autosched.escape import c_string
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.oracle.ends import end_inputs
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
@@ -28,7 +30,9 @@ VALUES = 61
 """Values in the table of an input: a prime, so that no row of a matrix repeats another."""
 CHECKED = 64
 """Elements of an output that are compared, spread evenly over it."""
-OWN = frozenset({"state", "draw", "memory", "wrong", "check", "i", "work", "status", "got", "want", "p", "bytes"})
+OWN = frozenset(
+    {"places", "set", "state", "draw", "memory", "wrong", "check", "i", "work", "status", "got", "want", "p", "bytes"}
+)
 """Names that the program uses itself."""
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 """D. E. Knuth's generator modulo 2^64 (MMIX); its upper half is used."""
@@ -51,13 +55,31 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
             raise UsageError(said, hint="export without --self-test")
     tables, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(0)))
     tables = {n: np.resize(tables[n].reshape(-1), VALUES) for n in tables}
-    arrays = _drawn(program, tables)
     fused = {s.name for s in program.stages} if reassociated else set()
     slack = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics), default=1.0)
-    wants, bounds = run_with_error(program, arrays, scalars, fused, slack)
-    checks = {n: _checked(wants[n], np.broadcast_to(bounds[n], wants[n].shape)) for n in wants}
+    sets: list[dict[str, Any]] = []
+    places: list[str] = []
+    checks: dict[str, list[Check]] = {}
+    for place, changed in (("", {}), *((f"where {said}: ", arrays) for said, arrays in end_inputs(program, tables))):
+        try:
+            wants, bounds = run_with_error(program, _drawn(program, tables | changed), scalars, fused, slack)
+        except DataError:  # a subscript that is outside there
+            if not sets:
+                raise
+            continue
+        for name, want in wants.items():
+            found = _checked(len(sets), want, np.broadcast_to(bounds[name], want.shape))
+            checks.setdefault(name, []).extend(found)
+        sets.append(tables | changed)
+        places.append(place)
     checks = {n: found for n, found in checks.items() if found}
-    return "\n".join(_Test(kernel, code, program, tables, scalars, checks).lines())
+    stacked = {n: np.stack([one[n] for one in (sets if _differ(sets, n) else sets[:1])]) for n in tables}
+    return "\n".join(_Test(kernel, code, program, places, stacked, scalars, checks).lines())
+
+
+def _differ(sets: list[dict[str, Any]], name: str) -> bool:
+    """Whether some data set has another table than the first."""
+    return any(one[name] is not sets[0][name] for one in sets)
 
 
 def _states(count: int) -> npt.NDArray[np.uint64]:
@@ -82,17 +104,17 @@ def _drawn(program: Program, tables: Mapping[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-Check: TypeAlias = tuple[int, int | float, float]
-"""An element of an output, its value and its tolerance."""
+Check: TypeAlias = tuple[int, int, int | float, float]
+"""The data set, an element of an output, its value and its tolerance."""
 
 
-def _checked(want: Any, tolerance: Any) -> list[Check]:
+def _checked(data_set: int, want: Any, tolerance: Any) -> list[Check]:
     """The checks of an output: elements spread evenly, without those that are not finite."""
     places = np.unique(np.linspace(0, want.size - 1, CHECKED).astype(np.int64))
     whole = np.issubdtype(want.dtype, np.integer)
     values, near = want.reshape(-1), tolerance.reshape(-1)
-    found = [(int(p), int(values[p]) if whole else float(values[p]), float(near[p])) for p in places]
-    return [check for check in found if np.isfinite(check[1:]).all()]
+    found = [(data_set, int(p), int(values[p]) if whole else float(values[p]), float(near[p])) for p in places]
+    return [check for check in found if np.isfinite(check[2:]).all()]
 
 
 @dataclass(frozen=True)
@@ -114,11 +136,13 @@ class _Kind:
 
 
 class _Test:
+    """`places` begin the messages of each data set. `tables` are stacked: a row for all data sets, or one for each."""
+
     def __init__(
-        self, kernel: Kernel, code: CSource, program: Program, tables: Mapping[str, Any], scalars: Mapping[str, Any],
-        checks: Mapping[str, list[Check]],
+        self, kernel: Kernel, code: CSource, program: Program, places: list[str], tables: Mapping[str, Any],
+        scalars: Mapping[str, Any], checks: Mapping[str, list[Check]],
     ) -> None:  # fmt: skip
-        self.kernel, self.code, self.program = kernel, code, program
+        self.kernel, self.code, self.program, self.places = kernel, code, program, places
         self.tables, self.scalars, self.checks = tables, scalars, checks
         taken = {name for name, _ in code.calls} | OWN | libc()
         self.names = Names({*taken, "uint64_t", "size_t"})
@@ -151,11 +175,20 @@ class _Test:
             "",
         )
         kinds = {kind.name: kind for kind in (_Kind.of(self._dtype(n)) for n in self.checks)}
-        yield from (f"struct {n} {{ size_t at; {k.type} value; double tolerance; }};" for n, k in kinds.items())
+        members = "int set; size_t at; {} value; double tolerance;"
+        yield from (f"struct {n} {{ {members.format(k.type)} }};" for n, k in kinds.items())
         yield ""
         yield from self._tables()
+        if self.checks:
+            yield f"static const char *const places[] = {{{', '.join(map(c_string, self.places))}}};"
         yield from ("int main(void) {", "  int wrong = 0;")
-        yield from (f"  {line}" for line in self._body())
+        yield from (f"  {line}" for line in self._memory())
+        yield f"  for (int set = 0; set < {len(self.places)}; ++set) {{"
+        yield from (f"    {line}" for line in self._body())
+        yield "  }"
+        yield from (f"  free({self.names(n)});" for n in self.held)
+        if self.code.workspace_bytes:
+            yield "  free(work);"
         yield from ('  puts(wrong ? "FAILED" : "ok");', "  return wrong != 0;", "}", "")
 
     def _dtype(self, name: str) -> DType:
@@ -170,26 +203,35 @@ class _Test:
     def _tables(self) -> Iterator[str]:
         for name, table in self.tables.items():
             dtype = self._dtype(name)
-            yield f"static const {storage_type(dtype)} {self.names(f'{name}.values')}[{VALUES}] = {{"
-            texts = [_stored(v, dtype) for v in table]
-            yield from (f"  {', '.join(texts[i : i + 8])}," for i in range(0, VALUES, 8))
+            yield f"static const {storage_type(dtype)} {self.names(f'{name}.values')}[{len(table)}][{VALUES}] = {{"
+            for row in table:
+                texts = [_stored(v, dtype) for v in row]
+                yield "  {"
+                yield from (f"    {', '.join(texts[i : i + 8])}," for i in range(0, VALUES, 8))
+                yield "  },"
             yield "};"
         for name, found in self.checks.items():
             kind = _Kind.of(self._dtype(name))
             yield f"static const struct {kind.name} {self.names(f'{name}.wants')}[{len(found)}] = {{"
-            yield from (f"  {{{at}, {kind.literal(value)}, {near!r}}}," for at, value, near in found)
+            yield from (f"  {{{number}, {at}, {kind.literal(value)}, {near!r}}}," for number, at, value, near in found)
             yield "};"
         yield ""
 
-    def _body(self) -> Iterator[str]:
-        names = self.names
+    def _memory(self) -> Iterator[str]:
         for name in self.held:
             t = storage_type(self._dtype(name))
-            yield f"{t} *const {names(name)} = ({t} *)memory({self._elements(name)} * sizeof({t}));"
+            yield f"{t} *const {self.names(name)} = ({t} *)memory({self._elements(name)} * sizeof({t}));"
         if self.code.workspace_bytes:
             yield f"void *const work = memory({self.code.workspace_bytes});"
+
+    def _body(self) -> Iterator[str]:
+        names = self.names
+        yield "state = 1;"
+        for name in self.checks:
+            yield f"memset({names(name)}, 0xa5, {self._elements(name)} * sizeof(*{names(name)}));"
         for name in (n for n in self.program.parameters if n in self.tables):
-            fill = f"{names(name)}[i] = {names(f'{name}.values')}[draw()];"
+            row = "set" if len(self.tables[name]) > 1 else "0"
+            fill = f"{names(name)}[i] = {names(f'{name}.values')}[{row}][draw()];"
             yield f"for (size_t i = 0; i < {self._elements(name)}; ++i) {fill}"
         for function, arguments in self.code.calls:
             call = f"{function}({', '.join(self._argument(a) for a in arguments)})"
@@ -204,17 +246,15 @@ class _Test:
             wants = names(f"{name}.wants")
             kind = _Kind.of(dtype)
             yield f"for (const struct {kind.name} *check = {wants}; check < {wants} + {len(found)}; ++check) {{"
+            yield "  if (check->set != set) continue;"
             yield f"  const {kind.type} got = ({kind.type}){got};"
             yield "  if (got == check->value) continue;"
-            if any(near for _, _, near in found):
+            if any(near for *_, near in found):
                 yield "  if (fabs((double)got - (double)check->value) <= check->tolerance) continue;"
-            printed = f'"%s[%zu] is " {kind.printed} ", not " {kind.printed} "\\n", {c_string(name)}'
+            printed = f'"%s%s[%zu] is " {kind.printed} ", not " {kind.printed} "\\n", places[set], {c_string(name)}'
             yield f"  printf({printed}, check->at, got, check->value);"
             yield "  wrong = 1;"
             yield "}"
-        yield from (f"free({names(n)});" for n in self.held)
-        if self.code.workspace_bytes:
-            yield "free(work);"
 
     def _argument(self, name: str) -> str:
         if name == WORKSPACE:

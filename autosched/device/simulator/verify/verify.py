@@ -13,6 +13,7 @@ import numpy as np
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.compare import Difference, compare
+from autosched.device.correctness.ends import Further, ends
 from autosched.device.correctness.oracle import Oracle, compute, slack, widened
 from autosched.device.correctness.special import assumed_finite, special
 from autosched.device.correctness.violations import ViolatingData, assuming, violations
@@ -75,7 +76,7 @@ class Verifier:
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
-        self._specials: dict[tuple[object, ...], tuple[Program, Oracle | None]] = {}
+        self._beside: dict[tuple[object, ...], tuple[Program, tuple[Oracle, ...]]] = {}
         self._wider: dict[tuple[int, float], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
@@ -103,8 +104,8 @@ class Verifier:
     def _checked(
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
     ) -> Difference:
-        """On data that the plan's checks admit, then on each data set that they refuse, then on one with NaN and
-        infinities: the first that is wrong."""
+        """On data that the plan's checks admit, then on each data set that they refuse, then on data at the
+        ends of their ranges and with NaN and infinities: the first that is wrong."""
         run = self.runner.run
         if given is None:
             oracle = self.oracle(program, (*plan.guards, *plan.granted), slack)
@@ -116,26 +117,28 @@ class Verifier:
                 break
             refused = check(kernel, self._refused(violation, slack), run)
             found = found if refused.ok else refused
-        if found.ok and given is None and (other := self._special(program, plan, slack)) is not None:
-            spoiled = check(kernel, other, run)
-            found = found if spoiled.ok else spoiled
+        for other in self._further(program, plan, slack) if given is None else ():
+            if not found.ok:
+                break
+            further = check(kernel, other, run)
+            found = found if further.ok else further
         return found
 
-    def _special(self, program: Program, plan: Plan, slack: float) -> Oracle | None:
-        """The oracle on data with NaN and infinities, kept by the program's identity; None where there are none."""
+    def _further(self, program: Program, plan: Plan, slack: float) -> tuple[Oracle, ...]:
+        """The oracles on data at the ends of their ranges and with NaN and infinities, kept by the program's
+        identity."""
         conditions = (*plan.guards, *plan.granted)
         key = id(program), assumed_finite(plan), conditions, slack
-        if key not in self._specials:
+        if key not in self._beside:
             within = assuming(program, conditions)
 
             def computed(inputs: Mapping[str, Any]) -> Oracle:
                 return compute(within, self.seed, inputs=inputs, slack=slack)
 
-            found = special(within, self.seed, key[1], computed)
-            oracle = None if found is None else found.found
-            assert oracle is None or isinstance(oracle, Oracle)
-            self._specials[key] = program, oracle
-        return self._specials[key][1]
+            holding = special(within, self.seed, key[1], computed)
+            sets: tuple[Further, ...] = (*ends(within, self.seed, computed), *([holding] if holding else []))
+            self._beside[key] = program, tuple(data.found.oracle for data in sets)
+        return self._beside[key][1]
 
     def _widened(self, program: Program, given: Oracle, slack: float) -> Oracle:
         """The given oracle's data, with tolerances of few bits; kept by the program's identity."""

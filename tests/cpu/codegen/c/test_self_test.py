@@ -122,3 +122,30 @@ def test_results_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
     for ending, part in ((".h", code.header), (".c", code.source), ("_test.c", text)):
         (tmp_path / f"{code.name}{ending}").write_text(part)
     assert run(tmp_path, code.name, COMPILERS[0], *code.flags.split()).stdout == "ok\n"
+
+
+LENGTHS = """
+def f(X: f32[n, l], L: s32[n], Y: f32[n], *, n=1, l=40, dropped=0):
+    assume(1 <= L <= l)
+    for i in range(n):
+        Y[i] = 0
+        for j in range(l):
+            if s32(j) < L[i] and s32(j) < s32(l - dropped):
+                Y[i] += X[i, j]
+"""
+
+
+def test_lengths_are_at_the_ends_of_their_range_too(tmp_path: Path) -> None:
+    """The last element counts only where the length is the greatest."""
+    program, wrong = parse(LENGTHS), parse(LENGTHS, sizes={"dropped": 1})
+    for computed, status in ((program, 0), (wrong, 1)):
+        plan = literal_plan(computed, load_target("x86-avx2"))
+        kernel = lower(plan, plan.space.schedule(0))
+        code = print_c(kernel)
+        for ending, part in ((".h", code.header), (".c", code.source), ("_test.c", self_test(kernel, code, program))):
+            (tmp_path / f"{code.name}{ending}").write_text(part)
+        done = run(tmp_path, code.name, COMPILERS[0], *code.flags.split(), *SANITIZERS)
+        assert done.returncode == status, done.stdout
+    line, *_, last = done.stdout.splitlines()
+    assert re.fullmatch(r"where L at their greatest: Y\[0\] is .*, not .*", line)
+    assert last == "FAILED"

@@ -1,0 +1,115 @@
+"""Devices check every candidate on data at the ends of their ranges: random ones say little of parts and of masks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.plans import covering_rows, plans_of, this_machine
+
+from autosched.codegen.lower import lower
+from autosched.device.correctness.ends import Ends, ends
+from autosched.device.correctness.oracle import compute
+from autosched.device.cpu import device as cpu
+from autosched.device.simulator.verify import verify
+from autosched.ir import load, parse
+from autosched.ir.oracle.ends import decisive
+from autosched.ir.program import Program
+from autosched.tiling.candidate import Candidate
+
+FUSED = Path(__file__).parents[3] / "examples" / "fused"
+
+ROWS = """
+def lengths(X: f32[n, l], L: s32[n], Y: f32[n], *, n=1, l=40, dropped=0):
+    assume(1 <= L <= l)
+    M: f32[n]
+    Z: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(l):
+            M[i] = max(M[i], X[i, j] if s32(j) < L[i] and s32(j) < s32(l - dropped) else -inf)
+    for i in range(n):
+        Z[i] = 0
+        for j in range(l):
+            Z[i] += exp((X[i, j] if s32(j) < L[i] and s32(j) < s32(l - dropped) else -inf) - M[i])
+    for i in range(n):
+        Y[i] = log(Z[i]) + M[i]
+"""
+
+
+def found(program: Program) -> tuple[Ends, ...]:
+    return ends(program, 0, lambda inputs: compute(program, 0, inputs=inputs))
+
+
+def dropping() -> tuple[Program, int, list[Candidate]]:
+    """A program, a seed whose length is short, and candidates that drop the last elements of a row."""
+    program, wrong = parse(ROWS), parse(ROWS, sizes={"dropped": 3})
+    seed = next(s for s in range(9) if compute(program, s).inputs["L"][0] < 37)
+    plan = plans_of(wrong)[0]
+    return program, seed, [Candidate(plan, row) for row in list(covering_rows(plan))[:2]]
+
+
+def test_a_kernel_that_drops_the_end_of_a_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last elements lie behind the random length: only the greatest length shows them."""
+    program, seed, candidates = dropping()
+
+    def measured() -> list[tuple[str, str]]:
+        with cpu.CpuDevice(program, this_machine(), seed=seed) as device:
+            answers = [device.measure(device.build(c)) for c in candidates]
+        return [(m.status, m.message) for m in answers]
+
+    assert all(status == "wrong" and "L at their greatest" in message for status, message in measured())
+    monkeypatch.setattr(cpu, "ends", lambda *_: ())
+    assert {status for status, _ in measured()} == {"ok"}
+
+
+def test_the_simulator_finds_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, seed, candidates = dropping()
+    plan = candidates[0].plan
+    kernel = lower(plan, plan.space.schedule(candidates[0].row))
+    assert not verify.Verifier(seed)._checked(kernel, program, plan, 1.0).ok
+    monkeypatch.setattr(verify, "ends", lambda *_: ())
+    assert verify.Verifier(seed)._checked(kernel, program, plan, 1.0).ok
+
+
+def test_lengths_are_at_their_greatest_and_at_both_ends() -> None:
+    program = load(f"{FUSED}/decode.py:attention_decode", b=3)
+    assert decisive(program) == {"L": (1, 512)}
+    sets = found(program)
+    assert [s.folder for s in sets] == ["L at their greatest", "L at their ends", "L at their other ends"]
+    assert [s.found.oracle.inputs["L"].tolist() for s in sets] == [[512] * 3, [512, 1, 512], [1, 512, 1]]
+    assert all(4 >= np.abs(s.found.oracle.inputs["Q"]).max() > 3 for s in sets)
+
+
+def test_one_length_has_two_ends() -> None:
+    program = load(f"{FUSED}/decode.py:attention_decode", b=1)
+    assert [s.found.oracle.inputs["L"].tolist() for s in found(program)] == [[512], [1]]
+
+
+def test_first_and_last_of_a_sequence_are_at_opposite_ends() -> None:
+    program = load(f"{FUSED}/attention_offsets.py")
+    rows = [(s.found.oracle.inputs["B"][:2].tolist(), s.found.oracle.inputs["E"][:2].tolist()) for s in found(program)]
+    assert rows == [([96, 96], [96, 96]), ([96, 0], [0, 96]), ([0, 96], [96, 0])]
+
+
+def test_subscripts_stay_inside() -> None:
+    program = load(f"{FUSED}/cross_entropy.py:cross_entropy")
+    (limits,) = decisive(program).values()
+    assert limits[0] == 0
+    assert {int(t) for s in found(program) for t in s.found.oracle.inputs["T"]} == set(limits)
+
+
+def test_floats_are_wider_where_exponentials_are_taken() -> None:
+    (wide,) = found(load(f"{FUSED}/attention.py:attention"))
+    assert wide.folder == "Q, K and V reach 4"
+    assert found(load(f"{FUSED}/norm_product.py:rms_norm_product")) == ()
+
+
+def test_data_that_the_program_cannot_take_are_left_out() -> None:
+    """A product of subscripts is outside at its ends; random ones may be inside."""
+    text = "def f(T: f32[{}], I: s32[2], Y: f32[2]):\n    for i in range(2):\n        Y[i] = T[I[i] * {}]\n"
+    assert decisive(parse(text.format(99, 3))) == {"I": (0, 32)}
+    program = parse(text.format(99, "I[1 - i]"))
+    inside = ends(program, 0, lambda inputs: compute(program, 0, inputs={"I": np.zeros(2, np.int32)} | inputs))
+    assert all(data.found.oracle.inputs["I"].prod() < 99 for data in inside)
