@@ -17,6 +17,8 @@ from autosched.codegen.lower.scalar.literal import lower_literal
 from autosched.codegen.lower.scalar.row_loops import lower_rows
 from autosched.codegen.lower.scalar.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.spatial.spatial_nest import lower_spatial
+from autosched.codegen.passes.shared_panels import share_panels
+from autosched.codegen.passes.transposed_copies import transpose_copies
 from autosched.codegen.tree.kernel import Function, Kernel, Stmt
 from autosched.codegen.tree.uses import called_functions, used_buffers
 from autosched.ir.program import Program
@@ -61,7 +63,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
     needed = {n: b for n, b in ctx.buffers.items() if n in used | prepared}
     main = Function("main", tuple(b.name for b in order), body)
     called = called_functions((*body, *(s for f in ctx.prepare for s in f.body))) if plan.formulas else set()
-    return Kernel(
+    kernel = Kernel(
         plan.program.name,
         program,
         needed,
@@ -75,6 +77,12 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         plan.target.limits.get("vector_bytes", 16),
         ctx.barriers,
     )
+    return transpose_copies(share_panels(kernel)) if on_vectors(plan) else kernel
+
+
+def on_vectors(plan: Plan) -> bool:
+    """Whether the kernel is a CPU's: its copies are vector code."""
+    return plan.target.limits.get("warp_threads", 1) == 1 and all(p.scheme != "spatial" for p in plan.tensor_parts)
 
 
 def _lower_parts(plan: Plan, ctx: Context, bare: bool = False) -> tuple[Stmt, ...]:

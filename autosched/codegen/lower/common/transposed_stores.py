@@ -1,9 +1,5 @@
 """Stores of a register tile whose rows lie side by side in memory and whose lanes do not: transposed in registers.
 
-Rows and lanes together are one array of size * lanes elements. Riffling its two halves (first, middle, second, middle
-and one, …) moves the highest bit of an element's number to the lowest place; once for each bit of the row's number, and
-rows and lanes have changed places. Each register of a riffle takes half a register of either half: one shuffle.
-
 What a fused stage reads in the order of memory (a residual) waits until the rest is in that order too: lanes compute
 what does not read it, that is turned, and the stage goes on with pieces of rows.
 """
@@ -17,10 +13,11 @@ from autosched.codegen.analysis.access import classify
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.invariant import Split, split
 from autosched.codegen.lower.common.positions import LANE
+from autosched.codegen.passes.register_transpose import element, exchanged, riffles
 from autosched.codegen.tree.kernel import Assign, If, Lane, Stmt
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Read, Select, Value, is_plain, reads
+from autosched.ir.value import Read, Value, is_plain, reads
 from autosched.ir.variables import value_vars
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -85,31 +82,21 @@ class StoreTransposer:
         for number, part in enumerate(cut.parts):
             sources = [self._held(replace(store, value=part), first, min(n, count - 1), n, number) for n in range(size)]
             stmts += [s for _, computed in sources[:count] for s in computed]
-            riffled, registers = self._riffled([read for read, _ in sources], part.dtype, number)
-            stmts += riffled
+            lane = Lane(LANE, self.lanes)
+            buffers = self._buffer(part.dtype, number, 1), self._buffer(part.dtype, number, 2)
+            held = [read for read, _ in sources]
+            turned, registers = exchanged(riffles(size, self.lanes), held, lane, buffers)
+            stmts += turned
             parts.append(registers)
         left = replace(store, value=cut.with_parts(_holes(cut.parts)))
         return stmts + [s for e in range(self.lanes) for s in self._leave(left, parts, e, first, count, size)]
-
-    def _riffled(self, registers: list[Read], dtype: DType, part: int) -> tuple[list[Stmt], list[Read]]:
-        size, lane = len(registers), Lane(LANE, self.lanes)
-        stmts: list[Stmt] = []
-        for stage in range(size.bit_length() - 1):
-            buffer = self._buffer(dtype, part, 1 + stage % 2)
-            for q in range(size):
-                start = q % 2 * (self.lanes // 2)
-                a, b = (_element(registers[q // 2 + half], start + Var(LANE) // 2) for half in (0, size // 2))
-                value = Select((Var(LANE) % 2).eq(0), a, b, dtype)
-                stmts.append(Assign(buffer, (Const(q), Var(LANE)), value, lane))
-            registers = [Read(buffer, (Const(q), Var(LANE)), dtype) for q in range(size)]
-        return stmts, registers
 
     def _leave(
         self, store: Assign, parts: list[list[Read]], e: int, first: int, count: int, size: int
     ) -> tuple[Stmt, ...]:
         """What lane `e` holds of all rows; the store's value has holes for the parts."""
         number, offset = divmod(e * size, self.lanes)
-        pieces = [_element(registers[number], offset + Var(LANE)) for registers in parts]
+        pieces = [element(registers[number], offset + Var(LANE)) for registers in parts]
         filled = dict(zip(_holes(pieces), pieces, strict=True))
         here: dict[str, Int] = {LANE: Const(e), self.variable: first + Var(LANE)}
         value = place(store.value, here, lambda r: filled.get(r, r))
@@ -155,7 +142,3 @@ class StoreTransposer:
 def _holes(parts: Sequence[Value]) -> tuple[Read, ...]:
     """What stands for parts until they are in order: no buffer has such a name."""
     return tuple(Read(f"part {n}", (), part.dtype) for n, part in enumerate(parts))
-
-
-def _element(register: Read, element: Int) -> Read:
-    return replace(register, index=(*register.index[:-1], element))

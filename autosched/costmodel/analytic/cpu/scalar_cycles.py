@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.lower.common.invariant import split_invariant
+from autosched.codegen.passes.transposed_copies import FEWEST, MOST
 from autosched.ir.formula import Formula, Formulas
 from autosched.ir.nodes import Axis
-from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, reads, walk
+from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, is_plain, reads, walk
 from autosched.ir.variables import index_vars
 from autosched.logic import Const
 from autosched.machine.target import Target
@@ -61,6 +62,8 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     issue = ((len(nodes) + 1.0) / PER_CYCLE + quotients * DIVISION_CYCLES) * registers
     for read in reads(changing):
         issue = issue + np.where(across > 0, *(_load(read, a, width, registers) for a in (part.across, part.vector)))
+    if transposes(part):
+        issue = np.where((width >= FEWEST) & (width <= MOST), (2.0 + np.log2(width)) / PER_CYCLE * registers, issue)
     known = part.policy.formulas
     for call in slow:
         library = CALL_CYCLES * width
@@ -127,6 +130,17 @@ def _load(read: Read, axis: str | None, width: Column, registers: Column) -> Col
     assert axis is not None
     direct = side_by_side(read, axis)
     return registers / PER_CYCLE if direct else np.where(width > 1, GATHER_CYCLES * width, 1.0)
+
+
+def transposes(part: ScalarPart) -> bool:
+    """Whether the stage copies elements that lie apart along its lanes and side by side along another axis: rows of
+    vectors are transposed in registers then (`codegen.passes.transposed_copies`)."""
+    stage, lane = part.stage, part.vector
+    value = stage.assign.value
+    if lane is None or not isinstance(value, Read) or not is_plain(value.index) or stage.guards or stage.reduction:
+        return False
+    moved = lane in index_vars(value.index) and not side_by_side(value, lane)
+    return moved and any(side_by_side(value, a.name) for a in stage.spatial if a.name != lane and extent(a) >= MOST)
 
 
 def _changing(part: ScalarPart) -> Value:

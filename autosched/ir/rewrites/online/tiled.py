@@ -44,8 +44,8 @@ from autosched.logic.walk import substitute_int
 
 NOTHING = {"=": 0.0, "+=": 0.0, "max=": -float("inf"), "min=": float("inf")}
 """What an update adds nothing with, by operator; a block that is filled holds zeros."""
-SMALLER = 64
-"""Elements of a block that some rows have a part of."""
+SMALLEST, SMALLER = 16, 64
+"""Elements of a block that some rows have a part of: between these, a power of two, no more than a tile has rows."""
 FIRST = "first row of a tile"
 """Stands for that row; no axis of a program has this name."""
 
@@ -217,12 +217,13 @@ class Tiled(Pass):
         reached = upper == base + length
         first = Const(0) if lower == base else (lower - base) // self.block
         size, body = self.block, list[Statement]()
-        if lower == base and not reached and size % SMALLER == 0 and size <= length:
+        smaller = max(SMALLEST, min(SMALLER, 1 << (self.tile.bit_length() - 1)))
+        if lower == base and not reached and size % smaller == 0 and size <= length:
             self.interior = True
             here = (self.least_upper(to) - base) // size
             body += self.loop(first, minimum(here, length // size), base, to, moving)
             self.interior = False
-            first, self.block = minimum(here, length // size) * (size // SMALLER), SMALLER
+            first, self.block = minimum(here, length // size) * (size // smaller), smaller
         full, rest = divmod(length, self.block)
         end: Int = Const(full) if reached else minimum(ceil_div(upper - base, self.block), full)
         body += self.loop(first, end, base, to, moving)
@@ -268,13 +269,14 @@ class Tiled(Pass):
         return (self.peeled and ends) or super().whole_blocks(start, upper)
 
     def within(self, bounds: Sequence[Bool], guards: Sequence[Condition], update: StateUpdate, to: Places) -> Statement:
-        """What the axis has no point for adds nothing: then no statement of a block has a guard. Where blocks may begin
-        or end outside the axis, guards keep them from reading there."""
+        """What the axis has no point for adds nothing: then only products have a guard, and leave such steps out. Where
+        blocks may begin or end outside the axis, guards keep them from reading there."""
         nothing = NOTHING.get(update.op)
         if not self.peeled or guards or nothing is None or not update.value.dtype.is_float:
             return super().within(bounds, guards, update, to)
         if not bounds or (update.vanishes and update.op == "+="):
-            return self.updated(update, to)
+            product = len(update.target.index) > len(self.cascade.rows)
+            return under(bounds if product else (), self.updated(update, to))
         value = substitute(update.value, to)
         chosen = Select(all_of(*bounds), value, Literal(nothing, value.dtype), value.dtype)
         index = tuple(substitute_index(i, to) for i in update.target.index)
