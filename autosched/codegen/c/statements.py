@@ -161,7 +161,8 @@ class CStatementPrinter:
         var, last = scope.names.local(stmt.var), stmt.extent - 1
         yield "{"
         yield f"{INDENT}{INDEX_TYPE} {var} = {scope.values.subscript(stmt.value)};"
-        yield f"{INDENT}{var} = {var} < 0 ? 0 : {var} < {last} ? {var} : {last};"
+        first = last if stmt.value.dtype.name == "u64" else 0  # its greatest numbers have no sign
+        yield f"{INDENT}{var} = {var} < 0 ? {first} : {var} < {last} ? {var} : {last};"
         scope.ranges[stmt.var] = 0, last
         yield from self.body(stmt.body, 1)
         scope.ranges.pop(stmt.var, None)

@@ -249,8 +249,10 @@ class Printer:
         """The number is there from here on: a scope of its own keeps what is made of it behind it."""
         out, last = self.out, stmt.extent - 1
         number = self.values.subscript(stmt.value, None, None).name
-        for op, bound in (("max", 0), ("min", last)):
-            function = self.shared.declarations.need("i64", f"llvm.s{op}.i64", "i64", "i64")
+        # The greatest numbers of 64 bits have no sign: they are beyond the last, not before the first.
+        held = (("umin", last),) if stmt.value.dtype.name == "u64" else (("smax", 0), ("smin", last))
+        for op, bound in held:
+            function = self.shared.declarations.need("i64", f"llvm.{op}.i64", "i64", "i64")
             number = out.let(f"call i64 {function}(i64 {number}, i64 {bound})", stmt.var)
         out.depth[number] = out.enter()
         self.indexing.ranges[number] = 0, last

@@ -22,7 +22,7 @@ QUICK_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Stage:
+class Exchange:
     """`bit` of the register's number changes places with bits of the lane's number."""
 
     bit: int
@@ -30,30 +30,30 @@ class Stage:
     leaves: int
 
 
-def riffles(rows: int, lanes: int) -> list[Stage]:
+def riffles(rows: int, lanes: int) -> list[Exchange]:
     """Registers as one array of rows * lanes elements: riffling its two halves once for each bit of the row's number
     transposes it.
 
     >>> riffles(4, 8)
-    [Stage(bit=1, enters=0, leaves=2), Stage(bit=0, enters=0, leaves=2)]
+    [Exchange(bit=1, enters=0, leaves=2), Exchange(bit=0, enters=0, leaves=2)]
     """
-    return [Stage(bit, 0, _bits(lanes) - 1) for bit in reversed(range(_bits(rows)))]
+    return [Exchange(bit, 0, _bits(lanes) - 1) for bit in reversed(range(_bits(rows)))]
 
 
-def quick_square(lanes: int, group_bytes: int) -> list[Stage]:
+def quick_square(lanes: int, group_bytes: int) -> list[Exchange]:
     """As many rows as lanes, in quick instructions.
 
     >>> quick_square(8, 4)
-    [Stage(bit=0, enters=0, leaves=1), Stage(bit=1, enters=1, leaves=1), Stage(bit=2, enters=2, leaves=2)]
+    [Exchange(bit=0, enters=0, leaves=1), Exchange(bit=1, enters=1, leaves=1), Exchange(bit=2, enters=2, leaves=2)]
     """
     count = _bits(lanes)
     inside = min(count, _bits(QUICK_BYTES // group_bytes))
-    within = [Stage(bit, bit, inside - 1) for bit in range(inside)]
-    return within + [Stage(bit, count - 1, count - 1 - (bit - inside)) for bit in range(inside, count)]
+    within = [Exchange(bit, bit, inside - 1) for bit in range(inside)]
+    return within + [Exchange(bit, count - 1, count - 1 - (bit - inside)) for bit in range(inside, count)]
 
 
 def exchanged(
-    stages: Sequence[Stage], registers: Sequence[Read], lane: Lane, buffers: tuple[str, str], group: int = 1
+    stages: Sequence[Exchange], registers: Sequence[Read], lane: Lane, buffers: tuple[str, str], group: int = 1
 ) -> tuple[list[Stmt], list[Read]]:
     """The statements of the stages, which fill two `buffers` of as many registers in turn, and where the result is. The
     last subscript of `registers` is the lane."""
@@ -66,7 +66,7 @@ def exchanged(
     return stmts, held
 
 
-def column(stages: Sequence[Stage], lanes: int, number: int) -> int:
+def column(stages: Sequence[Exchange], lanes: int, number: int) -> int:
     """Which lane's elements the register of this number holds after the stages, which have as many rows as lanes.
 
     >>> [column(quick_square(4, 4), 4, number) for number in range(4)]
@@ -86,7 +86,7 @@ def element(register: Read, number: Int) -> Read:
     return replace(register, index=(*register.index[:-1], number))
 
 
-def _chosen(stage: Stage, held: Sequence[Read], q: int, lane: Lane, group: int) -> Select:
+def _chosen(stage: Exchange, held: Sequence[Read], q: int, lane: Lane, group: int) -> Select:
     """What register `q` holds after a stage."""
     at, inside = (Var(lane.var), Const(0)) if group == 1 else (Var(lane.var) // group, Var(lane.var) % group)
     out, enters, leaves = q >> stage.bit & 1, 1 << stage.enters, 1 << stage.leaves

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.oracle import numerics
 from autosched.ir.printer import print_value
-from autosched.ir.value import FromIndex, Read, Scalar, Select, Value, is_value, walk
+from autosched.ir.value import FromIndex, Read, Scalar, Select, Value, children, is_value
 from autosched.ir.value import Logical as LogicalValue
 from autosched.logic import Bool, Int
 from autosched.tensorize.body.arrays import evaluate
@@ -25,21 +25,18 @@ _FEW = 64
 
 
 def leaves(*values: Value) -> tuple[Any, ...]:
-    """What the values are functions of: reads, scalars, index values, and conditions on axes."""
+    """What the values are functions of: reads, scalars, index values, and conditions on axes. Parts of an address are
+    none, unless they stand elsewhere too."""
     found: dict[Any, None] = {}
-    for value in values:
-        for node in walk(value):
-            if isinstance(node, Read | Scalar | FromIndex):
-                found[node] = None
-            parts = (
-                (node.condition,) if isinstance(node, Select) else node.parts if isinstance(node, LogicalValue) else ()
-            )
-            found |= {p: None for p in parts if not is_value(p)}
-        for node in walk(value):  # parts of an address are no inputs of the body
-            if isinstance(node, Read):
-                for index in node.index:
-                    for inner in walk(index) if not isinstance(index, Int) else ():
-                        found.pop(inner, None)
+    waiting = list(reversed(values))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Read | Scalar | FromIndex):
+            found[node] = None
+            continue
+        parts = (node.condition,) if isinstance(node, Select) else node.parts if isinstance(node, LogicalValue) else ()
+        found |= {p: None for p in parts if not is_value(p)}
+        waiting += reversed(children(node))
     return tuple(found)
 
 

@@ -233,7 +233,7 @@ def pads(nest: Nest, operand: str) -> bool:
     read = nest.mapping.operands[operand]
     tensor = nest.mapping.program.tensors[read.tensor]
     wanted = set()
-    ranges = nest.ranges
+    ranges = nest.mapping.program.symbolic | nest.ranges
     for part, extent in zip(read.index, tensor.extents, strict=True):
         assert isinstance(part, Int)
         low, high = interval(part, ranges)

@@ -66,9 +66,9 @@ def apart(nest: Nest) -> bool:
 
 def conditions(nest: Nest, operand: str) -> tuple[Affine, ...] | None:
     """An operand's guard as sums over positions (in elements) along nest axes, all of which must be below 0; None where
-    it has parts of another kind."""
-    forms = nest.guarded_sums[operand]
-    known = tuple(form for form in forms if form is not None)
+    it has parts of another kind, such as sizes that are not known."""
+    forms, axes = nest.guarded_sums[operand], nest.by_name.keys()
+    known = tuple(form for form in forms if form is not None and form.coefficients.keys() <= axes)
     return known if len(known) == len(forms) else None
 
 

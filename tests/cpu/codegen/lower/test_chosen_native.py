@@ -16,9 +16,28 @@ from support.programs.chosen import CHOSEN, chosen_plans
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Chosen, Kernel
 from autosched.errors import UsageError
+from autosched.ir import parse, run
+from autosched.ir.program import Program
 from autosched.machine.host import host_features
 
 pytestmark = [pytest.mark.x86]
+MASKED = """
+def masked(X: a[x, m, k], W: b[x, k, n], R: t[x], Y: c[x, m, n],
+           *, x=2, m=32, k=8, n=16, a="f32", b="f32", c="f32", t="s32"):
+    for x_, i, j in grid(x, m, n):
+        Y[x_, i, j] = 0
+        for p in range(k):
+            if t(i) < R[x_]:
+                Y[x_, i, j] += c(X[x_, i, p]) * c(W[x_, p, j])
+"""
+"""Products of the first rows, of which data say how many there are."""
+
+
+def masked_kernels(program: Program) -> list[Kernel]:
+    """One of each plan in which data bound the rows."""
+    plans = list(chosen_plans(program, this_machine()))
+    assert plans
+    return [lower(p, p.space.schedule(int(p.space.sample(1, np.random.default_rng(0))[0]))) for p in plans]
 
 
 def kernels(name: str, count: int, threads: int = 1) -> list[Kernel]:
@@ -69,3 +88,22 @@ def test_what_nobody_refuses_reads_the_nearest_slice() -> None:
         outside, nearest = (np.array(e, np.int32) for e in ((-7, 3, 2**31 - 1), (0, 2, 2)))
         found = [kernel(**{**expected.arrays, "E": e}).copy() for e in (outside, nearest)]
         assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("rows", ["u64", "s64", "u8"])
+def test_counts_of_rows_of_every_type(rows: str) -> None:
+    """The greatest counts of 64 bits have no sign: all rows are there."""
+    program = parse(MASKED, sizes={"t": rows})
+    expected = expect(program)
+    counts = np.array([program.tensors["R"].dtype.limits[1], 3], program.tensors["R"].dtype.numpy)
+    wanted = run(program, {**expected.arrays, "R": counts})["Y"]
+    for kernel in masked_kernels(program):
+        found = compiled(kernel)(**{**expected.arrays, "R": counts})
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [3, 8])
+def test_counts_of_rows_of_bytes(k: int) -> None:
+    """A depth that instructions pad, in rows that data choose."""
+    program = parse(MASKED, sizes={"a": "u8", "b": "s8", "c": "s32", "k": k})
+    check_machine_code(masked_kernels(program), expect(program))

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from support.match.examples import examples
 from support.match.expressions import INTEGERS, expression, inputs
 
+from autosched.ir import parse
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.oracle import numerics
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Unary
 from autosched.logic import Var
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.bits import Bits
+from autosched.tensorize.body.counterexample import find_difference, leaves
 from autosched.tensorize.body.equal import canonical, exact_product, holds, prove_equal
 from autosched.tensorize.body.intervals import exact_range
 
@@ -130,3 +132,14 @@ def test_holds_is_exact_for_all_eight_bit_values() -> None:
             back = numerics.cast(numerics.cast(values, small, wide), wide, small)
             np.testing.assert_array_equal(back, values, err_msg=f"{small} in {wide}")
             assert not (small.is_float and wide.is_integer)
+
+
+def test_an_address_that_a_condition_reads_is_an_input_too() -> None:
+    """`T[I[i]] if I[i] < w else 0` is a function of both elements; of `T[I[i]]` alone the address is none."""
+    text = "def f(I: s32[m], T: f32[w], Y: f32[m], *, m=4, w=8):\n    for i in range(m):\n        Y[i] = "
+    asked = parse(f"{text}T[I[i]] if I[i] < w else 0.0\n").stages[0].assign.value
+    plain = parse(f"{text}T[I[i]]\n").stages[0].assign.value
+    assert [leaf.tensor for leaf in leaves(asked)] == ["I", "T"]
+    assert [leaf.tensor for leaf in leaves(plain)] == ["T"]
+    found = find_difference(asked, plain)
+    assert found is not None
