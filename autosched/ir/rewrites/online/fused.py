@@ -413,12 +413,12 @@ class Pass:
         """A result as the program writes it, where it is not finite."""
         flag = self.like(carried.member.target, "as_written", DTYPES["u8"])
         asked = substitute_condition(Comparison("!=", flag, Literal(0, flag.dtype)), to)
-        return (self.flagged(carried, flag, to), Guard(asked, self.again(carried, to)))
+        return (self.flagged(carried, flag, "=", to), Guard(asked, self.again(carried, to)))
 
-    def flagged(self, carried: MemberStates, flag: Read, to: Places) -> Statement:
-        """`flag` is 1 where the result is not finite."""
+    def flagged(self, carried: MemberStates, flag: Read, op: str, to: Places) -> Statement:
+        """`flag` is 1 where the result is not finite; with `max=`, where some result is not."""
         one, none = Literal(1, flag.dtype), Literal(0, flag.dtype)
-        return self.put(flag, "=", Select(self.holds(carried), none, one, flag.dtype), to)
+        return self.put(flag, op, Select(self.holds(carried), none, one, flag.dtype), to)
 
     def again(self, carried: MemberStates, to: Places) -> tuple[Statement, ...]:
         """The result as the program writes it."""

@@ -290,13 +290,13 @@ class Tiled(Pass):
             if total := self.total(carried, states):
                 yield from self.each(carried, to, partial(self.put, carried.member.target, "=", total))
             flag = self.like(carried.member.target, "as_written", DTYPES["s32"])
-            yield from self.each(carried, to, partial(self.flagged, carried, flag))
             if not carried.member.extra:
+                yield from self.each(carried, to, partial(self.flagged, carried, flag, "="))
                 yield from self.inside(to, partial(self.alone, carried, flag))
                 continue
             row = self.of_row(carried.member, flag)
             yield from self.one(row, "=", Literal(0, flag.dtype), to)
-            yield from self.each(carried, to, partial(self.put, row, "max=", flag))
+            yield from self.each(carried, to, partial(self.flagged, carried, row, "max="))
             yield from self.inside(to, partial(self.some, carried, row))
         for each in self.consumers:
             yield from self.inside(to, partial(self.consumed, each))
