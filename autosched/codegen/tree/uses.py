@@ -8,7 +8,9 @@ from autosched.codegen.tree.kernel import (
     Assign,
     Branch,
     Chosen,
+    For,
     GuardedDispatch,
+    If,
     IntrinsicCall,
     Prefetch,
     Stmt,
@@ -16,6 +18,8 @@ from autosched.codegen.tree.kernel import (
     bodies,
 )
 from autosched.ir.value import Call, Index, Read, Scalar, Value, reads, walk
+from autosched.ir.variables import index_vars, value_vars
+from autosched.logic import free_vars
 
 
 def places(stmt: Stmt) -> list[tuple[str, tuple[Index, ...]]]:
@@ -32,6 +36,29 @@ def places(stmt: Stmt) -> list[tuple[str, tuple[Index, ...]]]:
             return [(ref.buffer, ref.index) for ref in stmt.operands.values()]
         case _:
             return []
+
+
+def used_variables(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Variables in bounds, conditions, subscripts and values of loops, branches, assignments and calls: those of loops
+    inside, too."""
+    found: frozenset[str] = frozenset()
+    for stmt in _all(body):
+        for _, index in places(stmt):
+            found |= index_vars(index)
+        match stmt:
+            case For():
+                found |= free_vars(stmt.lower) | free_vars(stmt.upper)
+            case If():
+                found |= free_vars(stmt.condition)
+            case Branch():
+                found |= value_vars(stmt.condition)
+            case Chosen():
+                found |= value_vars(stmt.value)
+            case Assign():
+                found |= free_vars(stmt.valid) | value_vars(stmt.value)
+            case Prefetch():
+                found |= index_vars(stmt.index)
+    return found
 
 
 def used_buffers(body: tuple[Stmt, ...]) -> set[str]:

@@ -14,18 +14,19 @@ from autosched.logic import interval
 
 
 def indexed_range(program: Program, name: str) -> Limits | None:
-    """The values of an integer tensor for which subscripts that read it stay inside; None where no subscript says so.
+    """The values of an integer tensor for which subscripts that read it stay inside; None where no subscript says so,
+    and for floats.
 
     A subscript that reads it alone, plus or times numbers and axes, is solved for it. Of others the values of their
     data are cut from above until intervals say that they stay inside: of all data at once of which nothing is assumed.
     """
     found: Limits | None = None
-    for stage in program.stages:
+    for stage in program.stages if program.tensors[name].dtype.is_integer else ():
         for tensor, dimension, index in subscripts(stage):
             names = {r.tensor for r in reads(index)}
             if name not in names or not index.dtype.is_integer:
                 continue
-            limits, axes = (0, program.tensors[tensor].extents[dimension] - 1), _ranges(program, stage)
+            limits, axes = (0, program.tensors[tensor].extents[dimension] - 1), axis_ranges(program, stage)
             inside = _solved(index, limits, axes) if names == {name} else None
             inside = inside or _searched(program, name, index, limits, axes)
             if inside is not None:
@@ -49,7 +50,7 @@ def _of(tensor: str, index: tuple[Index, ...]) -> Iterator[tuple[str, int, Value
     yield from ((tensor, d, part) for d, part in enumerate(index) if is_value(part))
 
 
-def _ranges(program: Program, stage: Stage) -> dict[str, Limits]:
+def axis_ranges(program: Program, stage: Stage) -> dict[str, Limits]:
     """The values that axes take."""
     found = {n: (low, high) for n, (low, high) in program.symbolic.items()}
     for axis in stage.axes:

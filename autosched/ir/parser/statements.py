@@ -316,6 +316,12 @@ class Block:
                 high = number if high is None else min(high, number)
         if low is not None and high is not None and low > high:
             raise scope.source.error(node, "the assumed range is empty")
+        others = [a for a in self.assumptions if a.subject == name]
+        least_left = max([n for n in (low, *(a.low for a in others)) if n is not None], default=None)
+        most_left = min([n for n in (high, *(a.high for a in others)) if n is not None], default=None)
+        if least_left is not None and most_left is not None and least_left > most_left:
+            said = f"the assumptions about {name} leave nothing: at least {least_left}, at most {most_left}"
+            raise scope.source.error(node, said, "correct one of them")
         if size is not None:
             least, most = interval(size, scope.ranges)
             if (low is not None and most < low) or (high is not None and least > high):

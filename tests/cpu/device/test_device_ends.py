@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from support.plans import covering_rows, plans_of, this_machine
 
 from autosched.codegen.lower import lower
@@ -74,19 +75,21 @@ def test_lengths_are_at_their_greatest_and_at_both_ends() -> None:
     program = load(f"{FUSED}/decode.py:attention_decode", b=3)
     assert decisive(program) == {"L": (1, 512)}
     sets = found(program)
-    assert [s.folder for s in sets] == ["L at their greatest", "L at their ends", "L at their other ends"]
-    assert [s.found.oracle.inputs["L"].tolist() for s in sets] == [[512] * 3, [512, 1, 512], [1, 512, 1]]
-    assert all(4 >= np.abs(s.found.oracle.inputs["Q"]).max() > 3 for s in sets)
+    names = ["L at their greatest", "L at their ends", "L at their other ends", "Q, K and V of one sign each"]
+    assert [s.folder for s in sets] == names
+    assert [s.found.oracle.inputs["L"].tolist() for s in sets[:3]] == [[512] * 3, [512, 1, 512], [1, 512, 1]]
+    assert all(4 >= np.abs(s.found.oracle.inputs["Q"]).max() > 3 for s in sets[:3])
 
 
 def test_one_length_has_two_ends() -> None:
     program = load(f"{FUSED}/decode.py:attention_decode", b=1)
-    assert [s.found.oracle.inputs["L"].tolist() for s in found(program)] == [[512], [1]]
+    assert [s.found.oracle.inputs["L"].tolist() for s in found(program)[:2]] == [[512], [1]]
 
 
 def test_first_and_last_of_a_sequence_are_at_opposite_ends() -> None:
     program = load(f"{FUSED}/attention_offsets.py")
-    rows = [(s.found.oracle.inputs["B"][:2].tolist(), s.found.oracle.inputs["E"][:2].tolist()) for s in found(program)]
+    inputs = [s.found.oracle.inputs for s in found(program)[:3]]
+    rows = [(i["B"][:2].tolist(), i["E"][:2].tolist()) for i in inputs]
     assert rows == [([96, 96], [96, 96]), ([96, 0], [0, 96]), ([0, 96], [96, 0])]
 
 
@@ -94,13 +97,36 @@ def test_subscripts_stay_inside() -> None:
     program = load(f"{FUSED}/cross_entropy.py:cross_entropy")
     (limits,) = decisive(program).values()
     assert limits[0] == 0
-    assert {int(t) for s in found(program) for t in s.found.oracle.inputs["T"]} == set(limits)
+    assert {int(t) for s in found(program)[:3] for t in s.found.oracle.inputs["T"]} == set(limits)
 
 
 def test_floats_are_wider_where_exponentials_are_taken() -> None:
-    (wide,) = found(load(f"{FUSED}/attention.py:attention"))
+    wide, signed = found(load(f"{FUSED}/attention.py:attention"))
     assert wide.folder == "Q, K and V reach 4"
+    assert signed.folder == "Q, K and V of one sign each"
+    values = [signed.found.oracle.inputs[n] for n in "QKV"]
+    assert [(v.min() >= 1, v.max() <= -1) for v in values] == [(False, True), (True, False), (False, True)]
     assert found(load(f"{FUSED}/norm_product.py:rms_norm_product")) == ()
+
+
+def test_a_maximum_sees_rows_below_its_start() -> None:
+    """A kernel that starts from -1, or from 0, is right on random data."""
+    text = "def f(X: {0}[n, l], Y: {0}[n], *, n=3, l=9):\n    for i in range(n):\n        Y[i] = {1}\n"
+    text += "        for j in range(l):\n            Y[i] = max(Y[i], X[i, j])\n"
+    (signed,) = found(parse(text.format("f32", "-inf")))
+    assert (signed.found.oracle.inputs["X"] <= -1).all()
+    assert found(parse(text.format("s32", "-9"))) == ()
+
+
+@pytest.mark.parametrize("t", ["s32", "u8", "f32"])
+def test_counts_of_which_nothing_is_assumed_are_near_the_axis(t: str) -> None:
+    """A random one of 32 bits lets all rows count, or none; a float below 1 the first alone."""
+    text = f"def f(X: f32[n, m], R: {t}[n], Y: f32[n, m], *, n=40, m=9):\n    for i, j in grid(n, m):\n"
+    text += f"        Y[i, j] = X[i, j] if {t}(j) < R[i] else 0.0\n"
+    program = parse(text)
+    near = next(s for s in found(program) if "near the axes" in s.folder)
+    counts = set(near.found.oracle.inputs["R"].tolist())
+    assert set(range(10)) <= counts <= set(range(-1, 12))
 
 
 def test_data_that_the_program_cannot_take_are_left_out() -> None:

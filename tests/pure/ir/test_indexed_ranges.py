@@ -98,3 +98,18 @@ def two(E: f32[100], F: f32[40], I: s32[32], Y: f32[32]):
     assert indexed_range(program, "I") == (0, 37)
     drawn = random_inputs(program, np.random.default_rng(0))["I"]
     assert 10 <= drawn.min() <= drawn.max() <= 37
+
+
+def test_a_float_has_no_range_of_subscripts() -> None:
+    """Whoever draws it says what to assume, and does not fail on the way."""
+    text = "def f(X: f32[4], A: f32[9], Y: f32[4]):\n    for i in range(4):\n        Y[i] = A[s32(X[i] * 99.0)]\n"
+    assert indexed_range(parse(text), "X") is None
+
+
+def test_assumptions_that_leave_nothing_are_refused_together() -> None:
+    text = "def f(X: s32[4], Y: s32[4]):\n    assume(X >= 5)\n    assume(X <= 3)\n"
+    text += "    for i in range(4):\n        Y[i] = X[i]\n"
+    with pytest.raises(AutoschedError, match="leave nothing: at least 5, at most 3") as raised:
+        parse(text)
+    assert raised.value.location is not None
+    assert raised.value.location.line == 3

@@ -34,6 +34,17 @@ def nothing_const(program: Program) -> Program:
     return replace(program, tensors={n: replace(t, const=False) for n, t in program.tensors.items()})
 
 
+WINDOWS = """
+def lines(X: bf16[2, 7, 7, 4], P: const[bf16[3, 1, 4, 16]], Y: f32[2, 4, 7, 16]):
+    for b, y, x, u in grid(2, 4, 7, 16):
+        Y[b, y, x, u] = 0
+        for r, s, q in grid(3, 1, 4):
+            if 0 <= y * 2 + r - 1 < 7:
+                Y[b, y, x, u] += f32(X[b, y * 2 + r - 1, x, q]) * f32(P[r, s, q, u])
+"""
+"""Few lines: a register tile may hold all of them, and has no loop over them then."""
+
+
 PROGRAMS = {
     "f32": nothing_const(workload("matmul", m=23, n=37, k=24)),
     "u8s8": nothing_const(workload("matmul", m=5, n=70, k=35, a="u8", b="s8")),

@@ -226,7 +226,7 @@ class Filling:
             return body({name: here}, {} if units is None else {name: units}, {var.name: (0, high)})
 
         if name in self.piece.here:
-            return place(var, count - 1, None)
+            return place(var if count > 1 else Const(0), count - 1, None)  # a loop that runs once is none
         span = self.piece.spans.get(name, TileRange(Const(0), Const(count), count))
         if full == count or not plain:
             return _loop(var.name, span.first, span.end, place(var, count - 1, None))

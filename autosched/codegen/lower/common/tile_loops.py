@@ -34,6 +34,7 @@ from autosched.codegen.tree.kernel import (
     RegisterRef,
     Stmt,
 )
+from autosched.codegen.tree.uses import used_variables
 from autosched.ir.value import Read, Value, map_value, reads
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import free_vars, substitute_bool, substitute_int
@@ -87,6 +88,7 @@ class _TileLoops:
         for function in inner.prepare:
             *sources, made = function.buffers
             found = {m.name: m for s in sources for m in self.movers(s, made in self.fixed)}
+            found |= {m.name: m for m in self.named(used_variables(function.body))}
             self.moving[made] = tuple(found[n] for n in names if n in found)
         self.moved = Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
 
@@ -103,6 +105,11 @@ class _TileLoops:
         yield from (Mover(t.axis.name, t.first, t.last) for t in loops)
         if fixed:
             yield from (Mover(c.name, 0, c.extent - 1) for c in self.part.chosen if c.name in used)
+
+    def named(self, used: frozenset[str]) -> Iterator[Mover]:
+        """What moves sizes that statements name: a loop whose length depends on the tile, a condition on its rows."""
+        yield from (Mover(t.axis.name, t.first, t.last) for t in self.part.loops if t.axis.name in used)
+        yield from (Mover(c.name, 0, c.extent - 1) for c in self.part.chosen if c.name in used)
 
     def choosing(self, body: tuple[Stmt, ...], around: Collection[str]) -> tuple[Stmt, ...]:
         """The body inside of what chooses slices in these loops, those first on which others depend."""

@@ -107,3 +107,17 @@ def test_counts_of_rows_of_bytes(k: int) -> None:
     """A depth that instructions pad, in rows that data choose."""
     program = parse(MASKED, sizes={"a": "u8", "b": "s8", "c": "s32", "k": k})
     check_machine_code(masked_kernels(program), expect(program))
+
+
+ALTERNATE = """
+def alternate(E: s64[4], A: s8[16, 16], B: const[s8[2, 16, 64]], T: s32[16, 64]):
+    for i, j in grid(16, 64):
+        T[i, j] = 0
+        for p in range(16):
+            T[i, j] += (s32(A[p, i]) if (i + p) % 2 == 0 else 0) * s32(B[E[i // 4], p, j])
+"""
+
+
+def test_a_condition_on_a_row_of_a_chosen_slice() -> None:
+    """What an adapter prepares outside of the loops that choose may ask which block it is for."""
+    check_machine_code(masked_kernels(parse(ALTERNATE)), expect(parse(ALTERNATE)))

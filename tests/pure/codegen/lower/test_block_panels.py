@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.match.agreement import disagreement, expect
 from support.plans import machine, plans_of
-from support.programs.block_panels import PROGRAMS, blocked, small
+from support.programs.block_panels import PROGRAMS, WINDOWS, blocked, small
 
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import For, Kernel, Stmt, bodies
 from autosched.costmodel.analytic.clock import clock
 from autosched.costmodel.analytic.cpu.copies import copy_seconds
+from autosched.ir import parse
 from autosched.tiling.steps import BLOCK, PANEL
 
 
@@ -24,6 +27,16 @@ def test_rows_compute_the_program(name: str, threads: int) -> None:
     ids = blocked(plan)
     rows = np.random.default_rng(threads).choice(ids, size=3, replace=False).tolist()
     assert disagreement(plan, rows, expect(program)) is None
+
+
+def test_a_register_tile_of_all_lines_has_no_loop_over_them() -> None:
+    program, target = parse(WINDOWS), small()
+    memories = tuple(replace(m, bytes={"L1": 128, "L2": 2048}.get(m.name, m.bytes)) for m in target.memories)
+    plans = plans_of(program, replace(target, memories=memories))
+    plan = next(p for p in plans if "vdpbf16ps" in p.name and "r.q" in p.name)
+    ids = blocked(plan)
+    rows = ids[plan.space.values(ids)["reg_y"] == 4]
+    assert disagreement(plan, rows[:: max(1, len(rows) // 6)].tolist(), expect(program)) is None
 
 
 def test_a_panel_is_filled_inside_the_loops_of_its_blocks() -> None:

@@ -156,6 +156,33 @@ def test_kernels_of_random_chains_over_lines(seed: int) -> None:
             event(f"kept, {check_tiles(program, found, tile, True, threads=2 - seed % 2)}")
 
 
+TRIANGLE = """
+def f(X: s32[12, 4], T: s32[5, 4]):
+    A: s32[12, 4]
+    B: s32[12, 4]
+    for y, o in grid(12, 4):
+        A[y, o] = 0
+        for u in range(y + 1):
+            A[y, o] += X[u, o]
+    for y_2, o_2 in grid(12, 4):
+        B[y_2, o_2] = max(A[y_2, o_2], -3)
+    for y_3, o_3 in grid(5, 4):
+        T[y_3, o_3] = 0
+        for r in range(3):
+            T[y_3, o_3] += B[y_3 * 2 + r, o_3]
+"""
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["twice", "kept"])
+@pytest.mark.parametrize("tile", [1, 2])
+def test_a_loop_as_long_as_the_line_says(tile: int, kept: bool) -> None:
+    """Sums of what comes again for every tile stand outside of the tiles, unless a tile says how long they are."""
+    program = parse(TRIANGLE)
+    for found in runs(program, 0):
+        if not kept or found.keeping is not None:
+            assert check_tiles(program, found, tile, kept, 1) != "no tiles"
+
+
 def residual(sizes: dict[str, int]) -> Program:
     text = (ROOT / "examples" / "fused" / "separable.py").read_text(encoding="utf-8")
     return parse(text, "separable.py", "inverted_residual", sizes)
