@@ -114,10 +114,14 @@ def _joins_stages(part: Part) -> bool:
 
 def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest | None, ...]]:
     """All combinations of one choice for each stage, those of early (good) choices first; and before others those of
-    nests that differ in more than the width of their instructions, as far as their cycles are near the first ones'."""
-    different = [_different(c) for c in choices]
-    bound = NEAR * sum(_cycles(c[0]) for c in choices)
-    first = [c for c in _combined(choices, different) if sum(map(_cycles, c)) <= bound]
+    nests that differ in more than the width of their instructions, as far as their cycles are near the least."""
+    least = [min((least_cycles(n) for n in choice if n is not None), default=0.0) for choice in choices]
+
+    def near(combined: tuple[Nest | None, ...]) -> bool:
+        cycles = (m if n is None else least_cycles(n) for n, m in zip(combined, least, strict=True))
+        return sum(cycles) <= NEAR * sum(least)  # scalar code counts as the best nest beside it
+
+    first = [c for c in _combined(choices, [_different(c) for c in choices]) if near(c)]
     yield from first
     seen = {tuple(map(id, c)) for c in first}
     yield from (c for c in _combined(choices, [range(len(c)) for c in choices]) if tuple(map(id, c)) not in seen)
@@ -136,10 +140,6 @@ def _combined(
 ) -> Iterator[tuple[Nest | None, ...]]:
     for place in sorted(product(*places), key=sum):
         yield tuple(c[k] for c, k in zip(choices, place, strict=True))
-
-
-def _cycles(nest: Nest | None) -> float:
-    return 0.0 if nest is None else least_cycles(nest)
 
 
 def _check_writes(program: Program) -> None:
