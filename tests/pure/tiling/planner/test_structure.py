@@ -82,6 +82,12 @@ def test_the_width_of_an_instruction_and_small_parts_make_no_other_plan() -> Non
     assert structure_of(other) != structure_of(first)
 
 
+@pytest.mark.slow
+def test_scalar_code_beside_nests_leaves_room_for_plans_with_all_products_on_instructions() -> None:
+    found = planned(TuneRequest(workload("mla_decode"), load_target("x86-avx512"))).plans
+    assert any({"S", "U", "A"} <= {t.nest.stage.name for t in p.tensor_parts} for p in found)
+
+
 def with_caches(size: int) -> Target:
     target = load_target("x86-avx512")
     own = (replace(m, bytes=size) if m.shared_by != "device" else m for m in target.memories)
