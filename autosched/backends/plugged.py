@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
 from importlib import metadata
 
 from autosched.backends.backend import Backend
@@ -12,6 +14,12 @@ GROUP = "autosched.backends"
 
 def plugged_isas() -> tuple[str, ...]:
     """The isas of the backends that packages offer."""
+    return _isas_on(tuple(sys.path))
+
+
+@lru_cache(maxsize=8)
+def _isas_on(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of packages on the path, which are looked at once: every text of an instruction asks."""
     return tuple(sorted({e.name for e in metadata.entry_points(group=GROUP)}))
 
 

@@ -11,8 +11,18 @@ from autosched.codegen.tree.kernel import Kernel
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.report.plan_text import loop_words
-from autosched.tiling.plans.plan import Plan, TileLoopsPart
+from autosched.tiling.plans.plan import (
+    FusedLoopsPart,
+    LiteralPart,
+    Part,
+    Plan,
+    ScalarPart,
+    TensorPart,
+    TileLoopsPart,
+    WarpCooperativePart,
+)
 
+NUMBERED = re.compile(r"(.+)_\d+")
 SHOWN = 4
 """Intermediates that are named."""
 
@@ -22,6 +32,7 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
     neither. `program` is the one that was given."""
     words = loop_words(_loops(plan)) if plan.rewrites else []
     lines = [f"loops    {' · '.join(words)}"] if words else []
+    lines += [f"names    {said}" for said in copy_words(plan, program)]
     lines += [f"rewrite  {_said(r)}" for r in plan.rewrites]
     kept = kept_in_tiles(plan)
     if "warp_threads" in plan.target.limits:
@@ -37,10 +48,14 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
         named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
         tile = _size(sum(k.bytes for k in kept))
         lines.append(f"{place} {named}: {tile} for each {owner}")
-        now, before = working_bytes(kernel), whole_bytes(program)
-        if before:
-            lines.append(f"memory   {_size(now)} of intermediates and copies; intermediates as written {_size(before)}")
+        lines += [f"memory   {said}" for said in memory_words(kernel, program)]
     return lines
+
+
+def memory_words(kernel: Kernel, program: Program) -> list[str]:
+    """What a call works in, beside what the program as it was given would; nothing where that has no intermediates."""
+    now, before = working_bytes(kernel), whole_bytes(program)
+    return [f"{_size(now)} of intermediates and copies; intermediates as written {_size(before)}"] if before else []
 
 
 def _has_memory(tensor: str, kernel: Kernel) -> bool:
@@ -55,6 +70,50 @@ def _loops(plan: Plan) -> Iterator[str]:
         if isinstance(part, TileLoopsPart):
             yield from (loop.axis.name for loop in part.loops)
             yield from _loops(part.member)
+
+
+def copy_words(plan: Plan, program: Program) -> list[str]:
+    """What tensors are of which a rewrite made several, each with some of the rows of one of the program's: one line,
+    or none."""
+    told: dict[str, list[tuple[str, str]]] = {}
+    for tensor, where in _rows_of(plan).items():
+        of = NUMBERED.fullmatch(tensor)
+        if of is not None and of[1] in program.tensors and tensor not in program.tensors:
+            told.setdefault(where, []).append((tensor, of[1]))
+    said = (", ".join(t for t, _ in p) + f": rows of {', '.join(of for _, of in p)} {w}" for w, p in told.items())
+    return [" · ".join(said)] if told else []
+
+
+def _rows_of(plan: Plan) -> dict[str, str]:
+    """The tensors that stages of a plan with tile loops write, each with the place of its stage beside these loops;
+    what a loop takes over from the iteration before is the loop's."""
+    loops = [p for p in plan.parts if isinstance(p, TileLoopsPart)]
+    names = {s.name: s.assign.tensor for s in plan.program.stages}
+    outside, inside, begun = dict[str, str](), dict[str, str](), 0
+    for part in plan.parts if loops else ():
+        if isinstance(part, TileLoopsPart):
+            begun += 1
+            inside |= {names[s]: f"in the loop over {part.loops[-1].axis.name}" for s in part.stages}
+        else:
+            near, place = (loops[begun], "before") if begun < len(loops) else (loops[-1], "behind")
+            outside |= {names[s]: f"{place} the loop over {near.loops[-1].axis.name}" for s in _stages(part)}
+    return outside | inside
+
+
+def _stages(part: Part) -> Iterator[str]:
+    """The stages that a part computes, by name."""
+    match part:
+        case TensorPart():
+            yield from (c.stage for c in part.nest.computed.values())
+            yield from (s.name for s in (part.nest.stage, *(f.stage for f in part.epilogue)))
+        case ScalarPart():
+            yield part.stage.name
+        case FusedLoopsPart():
+            yield from (m.stage.name for m in part.members)
+        case WarpCooperativePart():
+            yield from (s.name for s in part.members)
+        case LiteralPart() | TileLoopsPart():
+            yield from part.stages
 
 
 def fusion_json(kernel: Kernel) -> dict[str, Any]:
@@ -84,13 +143,16 @@ def _size(count: int) -> str:
     return next((f"{n:,.0f} {name}" if n >= 1000 else f"{n:.3g} {name}" for n, name in shown), f"{count} bytes")
 
 
+def done_by(rewrite: RewriteVerdict) -> str:
+    """What a rewrite did to which stages."""
+    stages = ", ".join(rewrite.stages)
+    if rewrite.name == "defer":
+        return f"{', '.join(rewrite.deferred.values())} taken out of the sum {stages} along {rewrite.axis}"
+    return f"{stages} in one pass along {rewrite.axis}"
+
+
 def _said(rewrite: RewriteVerdict) -> str:
     error = f", error at most {rewrite.error}" if rewrite.error else ""
     names = ", ".join(rewrite.finite)
     finite = f"; elements of {names} that masks leave out are taken to be finite" if names else ""
-    stages = ", ".join(rewrite.stages)
-    if rewrite.name == "defer":
-        factors = ", ".join(rewrite.deferred.values())
-        done = f"{factors} taken out of the sum {stages} along {rewrite.axis}"
-        return f"defer: {done} ({rewrite.numerics}{error}){finite}"
-    return f"{rewrite.name}: {stages} in one pass along {rewrite.axis} ({rewrite.numerics}{error}){finite}"
+    return f"{rewrite.name}: {done_by(rewrite)} ({rewrite.numerics}{error}){finite}"

@@ -76,6 +76,8 @@ def joules(measurement: Measurement, objective: str) -> str:
     return f"  {scaled(spent, JOULES, 3)}{product}"
 
 
-def raced(candidates: int) -> str:
+def raced(candidates: int, more: int = 0) -> str:
     """The final round in words."""
+    if more:
+        return f"{more} more, and those raced so far again: the machine was another when they were tried"
     return "the best again" if candidates == 1 else f"the best {candidates} again, interleaved"

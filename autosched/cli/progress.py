@@ -13,7 +13,7 @@ from rich.table import Column
 from autosched.cli.output import joules, raced, talk
 from autosched.ir.work import operations
 from autosched.report.plan_text import brief_plan
-from autosched.report.text import counted, seconds, speed
+from autosched.report.text import counted, of_peak, seconds, speed
 from autosched.search import events
 from autosched.search.request import TuneRequest
 from autosched.store.records import Measurement
@@ -84,7 +84,7 @@ class Progress:
                     m = event.trial.measurement
                     self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {brief_plan(event.trial.plan)}")
             case events.FinalRound():
-                self._line(f"final  {raced(event.candidates)}")
+                self._line(f"final  {raced(event.candidates, event.more)}")
                 self.bar.update(self.task, said="final round")
             case events.Noisy():
                 then = "they are run again" if event.again else "quiet rounds decide where there are enough"
@@ -132,11 +132,12 @@ class Progress:
             self._line(f"{event.done}/{event.total} trials  {said}")
 
     def _told(self, m: Measurement) -> str:
-        return self._speed(m.time_s) + joules(m, self.request.objective)
+        corrected = "  (corrected: another machine than at first)" if "level" in m.extra else ""
+        return self._speed(m.time_s) + corrected + joules(m, self.request.objective)
 
     def _speed(self, time_s: float | None) -> str:
         ratio = self.work / time_s / self.peak if time_s and self.peak else 0.0
-        share = f"  {ratio:.0%} of peak" if 0 < ratio <= 1.05 else ""  # above it the figure is wrong
+        share = f"  {of_peak(ratio)}" if ratio else ""
         return f"{seconds(time_s)}  {speed(self.work, time_s)}{share}"
 
     def _left(self, event: events.TrialDone) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from autosched.cli import inputs
 from autosched.cli.output import talk
 from autosched.codegen.lower import lower
@@ -66,9 +68,18 @@ def kernel_of(record: StudyRecord, trial: Trial) -> Kernel:
 
 
 def plan_of(record: StudyRecord, trial: Trial) -> Plan:
-    """The plan that a stored trial is a schedule of. Raises StoreError where this version no longer has it, or where
-    its space gives the row another meaning: the time is not that of the kernel that it would be now."""
-    _, plans = plans_of(request_of(record))
+    """The plan that a stored trial is a schedule of. Raises what `plan_in` raises."""
+    return plan_in(plans_in(record), record, trial)
+
+
+def plans_in(record: StudyRecord) -> list[Plan]:
+    """The plans of a study, made again."""
+    return plans_of(request_of(record))[1]
+
+
+def plan_in(plans: Sequence[Plan], record: StudyRecord, trial: Trial) -> Plan:
+    """The one of the study's plans that a trial is a schedule of. Raises StoreError where this version no longer has
+    it, or where its space gives the row another meaning: the time is not that of the kernel that it would be now."""
     used = f"trial {trial.number} of {record.name!r} used"
     plan = next((p for p in plans if p.name == trial.plan), None)
     if plan is None:

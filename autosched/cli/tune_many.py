@@ -102,7 +102,7 @@ class _Lines:
                     first = (m.message.strip().splitlines() or ["no message"])[0]
                     self._line(number, f"trial {event.trial.number:>4}  failed ({m.status}): {first}")
             case events.FinalRound() if self._said.verbose:
-                self._line(number, raced(event.candidates))
+                self._line(number, raced(event.candidates, event.more))
             case _:
                 pass
 

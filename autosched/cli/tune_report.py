@@ -12,6 +12,7 @@ from autosched.cli.forms import faster, form_object, form_told, worth_telling
 from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
+from autosched.cli.peak import peak_lines
 from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
@@ -147,10 +148,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     if 0 < work < ALIKE * (written := steps(request.program)):
         counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
         lines.append(f"       {counted}: none under a mask, and once what is the same along a loop")
-    if tuning.peak and backend.is_cpu and tuning.study.record.device == backend.device:
-        name, peak = tuning.peak
-        whose = "measured on this machine" if request.target.name == "native" else f"stated by {request.target.name}"
-        lines.append(f"       {work / best.time_s / peak:.0%} of the peak of {name} {whose}")
+    lines += [f"       {said}" for said in peak_lines(tuning, best)]
     if tuning.baseline and tuning.baseline.time_s:
         ratio = tuning.baseline.time_s / best.time_s
         naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
@@ -218,6 +216,9 @@ def _noise(tuning: Tuning, result: Result, best: Measurement) -> list[str]:
         said.append(f"{half} (quiet: below {WIDE:.0%})")
     if noise is not None and noise.drift > DRIFT:
         said.append(f"the machine was {noise.drift:.0%} slower in the final round than in the search")
+    if noise is not None and (pace := 1 / (1 + noise.drift) - 1) > DRIFT:
+        faster = f"the machine was {pace:.0%} faster in the final round than in the search"
+        said.append(f"{faster}: times of trials that did not take part are that much too long")
     return said
 
 

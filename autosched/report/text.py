@@ -85,6 +85,20 @@ def compared(ratio: float) -> str:
     return f"{times(more)}x as {'fast' if ratio > 1 else 'slow'} as"
 
 
+def of_peak(ratio: float) -> str:
+    """A share of the peak, which says so where it is more than there can be.
+
+    >>> of_peak(0.98), of_peak(1.004), of_peak(1.2)
+    ('98% of peak', '100% of peak', 'above the peak')
+    """
+    return f"{ratio:.0%} of peak" if within_peak(ratio) else "above the peak"
+
+
+def within_peak(ratio: float) -> bool:
+    """Whether a share of the peak, as it is printed, is one that there can be."""
+    return round(ratio, 2) <= 1
+
+
 def times(ratio: float) -> str:
     """Three digits below a hundred, whole numbers above.
 

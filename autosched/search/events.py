@@ -92,7 +92,10 @@ class NewBest:
 
 @dataclass(frozen=True)
 class FinalRound:
+    """`more` of the candidates join a second race: the first showed that the machine was another when they ran."""
+
     candidates: int
+    more: int = 0
 
 
 @dataclass(frozen=True)

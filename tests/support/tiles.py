@@ -33,7 +33,8 @@ def tiled_plans(
     )
     for variant in variant_of(found, tile, keep, fitting, "rescaled"):
         mappings = candidates_of(variant.matches, "guard")
-        yield from make_plans(variant.program, on, mappings, threads, policy, members, loops=variant.loops)
+        made = make_plans(variant.program, on, mappings, threads, policy, members, loops=variant.loops)
+        yield from map(variant.named, made)
 
 
 def plans_in_tiles(program: Program, threads: int = 2, target: Target | None = None) -> list[Plan]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from autosched import api
+from autosched.backends import PORTABLE
 from autosched.cli import inputs, options
 from autosched.cli.apart import stages_apart
 from autosched.cli.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
@@ -15,6 +16,7 @@ from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.unused import tell_unused
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
+from autosched.machine.target import Target
 from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.search.tuning.forms import Gain
 from autosched.tensorize.explanation.amos import RULES
@@ -25,6 +27,7 @@ from autosched.tensorize.explanation.fix import with_fix
 from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.explanation.near import near, near_json, near_lines, refusals
 from autosched.tensorize.explanation.text import explain as explained
+from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.numerics.dot import is_dot
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -85,8 +88,9 @@ def match(
     inputs.choice("rule", rule, RULES)
     loaded = inputs.with_data(inputs.programs([program], define)[0], data)
     known = inputs.catalogue(intrinsics)
-    chosen = list(known.select(intrinsic)) if intrinsic else [known[n] for n in known]
+    named = list(known.select(intrinsic)) if intrinsic else []
     machine = None if target is None else inputs.target(target, known)
+    chosen = named or _every(known, machine)
     features = frozenset[str]() if machine is None else machine.features
     if machine is not None:
         tell_unused(known, intrinsics, machine)
@@ -107,8 +111,8 @@ def match(
     nearest: list[Match] = []
     if (explain or verbose) and one and found[0].verdict in ("no", "unknown"):
         same = found[0].intrinsic.isa, "portable"
-        pool = [known[n] for n in known] if machine is None else offered([known[n] for n in known], machine)
-        pool = [i for i in pool if i.isa in same]
+        pool = known.of_isa(*same, features=None if machine is None else machine.features)
+        pool = pool if machine is None else tuple(offered(pool, machine))
         nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
     forms: list[tuple[Form, Gain | None]] = []
     if explain or verbose or (one and found[0].verdict == "no"):
@@ -146,6 +150,14 @@ def match(
         for _, lines in told.values():
             answer("\n".join(lines))
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
+
+
+def _every(known: Catalogue, machine: Target | None) -> list[Intrinsic]:
+    """All instructions, of a machine those that it may offer: others are not built."""
+    if machine is None:
+        return [known[n] for n in known]
+    own = known.of_isa(machine.isa, PORTABLE.isa, features=machine.features)
+    return list(own) or [known[n] for n in known]
 
 
 def _told_apart(

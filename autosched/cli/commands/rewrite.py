@@ -11,8 +11,8 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.apart import stages_apart
-from autosched.cli.fusion import error_words
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.cli.rewrite_proofs import proof_of
 from autosched.cli.written import write_program
 from autosched.errors import UsageError
 from autosched.ir.rewrites.listing import NAMES, accepted
@@ -123,18 +123,8 @@ def _explained(c: RewriteVerdict, numerics: str) -> str:
         if c.reason.counterexample is not None:
             lines += _shown(c.reason.counterexample)
         return "\n".join(lines)
-    level = "" if accepted(c, numerics) else f" (more than --numerics {numerics} accepts)"
-    lines.append(f"  numerics: {c.numerics}{level}" + (f"; error at most {c.error}" if c.error else ""))
-    lines += [f"    {error_words(c.error)}"] if c.error else []
-    lines += [f"  {stage}: multiplied by {factor} where the reference moves" for stage, factor in c.rescale.items()]
-    lines += [f"  {stage}: {factor} taken out of the reduction" for stage, factor in c.deferred.items()]
-    if c.bounded is not None:
-        lines.append("  every factor is at most 1" if c.bounded else "  a factor may exceed 1")
-    lines += [f"  checked at run time: {condition}" for condition in c.conditions]
-    lines += [f"  {reason}" for reason in c.because]
-    for o in c.obligations:
-        given = f"  given {', '.join(o.given)}" if o.given else ""
-        lines.append(f"  {o.name}: {o.claim}{given}  [{o.by}, {o.seconds:.3f} s]")
+    beyond = "" if accepted(c, numerics) else f" (more than --numerics {numerics} accepts)"
+    lines += [f"  {line}" for line in proof_of(c, beyond)]
     return "\n".join(lines)
 
 

@@ -13,7 +13,8 @@ from autosched.cli import inputs, options
 from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.output import answer, answer_json, joules, talk
 from autosched.cli.printed import not_of_a_gpu, tell_wrong_c, text_of
-from autosched.cli.stored import objective_of, opened, picked, plan_of, target_of
+from autosched.cli.rewrite_proofs import rewrite_lines
+from autosched.cli.stored import objective_of, opened, picked, plan_in, plan_of, plans_in, target_of
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
 from autosched.codegen.print_functions import functions_of
@@ -30,7 +31,7 @@ from autosched.report.plan_text import plan_lines
 from autosched.report.text import seconds, speed
 from autosched.report.units import units_lines, units_of
 from autosched.store import codec
-from autosched.store.records import StudyRecord, Trial
+from autosched.store.records import Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tensorize.explanation.padding import padding_lines
 from autosched.tiling.planner.scheme import scheme_of
@@ -81,8 +82,12 @@ def show(
     chosen = picked(record, trials, trial)
     certificates = record.settings.get("certificates", {}).get(chosen.plan, [])  # older studies have none
     if view == "proof":
-        lines = [line for found in certificates for line in certificate_lines(found)] or [NO_PROOF]
-        shared = _shared(record, chosen)
+        plans = plans_in(record)
+        plan = plan_in(plans, record, chosen)
+        lines = rewrite_lines(plan, chosen, parse(record.program), trials, plans)
+        lines += [line for found in certificates for line in certificate_lines(found)]
+        lines = lines or [NO_PROOF]
+        shared = _shared(plan, chosen)
         answer("\n".join([*lines, *(["shared memory, by z3:", *proof_lines(shared)] if shared else [])]))
         return
     plan = plan_of(record, chosen)
@@ -98,7 +103,7 @@ def show(
                 "study": record.name,
                 "trial": codec.trial_to_dict(chosen),
                 "certificates": certificates,
-                "shared_memory": [proof_json(p) for p in _shared(record, chosen)],
+                "shared_memory": [proof_json(p) for p in _shared(plan, chosen)],
                 "clock": _terms(plan, chosen.row),
                 **fusion_json(kernel),
                 "rewrites": [r.as_json() for r in plan.rewrites],
@@ -158,9 +163,9 @@ def _clock(terms: dict[str, float]) -> str:
     return f"clock {seconds(terms['total'])}{most}" + "  ".join(f"{name} {seconds(s)}" for s, name in shown)
 
 
-def _shared(record: StudyRecord, trial: Trial) -> list[LayoutProof]:
+def _shared(plan: Plan, trial: Trial) -> list[LayoutProof]:
     """What is proved of a GPU kernel's shared memory: of its space in all cases, and of where this kernel has it."""
-    return prove_schedule(plan_of(record, trial), trial.row, all_cases=True)
+    return prove_schedule(plan, trial.row, all_cases=True)
 
 
 def _write_trace(path: Path, kernel: Kernel, target: Target, units: AcceleratorUnits) -> None:

@@ -18,6 +18,7 @@ from autosched.cli.deadline import Outside
 from autosched.cli.entry import Start
 from autosched.cli.forms import flags_of, form_commands
 from autosched.cli.output import answer, answer_json, talk
+from autosched.cli.peak import forget_slow_peak
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text, failure_json
@@ -189,6 +190,8 @@ def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool, forms: Seq
         answer_json(as_json(tuning, result))
     elif result.best is not None:
         answer(as_text(tuning, result, brief=brief, form_commands=forms))
+    if result.best is not None:
+        forget_slow_peak(tuning, result.best, inputs.peaks_path())
     return result.exit_code
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-CODES = {
-    "NOT_SEPARABLE": "no factor takes a term from one reference to another",
+CODES = {  # docs/fusion.md has them in a table
+    "NOT_SEPARABLE": "no factor takes the term from one reference to another",
     "NOT_DISTRIBUTIVE": "the factor does not go through the reduction, or not from its start",
     "CAST": "a rounding inside depends on the reference",
-    "DEPENDS": "the stages need another order",
+    "DEPENDS": "the stages need another order, a result of another row or all of a result first, or have other bounds; "
+    "a loop keeps its order; or several statements write one tensor and something else could tell its values apart",
     "UNSUPPORTED": "the rewrite knows no way",
 }
 

@@ -24,6 +24,10 @@ LEAST, MOST = 3, 12
 LONG_S = 3.0
 """What the fewest of these rounds may take, where they are more than the others' (of five kernels of 0.2 s 15 are 30 s,
 and as much again where the machine was disturbed)."""
+LEADERS = 2
+"""Of a stretch: where one ends is not known to the trial."""
+LUCK = 1.05
+"""How much slower than in the search the best of several trials is measured again, at most, where nothing changed."""
 _WITHIN = 1.3  # a candidate this much slower in the search does not win by noise
 
 
@@ -37,11 +41,47 @@ class Verdict:
 
 
 def finalists(ranking: Sequence[Trial], count: int = FINALISTS) -> list[Trial]:
-    """The trials worth measuring again: at most `count`, none much slower (or costlier) than the first."""
+    """The trials worth measuring again: at most `count`, none much slower (or costlier) than the first; and the first
+    few of each stretch, where there are several, since their times may not compare."""
     if not ranking:
         return []
     bound = _WITHIN * (ranking[0].measurement.cost or 0.0)
-    return [t for t in ranking[:count] if (t.measurement.cost or 0.0) <= bound]
+    chosen = {t.number for t in ranking[:count] if (t.measurement.cost or 0.0) <= bound}
+    of: dict[str, list[int]] = {}
+    for trial, stretch in zip(ranking, stretches(ranking), strict=True):
+        of.setdefault(stretch, []).append(trial.number)
+    for numbers in of.values() if len(of) > 1 else ():
+        chosen |= set(numbers[:LEADERS])
+    return [t for t in ranking if t.number in chosen]
+
+
+def stretches(ranking: Sequence[Trial]) -> list[str]:
+    """What is known of the machine that each trial met: none of its times was corrected (`as measured`); this one was
+    (`corrected`); or the machine was found to be faster later on, so it may have been slow from the start (`before`).
+    A device that tells no `level` has one stretch."""
+    levels = [t.measurement.extra.get("level", 1.0) for t in ranking]
+    calm = min((t.number for t, level in zip(ranking, levels, strict=True) if level < 1), default=0)
+    return [
+        "corrected" if level != 1 else "before" if t.number < calm else "as measured"
+        for t, level in zip(ranking, levels, strict=True)
+    ]
+
+
+def passed_over(ranking: Sequence[Trial], chosen: Sequence[Trial], raced: Sequence[Measurement]) -> list[Trial]:
+    """Trials that belong into a race, as it shows itself: if their times change as that of a finalist of their
+    stretch did, they may be as fast as the fastest. None where all are of one stretch."""
+    of = {t.number: s for t, s in zip(ranking, stretches(ranking), strict=True)}
+    paces: dict[str, list[float]] = {}
+    for trial, measured in zip(chosen, raced, strict=True):
+        if measured.ok and measured.cost and trial.measurement.cost:
+            paces.setdefault(of[trial.number], []).append(measured.cost / trial.measurement.cost)
+    if len(paces) < 2:
+        return []
+    pace = {stretch: min(found) for stretch, found in paces.items()}
+    best = min(m.cost for m in raced if m.ok and m.cost)
+    there = {t.number for t in chosen}
+    others = [t for t in ranking if t.number not in there and of[t.number] in pace]
+    return [t for t in others if (t.measurement.cost or np.inf) * pace[of[t.number]] < LUCK * best][:FINALISTS]
 
 
 def race(

@@ -37,6 +37,7 @@ from autosched.search.tuning.final import (
     Interleaves,
     Verdict,
     finalists,
+    passed_over,
     pooled,
     race,
     raced_by_device,
@@ -387,15 +388,23 @@ class _Run:
             return verdict(done)
         if not chosen or self.final_rounds < 1 or self.deadline.over:
             return None
-        self._emit(FinalRound(len(chosen)))
+        raced, noise = self._race_of(chosen)
+        more = [] if self._over() else passed_over(self.study.favourites, chosen, raced)
+        if more:
+            chosen += more
+            raced, noise = self._race_of(chosen, len(more))
+        self.noise = noise
+        for trial, measurement in zip(chosen, raced, strict=True):
+            self.study.tell(self.study.candidate(trial), measurement, number=trial.number)
+        return verdict(self.study.finals)
+
+    def _race_of(self, chosen: Sequence[Trial], more: int = 0) -> tuple[list[Measurement], Noise]:
+        self._emit(FinalRound(len(chosen), more))
         candidates = [self.study.candidate(trial) for trial in chosen]
         builds = [self.kept.get(candidate.key) or self.building.one(candidate) for candidate in candidates]
         times_s = [t.measurement.time_s or 0.0 for t in chosen]
         raced, noise = settled(lambda: self._raced(builds, times_s), self._say_noise, self._over)
-        self.noise = replace(noise, drift=noise_of(raced, times_s).drift)
-        for trial, candidate, measurement in zip(chosen, candidates, raced, strict=True):
-            self.study.tell(candidate, measurement, number=trial.number)
-        return verdict(self.study.finals)
+        return raced, replace(noise, drift=noise_of(raced, times_s).drift)
 
     def _raced(self, builds: Sequence[Build], times_s: Sequence[float]) -> list[Measurement]:
         if isinstance(self.device, Interleaves):

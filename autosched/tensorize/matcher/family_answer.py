@@ -23,6 +23,15 @@ def kinship(intrinsic: Intrinsic) -> Hashable | None:
     that such an extent says no more than how many elements there are. Which of them are equal still counts: axes of one
     extent may be exchanged.
     """
+    shape = lane_form(intrinsic)
+    if shape is None:
+        return None
+    return intrinsic.isa, intrinsic.kind, intrinsic.numerics, intrinsic.by_lane, intrinsic.contracts, shape
+
+
+def lane_form(intrinsic: Intrinsic) -> Hashable | None:
+    """What an instruction computes, but for how far its spatial axes run; None where that says more than a number of
+    elements."""
     stage = intrinsic.stage
     if any(not isinstance(part, Var) for read in (*stage.reads, stage.target) for part in read.index):
         return None
@@ -31,11 +40,6 @@ def kinship(intrinsic: Intrinsic) -> Hashable | None:
     free = {axis.name for axis in intrinsic.spatial}
     extents = [axis.extent for axis in intrinsic.spatial]
     return (
-        intrinsic.isa,
-        intrinsic.kind,
-        intrinsic.numerics,
-        intrinsic.by_lane,
-        intrinsic.contracts,
         stage.assign.op,
         replace(stage.assign, location=None),
         tuple((axis.name, None if axis.name in free else axis.extent) for axis in stage.axes),

@@ -19,11 +19,12 @@ from autosched.tiling.variants.chosen_slices import choices
 from autosched.tiling.variants.in_parts import why_whole
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
 from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
-from autosched.tiling.variants.tiled_stages import own_caches
+from autosched.tiling.variants.tiled_stages import KEPT, TWICE, own_caches, why_no_borders
 
 AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED, SLICES = (
     "as written", "adapted", "one pass", "parts", "tiles", "on the way", "deferred", "chosen slices"
 )  # fmt: skip
+TILES_KEPT, TILES_TWICE = f"{TILES}, {KEPT}", f"{TILES}, {TWICE}"
 NEAR = 1.5
 """Times the cycles of the best plan, up to which a family's best plan is searched in any case."""
 NO_BODY = "its loops cannot be laid out as tile loops"
@@ -48,8 +49,8 @@ def family_of_names(rewrites: Iterable[str]) -> str:
         return ONE_PASS
     if any(n.startswith("parts") for n in names):
         return PARTS
-    if any(n.startswith("tiles") for n in names):
-        return TILES
+    if tiles := [n for n in names if n.startswith("tiles")]:
+        return next((f"{TILES}, {b}" for b in (KEPT, TWICE) if tiles[0].endswith(b)), TILES)
     if SLICES in names:
         return SLICES
     return DEFERRED if "defer" in names else AS_WRITTEN
@@ -104,8 +105,24 @@ def not_planned(
         if level and cascade is not None:
             whole = _rescales_extremes(separate, found) or why_whole(separate, cascade, target, threads)
             yield PARTS, spatial or whole or left_out.get(PARTS, NOT_MADE)
-    for run in shared_runs(program, 0)[:1]:
-        yield TILES, spatial or _not_tiled(run, own_caches(target)) or left_out.get(TILES, NOT_MADE)
+    yield from _no_tiles(program, own_caches(target), spatial, left_out)
+
+
+def _no_tiles(
+    program: Program, own: Sequence[int], spatial: str, left_out: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The families of tiles, each with the reason why there are none; one where that is so of tiles of any kind."""
+    told = False
+    for run in shared_runs(program, 0):
+        if none := spatial or _not_tiled(run, own):
+            if not told:
+                yield TILES, none
+            told = True
+        elif not run.again:
+            yield TILES, left_out.get(TILES, NOT_MADE)
+        else:
+            for keep, family in ((False, TILES_TWICE), (True, TILES_KEPT)):
+                yield family, why_no_borders(run, own, keep) or left_out.get(family, NOT_MADE)
 
 
 def _rescales_extremes(program: Program, found: RewriteVerdict) -> str:

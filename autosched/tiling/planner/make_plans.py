@@ -6,7 +6,7 @@ right behind it that read nothing but its own element are fused; what is left ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice, product, takewhile
 
@@ -26,7 +26,9 @@ from autosched.tiling.analysis.nontemporal import nontemporal_store
 from autosched.tiling.planner.computed_operands import on_the_way
 from autosched.tiling.planner.held_together import HeldStages, held_together
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
+from autosched.tiling.planner.rank import least_cycles
 from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.planner.structure import NEAR, of_nest
 from autosched.tiling.planner.tile_loops import Held, MemberPlanner, tile_loops
 from autosched.tiling.plans.epilogue import epilogue_chain
 from autosched.tiling.plans.fallback import scalar_fallback
@@ -61,7 +63,8 @@ def make_plans(
     loops: Collection[str] = (),
     held: HeldStages | None = None,
 ) -> list[Plan]:
-    """The plans, at least one, those with the least cycles first.
+    """The plans, at least one: that of the least cycles, and of the others those that differ in more than the width of
+    their instructions (`planner.structure`) first.
 
     `mappings` holds the candidates of each stage, `policy` what scalar stages may change of a float's bits. A stage
     without a usable mapping runs as scalar code. A mapping with conditions gets a plan, with a check and a fallback,
@@ -110,9 +113,33 @@ def _joins_stages(part: Part) -> bool:
 
 
 def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest | None, ...]]:
-    """All combinations of one choice for each stage, those of early (good) choices first."""
-    places = sorted(product(*(range(len(c)) for c in choices)), key=sum)
-    return (tuple(c[k] for c, k in zip(choices, place, strict=True)) for place in places)
+    """All combinations of one choice for each stage, those of early (good) choices first; and before others those of
+    nests that differ in more than the width of their instructions, as far as their cycles are near the least."""
+    least = [min((least_cycles(n) for n in choice if n is not None), default=0.0) for choice in choices]
+
+    def near(combined: tuple[Nest | None, ...]) -> bool:
+        cycles = (m if n is None else least_cycles(n) for n, m in zip(combined, least, strict=True))
+        return sum(cycles) <= NEAR * sum(least)  # scalar code counts as the best nest beside it
+
+    first = [c for c in _combined(choices, [_different(c) for c in choices]) if near(c)]
+    yield from first
+    seen = {tuple(map(id, c)) for c in first}
+    yield from (c for c in _combined(choices, [range(len(c)) for c in choices]) if tuple(map(id, c)) not in seen)
+
+
+def _different(choice: Sequence[Nest | None]) -> list[int]:
+    """The places of the nests of a stage that are unlike all before them."""
+    first: dict[Hashable, int] = {}
+    for k, nest in enumerate(choice):
+        first.setdefault(of_nest(nest), k)
+    return list(first.values())
+
+
+def _combined(
+    choices: Sequence[Sequence[Nest | None]], places: Sequence[Sequence[int]]
+) -> Iterator[tuple[Nest | None, ...]]:
+    for place in sorted(product(*places), key=sum):
+        yield tuple(c[k] for c, k in zip(choices, place, strict=True))
 
 
 def _check_writes(program: Program) -> None:

@@ -22,6 +22,7 @@ from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.rank import plan_cycles
 from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.planner.structure import different_first, structure_of
 from autosched.tiling.planner.tile_loops import MemberPlanner
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
@@ -102,9 +103,12 @@ def plan_program(
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     near = [p for p in every if cycles[id(p)] <= WITHIN * cycles[id(every[0])]]
-    best = with_chains((near if len(every) > MOST_PLANS else every)[:MOST_PLANS], every)
-    if len(every) > len(best) and not prefix:  # of a body the first plan is taken
-        best = with_each_family(best, every, cycles)
+    if len(every) > MOST_PLANS and not prefix:  # of a body the first plan is taken
+        turn = different_first(near, structure_of, lambda p: cycles[id(p)])
+        chosen = with_each_family(with_chains(turn[:MOST_PLANS], every), every, cycles)
+        best = [p for p in every if any(p is c for c in chosen)]
+    else:
+        best = every[:MOST_PLANS]
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]

@@ -21,6 +21,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
     LiteralPart,
+    Part,
     Plan,
     ScalarPart,
     TensorPart,
@@ -162,23 +163,25 @@ def rankings(target: Target) -> tuple[Ranking, ...]:
 def plan_cycles(plan: Plan) -> float:
     """Cycles that no schedule of the plan avoids, vectors at their widest: for ranking plans of one program, adapted or
     not, against each other."""
-    cycles = 0.0
-    for part in plan.parts:
-        match part:
-            case TensorPart(nest):
-                cycles += least_cycles(nest)
-            case ScalarPart(prepared=False):
-                cycles += _doubted(part)
-            case FusedLoopsPart(_, members):
-                cycles += sum(map(_doubted, members))
-            case WarpCooperativePart():
-                cycles += sum(_points(m.axes) * TEAM_CYCLES for m in part.members)
-            case LiteralPart(_, names):
-                stages = map(plan.program.stage, names)
-                cycles += sum(_points(s.axes) for s in stages if not s.seldom)
-            case TileLoopsPart():
-                cycles += part.trips * plan_cycles(part.member)
-    return cycles
+    return sum(part_cycles(part, plan) for part in plan.parts)
+
+
+def part_cycles(part: Part, plan: Plan) -> float:
+    """Those of one of its parts."""
+    match part:
+        case TensorPart(nest):
+            return least_cycles(nest)
+        case ScalarPart():
+            return 0.0 if part.prepared else _doubted(part)
+        case FusedLoopsPart(_, members):
+            return sum(map(_doubted, members))
+        case WarpCooperativePart():
+            return sum(_points(m.axes) * TEAM_CYCLES for m in part.members)
+        case LiteralPart(_, names):
+            stages = map(plan.program.stage, names)
+            return sum(_points(s.axes) for s in stages if not s.seldom)
+        case TileLoopsPart():
+            return part.trips * plan_cycles(part.member)
 
 
 def _doubted(part: ScalarPart) -> float:

@@ -16,7 +16,9 @@ from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
 
 MULTIPLES = (48, 24, 12, 8, 4)
 """What a number of rows is rounded down to: multiples of many heights of register tiles."""
-TWICE = 1 / 20, 1 / 2
+KEPT, TWICE = "borders kept", "borders computed twice"
+"""What becomes of rows that neighbouring tiles need, as names of rewrites have it."""
+AGAIN = 1 / 20, 1 / 2
 """Rows computed twice, for each row of a tile: from the first on a plan keeps them, up to the second one does not."""
 
 
@@ -29,17 +31,33 @@ def tiled_programs(
     if program.symbolic or not own:
         return
     for run in shared_runs(program, own[-1]):
-        for tile in dict.fromkeys(map(_rounded, run.tiles(own))):
-            yield from _variants(run, tile, intrinsics, numerics)
+        for tile in _sizes(run, own):
+            for keep in (False, True):
+                if _worth(run, tile, keep):
+                    yield from variant_of(run, tile, keep, intrinsics, numerics)
 
 
-def _variants(run: SharedRun, tile: int, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
-    """The tiles of a run that compute rows twice, if any are, and those that keep them."""
-    least, most = (part * tile for part in TWICE)
-    if run.again <= most:
-        yield from variant_of(run, tile, False, intrinsics, numerics)
-    if run.keeping is not None and run.again > least:
-        yield from variant_of(run, tile, True, intrinsics, numerics)
+def why_no_borders(run: SharedRun, own: Sequence[int], keep: bool) -> str:
+    """Why no tiles of a run, for caches of these sizes, keep the rows that the next tile needs, or none compute them
+    twice; nothing where some do."""
+    sizes = _sizes(run, own)
+    if any(_worth(run, tile, keep) for tile in sizes):
+        return ""
+    if keep and run.keeping is None:
+        return f"the next tile of {run.axis} needs no row that one has computed"
+    rows = f"tiles of {max(sizes, default=0)} compute {run.again:g} more"
+    return f"{rows}, which is hardly anything" if keep else f"{rows}, above {AGAIN[1]:.0%} of their own"
+
+
+def _sizes(run: SharedRun, own: Sequence[int]) -> list[int]:
+    """Rows of the tiles that are laid out."""
+    return [*dict.fromkeys(map(_rounded, run.tiles(own)))]
+
+
+def _worth(run: SharedRun, tile: int, keep: bool) -> bool:
+    """Whether tiles of so many rows keep those that the next one needs, or compute them twice, if any are."""
+    least, most = (part * tile for part in AGAIN)
+    return run.keeping is not None and run.again > least if keep else run.again <= most
 
 
 def variant_of(
@@ -56,7 +74,7 @@ def variant_of(
     name = f"tiles of {tile}"
     because = [f"a tile of {run.axis} computes all that it reads of what is handed on; no two meet in the rest"]
     if run.again:
-        name += ", borders kept" if keep else ", borders computed twice"
+        name += f", {KEPT if keep else TWICE}"
     if keep:
         because.append("a tile leaves the next one the rows that both read")
     verdict = RewriteVerdict(name, run.axis, run.members, "bitwise", because=tuple(because))

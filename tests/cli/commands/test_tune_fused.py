@@ -70,9 +70,13 @@ def test_a_line_for_each_family_of_plans(cli: Cli) -> None:
     again = cli("tune", *ATTENTION, *SIMULATED, "-n", 4, "--json").json["families"]
     assert {f["name"] for f in again} == names
     assert sum(f["trials"] for f in again) == 4
+    rewrites = cli("show", "--json").json["rewrites"]
+    proof = cli("show", "--as", "proof").out
+    for found in rewrites:
+        assert all(f"{o['name']}: {o['text']}" in proof for o in found["obligations"] if o["by"] == "z3")
+    assert proof.count("  saves: ") == len(rewrites)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_scales_that_leave_a_sum_are_named(cli: Cli) -> None:
     sizes = ("-D", "m=1", "-D", "n=256", "-D", "k=256", "-D", "g=32")
