@@ -158,7 +158,7 @@ class CAssignPrinter:
         try:
             text = values.stored(stmt.value, valid.count)
             if valid.count is not None:
-                mask = values.helpers.first(self.scope.index.number(valid.count), dtype.bits)
+                mask = values.helpers.first(self.scope.index.number(valid.count), 8 * dtype.bytes)
                 text = values.helpers.select(dtype, mask, text, zero)
         except NotVector:
             return None
