@@ -198,7 +198,12 @@ class VectorPrinter:
                     return f"{_closed(self._words(operand, count))} & {_ones(dtype)}u"
             case Call(function, (operand,), _) if function.startswith("bits_") and operand.dtype.kind == "uint":
                 return self._words(operand, count)
-        return self.helpers.converted(DTYPES[f"u{8 * v.dtype.bytes}"], U32, self.stored(v, count))
+        return self.helpers.converted(DTYPES[f"u{8 * v.dtype.bytes}"], U32, self._bits(v, count))
+
+    def _bits(self, v: Value, count: Int | None) -> str:
+        """A value as it is stored, as unsigned integers."""
+        text, u = self.stored(v, count), DTYPES[f"u{8 * v.dtype.bytes}"]
+        return text if v.dtype.kind == "uint" or stored_as_bits(v.dtype) else f"({self.helpers.vector(u)}){_closed(text)}"
 
     def _from_index(self, index: Int, dtype: DType) -> str:
         own = held(dtype)
@@ -291,7 +296,7 @@ class VectorPrinter:
         """The bits of `v` as another dtype of the same width."""
         if stored_as_bits(dtype) and dtype.bits <= 8:
             return self._of_bits(dtype, self._words(v, count))
-        bits = self.stored(v, count)
+        bits = self._bits(v, count)
         if stored_as_bits(dtype):
             return self._of_storage(dtype, bits)
         return self._within(dtype, f"({self.helpers.vector(held(dtype))}){_closed(bits)}")
