@@ -4,7 +4,8 @@
     python -m benchmarks.exported --trials 8 --compilers gcc,clang-14 softmax
     python -m benchmarks.exported --also '-O3 -march=native' --store /tmp/studies attention_decode matmul_int4
 
-Each compiler builds with the header's flags, and with `--also` once more with those behind them. Times are CPU time of the thread, so that a busy neighbour matters less.
+Each compiler builds with the header's flags, and with `--also` once more with those behind them. Times are CPU time of
+the thread, so that a busy neighbour matters less.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from autosched.codegen import workarounds
+from autosched.codegen.c.vector_helpers import F32, U16, U32, LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.c_like.ctypes import literal
 from autosched.codegen.c_like.formulas import Formulas
 from autosched.codegen.c_like.names import Names
 from autosched.codegen.passes.memory_constants import memory_constants
-from autosched.codegen.c.vector_helpers import F32, U16, U32, LaneHelpers, NotVector
 from autosched.codegen.passes.small_floats import Conversion, narrowing, widening
 from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.formula import Formula
@@ -63,8 +63,9 @@ class VectorFormulas(Formulas):
         steps, own = narrowing(dtype), U32 if dtype.bits <= 8 else dtype
         name = f"narrow_{dtype}x{helpers.width}"
         if (key := (name, helpers.width)) not in self.vectors:
-            result = _result(steps, helpers)
-            lines = [*_steps(steps, helpers), f"return {result if own == U32 else helpers.converted(U32, U16, result)};"]
+            found = _result(steps, helpers)
+            found = found if own == U32 else helpers.converted(U32, U16, found)
+            lines = [*_steps(steps, helpers), f"return {found};"]
             head = f"{helpers.vector(own)} {name}({helpers.vector(F32)} {steps.argument.name})"
             self.vectors[key] = name, _function(head, helpers.narrowed(dtype, steps.argument.name, lines))
         return name

@@ -202,8 +202,10 @@ class VectorPrinter:
 
     def _bits(self, v: Value, count: Int | None) -> str:
         """A value as it is stored, as unsigned integers."""
-        text, u = self.stored(v, count), DTYPES[f"u{8 * v.dtype.bytes}"]
-        return text if v.dtype.kind == "uint" or stored_as_bits(v.dtype) else f"({self.helpers.vector(u)}){_closed(text)}"
+        text, unsigned = self.stored(v, count), DTYPES[f"u{8 * v.dtype.bytes}"]
+        if v.dtype.kind == "uint" or stored_as_bits(v.dtype):
+            return text
+        return f"({self.helpers.vector(unsigned)}){_closed(text)}"
 
     def _from_index(self, index: Int, dtype: DType) -> str:
         own = held(dtype)
@@ -312,10 +314,10 @@ class VectorPrinter:
             for (a, b), sign in ((sides, condition.op), (sides[::-1], "><"[condition.op == ">"])):
                 if (then, other) == (a, b):
                     return self.helpers.chosen(sign, dtype, self.value(a, count), self.value(b, count))
-        if not isinstance(condition, Bool) and self._same_in_all(condition):
-            if self._touches(then) or self._touches(other):
-                chosen = self.source.uniform(condition, count if self._astray(condition) else None)
-                return f"(({chosen}) ? {self.value(then, count)} : {self.value(other, count)})"
+        shared = not isinstance(condition, Bool) and self._same_in_all(condition)
+        if not isinstance(condition, Bool) and shared and (self._touches(then) or self._touches(other)):
+            chosen = self.source.uniform(condition, count if self._astray(condition) else None)
+            return f"(({chosen}) ? {self.value(then, count)} : {self.value(other, count)})"
         below = None
         if isinstance(condition, Bool):
             mask, below = self.source.mask(condition, dtype.bits)
@@ -364,7 +366,7 @@ class VectorPrinter:
             if not saturate or (dtype.bits > 16 and dtype.name != "s32"):
                 raise NotVector
             return self.helpers.rounded(of, dtype, into, text)
-        if dtype.small_float and (of.bits == 64 or source.bits == 32 and not source.is_float):
+        if dtype.small_float and (of.bits == 64 or (source.bits == 32 and not source.is_float)):
             raise NotVector  # to f32 and again would be two roundings
         if saturate and not dtype.is_float:
             text = self.helpers.clamped(source, of, dtype, text)
