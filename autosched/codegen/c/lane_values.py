@@ -141,6 +141,20 @@ class _Lanes:
         mask = self.helpers.constant_mask(there, 8 * read.dtype.bytes)
         return self.helpers.select(read.dtype, mask, text, f"({self.helpers.vector(read.dtype)}){{0}}")
 
+    def maskable(self, read: Read) -> bool:
+        if not is_plain(read.index) or self.wanted != TRUE:
+            return False
+        return classify(read.index, self.scope.kernel.buffers[read.tensor].shape, self.lane).kind == "contiguous"
+
+    def read_where(self, read: Read, mask: str, count: Int | None) -> str:
+        if not is_plain(read.index):
+            raise NotVector
+        scope, register = self.scope, self.helpers.register(read.dtype)
+        if count is not None:
+            mask = f"({mask}) & {self.helpers.first(scope.index.number(count), 8 * read.dtype.bytes)}"
+        offset = scope.flat(read.tensor, at_lane(read.index, self.lane.var))
+        return f"{scope.vectors.load_where(register)}({scope.names(read.tensor)}, {offset}, {mask})"
+
     def _from_registers(self, read: Read) -> str:
         """Elements of one register at subscripts of the lane alone."""
         scope, var, width = self.scope, self.lane.var, self.lane.width

@@ -129,6 +129,12 @@ class _Steps:
     def choice(self, condition: Bool) -> str:
         raise NotVector
 
+    def read_where(self, read: Read, mask: str, count: Int | None) -> str:
+        raise NotVector
+
+    def maskable(self, read: Read) -> bool:
+        return False
+
     def within(self, index: Int, limit: int) -> bool:
         return False
 

@@ -8,7 +8,7 @@ a loop over its lanes. A truth value is a mask: a vector of signed integers, eac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
@@ -63,6 +63,12 @@ class ValueContext(Protocol):
     def in_memory(self, name: str) -> bool:
         """Whether a buffer is no register."""
 
+    def read_where(self, read: Read, mask: str, count: Int | None) -> str:
+        """The elements of the lanes of a mask, as wide as they are, and zeros; no other lane touches memory."""
+
+    def maskable(self, read: Read) -> bool:
+        """Whether `read_where` has such elements."""
+
     def there(self, read: Read) -> bool:
         """Whether the element is known to lie inside its buffer, in each lane."""
 
@@ -94,7 +100,8 @@ class ValueContext(Protocol):
 @dataclass(frozen=True)
 class VectorPrinter:
     """`lane` is None inside a formula, where every value has one element for each lane. `masks`: the widths of the
-    formula's truth values by name. `named`: constants in vectors of their own."""
+    formula's truth values by name. `named`: constants in vectors of their own. `wanted`: on one side of a choice, the
+    mask of lanes that choose it, and the bits of its elements: others touch no memory outside of buffers."""
 
     source: ValueContext
     helpers: LaneHelpers
@@ -102,6 +109,7 @@ class VectorPrinter:
     lane: str | None
     masks: dict[str, int]
     named: Mapping[Literal, str] = field(default_factory=dict)
+    wanted: tuple[str, int] | None = None
 
     def value(self, v: Value, count: Int | None = None) -> str:
         """A vector of what holds the value's dtype. Lanes from `count` on touch no memory."""
@@ -109,7 +117,7 @@ class VectorPrinter:
             return self._splat(v, count if self._astray(v) else None)
         match v:
             case Read(_, _, dtype):
-                return self._of_storage(dtype, self.source.read(v, count))
+                return self._of_storage(dtype, self._read(v, count))
             case Scalar(name, _) if self.lane is None:
                 return name
             case FromIndex(index, dtype):
@@ -136,7 +144,7 @@ class VectorPrinter:
         if not stored_as_bits(dtype):
             return self.value(v, count)
         if isinstance(v, Read) and not self._same_in_all(v):
-            return self.source.read(v, count)
+            return self._read(v, count)
         bare = v.operand if isinstance(v, Cast) and v.operand.dtype == F32 else v
         return self._narrowed(dtype, self.value(bare, count))
 
@@ -221,6 +229,11 @@ class VectorPrinter:
     def _at(self, v: Value, count: Int | None) -> str:
         """An operand of an operator, in parentheses unless it is a name or a call."""
         return _closed(self.value(v, count))
+
+    def _read(self, v: Read, count: Int | None) -> str:
+        if self.wanted is None or not self._outside(v):
+            return self.source.read(v, count)
+        return self.source.read_where(v, self.helpers.resized(*self.wanted, 8 * v.dtype.bytes), count)
 
     def _touches(self, v: Value) -> bool:
         """Whether the value may read outside its buffer, in a lane or for all of them."""
@@ -323,10 +336,22 @@ class VectorPrinter:
             mask, below = self.source.mask(condition, dtype.bits)
         else:
             mask = self._mask(condition, dtype.bits, count)
-        wanted = below is not None and count in (None, below)
-        if self._touches(other) or (self._touches(then) and not wanted):
+        if below is not None and count in (None, below):
+            chosen = self.value(then, below)
+        else:
+            chosen = self._under(mask, dtype.bits, then, count)
+        return self.helpers.select(dtype, mask, chosen, self._under(f"~{_closed(mask)}", dtype.bits, other, count))
+
+    def _under(self, mask: str, bits: int, v: Value, count: Int | None) -> str:
+        """One side of a choice, which lanes of the mask take."""
+        outside = [r for r in reads(v) if self._outside(r)]
+        if not outside:
+            return self.value(v, count)
+        if any(self._same_in_all(r) or not self.source.maskable(r) for r in outside):
             raise NotVector
-        return self.helpers.select(dtype, mask, self.value(then, below or count), self.value(other, count))
+        if self.wanted is not None:
+            mask = f"{_closed(mask)} & {_closed(self.helpers.resized(*self.wanted, bits))}"
+        return replace(self, wanted=(mask, bits)).value(v, count)
 
     def _mask(self, condition: Condition, bits: int, count: Int | None) -> str:
         """The condition as a mask of elements of `bits`."""
