@@ -270,18 +270,22 @@ class VectorPrinter:
         if op in ("+", "-", "*") and not dtype.is_float:
             return self._wrapped(dtype, f"{self._unsigned(dtype, left)} {op} {self._unsigned(dtype, right)}")
         if op in ("<<", ">>") and (by := self._amount(v.right, v.dtype)) is not None:
-            if op == ">>":
+            if op == ">>" and (dtype.kind == "uint" or self._same_in_all(v.right)):
                 return f"{left} >> {by}"
+            if op == ">>":
+                return f"{left} >> ({self.helpers.vector(dtype)}){by}"
             return self._wrapped(dtype, f"{self._unsigned(dtype, left)} << {by}")
         raise NotVector
 
     def _amount(self, v: Value, dtype: DType) -> str | None:
-        """What all lanes are shifted by, where that is known to be less than their width."""
+        """What lanes are shifted by, where that is known to be less than their width."""
         if isinstance(v, Literal):
             return str(int(v.value)) if 0 <= v.value < dtype.bits else None
-        if isinstance(v, FromIndex) and self._same_in_all(v) and self.source.within(v.index, dtype.bits):
+        if not isinstance(v, FromIndex) or not self.source.within(v.index, dtype.bits):
+            return None
+        if self._same_in_all(v):
             return _closed(self.source.uniform(v, None))
-        return None
+        return _closed(self._unsigned(held(dtype), _closed(self.source.from_index(v.index, held(dtype)))))
 
     def _unsigned(self, dtype: DType, text: str) -> str:
         """Signed numbers as unsigned ones, which wrap."""
