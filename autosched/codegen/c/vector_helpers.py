@@ -146,10 +146,11 @@ class LaneHelpers:
     def constant_mask(self, lanes: list[bool], bits: int) -> str:
         return f"({self.signed(bits)}){{{', '.join(str(-int(x)) for x in lanes)}}}"
 
+    @workarounds.MASK_AS_IT_IS
     def select(self, dtype: DType, mask: str, a: str, b: str) -> str:
         """`a` where the mask (of elements as wide) holds, else `b`."""
         v, m = self.vector(dtype), self.signed(8 * dtype.bytes)
-        t, k = (storage_type(d) for d in (dtype, DTYPES[f"s{8 * dtype.bytes}"]))
+        t = storage_type(dtype)
         first = ["#ifdef __clang__"]
         if blend := self._blend(dtype):
             there = f"#if defined __clang__ && defined {blend[0]}"
@@ -161,12 +162,10 @@ class LaneHelpers:
             f"return ({v})((mask & ({m})a) | (~mask & ({m})b));",
             f"#else  /* {workarounds.BLEND_BY_LANES.reason} */",
             f"{t} x[{self.width}], y[{self.width}];",
-            f"{k} chosen[{self.width}];",
             "memcpy(x, &a, sizeof x);",
             "memcpy(y, &b, sizeof y);",
-            "memcpy(chosen, &mask, sizeof chosen);",
             f"{workarounds.ROLLED_BLEND.text}  /* {workarounds.ROLLED_BLEND.reason} */",
-            f"for (int e = 0; e < {self.width}; ++e) x[e] = chosen[e] ? x[e] : y[e];",
+            f"for (int e = 0; e < {self.width}; ++e) x[e] = mask[e] ? x[e] : y[e];",
             "memcpy(&a, x, sizeof x);",
             "return a;",
             "#endif",
