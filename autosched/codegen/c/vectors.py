@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
+from autosched.codegen.c.vector_context import ValueContext
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c_like.ctypes import literal, stored_as_bits
 from autosched.ir.dtypes import BOOL, DTYPES, DType
@@ -52,49 +52,6 @@ def held(dtype: DType) -> DType:
     if dtype == BOOL:
         raise NotVector
     return dtype
-
-
-class ValueContext(Protocol):
-    """How the surroundings of a value print: memory, registers, conditions and formulas."""
-
-    def read(self, read: Read, count: Int | None) -> str:
-        """The elements of all lanes, or of those below `count`; NotVector for other reads."""
-
-    def in_memory(self, name: str) -> bool:
-        """Whether a buffer is no register."""
-
-    def read_where(self, read: Read, mask: str, count: Int | None) -> str:
-        """The elements of the lanes of a mask, as wide as they are, and zeros; no other lane touches memory."""
-
-    def maskable(self, read: Read) -> bool:
-        """Whether `read_where` has such elements."""
-
-    def there(self, read: Read) -> bool:
-        """Whether the element is known to lie inside its buffer, in each lane."""
-
-    def within(self, index: Int, limit: int) -> bool:
-        """Whether a formula over axes is known to be at least 0 and below the limit."""
-
-    def from_index(self, index: Int, dtype: DType) -> str:
-        """A formula over axes, which depends on the lane, as integers of a dtype of vectors."""
-
-    def uniform(self, value: Value, count: Int | None) -> str:
-        """A value that is the same in all lanes; 0 where `count`, if there is one, is not positive."""
-
-    def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:
-        """A condition on the lane as a mask of that width; the count where it says `lane < count`."""
-
-    def choice(self, condition: Bool) -> str:
-        """A condition without the lane, as C before `?`."""
-
-    def formula(self, function: str) -> str | None:
-        """The vector function of a formula; None for a function of the language."""
-
-    def widening(self, dtype: DType) -> str:
-        """The vector function from the bits of a small float to f32: bits of 16 as they are stored, others as u32."""
-
-    def narrowing(self, dtype: DType) -> str:
-        """The vector function from f32, rounded, to such bits."""
 
 
 @dataclass(frozen=True)
@@ -216,13 +173,12 @@ class VectorPrinter:
         return f"({self.helpers.vector(unsigned)}){_closed(text)}"
 
     def _from_index(self, index: Int, dtype: DType) -> str:
+        """A formula over axes as a value; floats take one rounding."""
         own = held(dtype)
         if not own.is_float:
             return self._within(dtype, self.source.from_index(index, own))
-        if not self.source.within(index, 1 << 31):
-            raise NotVector
-        exact = dtype in (F32, own) or self.source.within(index, 1 << 24)
-        if not exact:
+        most = 1 << (24 if dtype.small_float else 31)
+        if not self.source.within(index + most, 2 * most):
             raise NotVector
         return self._within(dtype, self.helpers.converted(S32, own, self.source.from_index(index, S32)))
 
@@ -231,6 +187,7 @@ class VectorPrinter:
         return _closed(self.value(v, count))
 
     def _read(self, v: Read, count: Int | None) -> str:
+        """The elements of all lanes as they are stored."""
         if self.wanted is None or not self._outside(v):
             return self.source.read(v, count)
         return self.source.read_where(v, self.helpers.resized(*self.wanted, 8 * v.dtype.bytes), count)
