@@ -28,7 +28,7 @@ class Conversion:
 
 
 @dataclass
-class _Steps:
+class _NamedSteps:
     taken: list[tuple[str, Value]] = field(default_factory=list)
 
     def __call__(self, name: str, value: Value) -> Value:
@@ -41,7 +41,7 @@ class _Steps:
 def widening(dtype: DType) -> Conversion:
     """From the bits, a u32 with no others, to f32. Exact: normal numbers get their exponent by an addition, subnormal
     ones are converted as integers."""
-    step, bits = _Steps(), Scalar("bits", U32)
+    step, bits = _NamedSteps(), Scalar("bits", U32)
     mantissa, bias, codes = dtype.mantissa, dtype.bias, dtype.codes
     top = 1 << (dtype.bits - 1)
     sign = step("sign", _by("<<", _by("&", bits, top), 32 - dtype.bits))
@@ -66,7 +66,7 @@ def narrowing(dtype: DType) -> Conversion:
     """From f32, rounded once, to the bits, a u32 with no others. Subnormal results: adding 2**(23 - e), `2**-e` the
     least number, leaves the rounded count in the low bits; normal ones: round the dropped fraction bits and move the
     bias."""
-    step, x = _Steps(), Scalar("x", F32)
+    step, x = _NamedSteps(), Scalar("x", F32)
     mantissa, bias = dtype.mantissa, dtype.bias
     greatest, overflow, nan = dtype.codes
     drop = 23 - mantissa
