@@ -2,8 +2,10 @@
 
     python -m benchmarks.exported                    # gcc, clang and the ziglang wheel, whichever are here
     python -m benchmarks.exported --trials 8 --compilers gcc,clang-14 softmax
+    python -m benchmarks.exported --also '-O3 -march=native' --store /tmp/studies attention_decode matmul_int4
 
-Times are CPU time of the thread, so that a busy neighbour matters less.
+Each compiler builds with the header's flags, and with `--also` once more with those behind them. Times are CPU time of
+the thread, so that a busy neighbour matters less.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +29,7 @@ from benchmarks.common.tuning import Request, tune
 
 BYTES = {"a": "u8", "b": "s8", "acc": "s32"}
 IMAGE = {"h": 28, "w": 28, "ci": 64, "co": 64, "kh": 3, "kw": 3, "pad": 1}
+WEIGHTS = {"n": 1024, "k": 1024, "g": 128}
 CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("matmul", {"m": 256, "n": 256, "k": 256}),
     ("matmul", {"m": 256, "n": 256, "k": 256, "a": "u8", "b": "s8"}),
@@ -44,6 +48,11 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("softmax", {"m": 256, "n": 1000}),
     ("layer_norm", {"m": 128, "n": 768}),
     ("elementwise", {"op": "gelu"}),
+    ("attention_decode", {"b": 8, "h": 8, "l": 1024, "d": 64}),
+    ("attention", {"h": 4, "n": 512, "l": 512, "d": 64}),
+    ("attention", {"h": 4, "n": 512, "l": 512, "d": 64, "mask": "causal"}),
+    ("inverted_residual", {"h": 28, "w": 28, "ci": 32, "c": 192, "co": 32}),
+    *((f"matmul_{name}", {"m": 1, **WEIGHTS}) for name in ("int8", "int4", "fp8", "fp4", "fp4_packed")),
 )
 ROUNDS, SAMPLE_S = 21, 4e-3
 
@@ -61,8 +70,16 @@ def compilers_here() -> dict[str, list[str]]:
     return here | ({"zig": [sys.executable, "-m", "ziglang", "cc"]} if find_spec("ziglang") else {})
 
 
-def compared(store: str, study: str, compilers: dict[str, list[str]]) -> dict[str, float]:
-    """Median seconds of a call by `jit` and by each compiler."""
+@dataclass(frozen=True)
+class Compiler:
+    """`more`: flags behind those of the header."""
+
+    command: list[str]
+    more: str = ""
+
+
+def compared(store: str, study: str, compilers: dict[str, Compiler]) -> dict[str, list[float]]:
+    """Seconds of a call by `jit` and by each compiler, neighbouring samples at the same place."""
     import numpy as np
 
     from autosched.cli.stored import picked, plan_of
@@ -100,10 +117,11 @@ def compared(store: str, study: str, compilers: dict[str, list[str]]) -> dict[st
         work = aligned((max(1, code.workspace_bytes),), DTYPES["u8"])
         memory = {WORKSPACE: work} | packed | held
         arguments = [ctypes.c_void_p(memory[a].ctypes.data) for a in code.calls[-1][1]]
-        for number, (compiler, command) in enumerate(compilers.items()):
-            library = build_shared(code, source, kernel.isa, command)
+        for number, (name, compiler) in enumerate(compilers.items()):
+            built = replace(code, flags=f"{code.flags} {compiler.more}")
+            library = build_shared(built, source, kernel.isa, compiler.command)
             function = getattr(ctypes.CDLL(str(library.rename(library.with_name(f"{number}.so")))), code.name)
-            calls[compiler] = partial(function, *arguments)
+            calls[name] = partial(function, *arguments)
         for call in calls.values():
             call()
         repeats = max(1, int(SAMPLE_S / max(min(seconds_of(calls["jit"], 3) for _ in range(3)), 1e-7)))
@@ -111,7 +129,12 @@ def compared(store: str, study: str, compilers: dict[str, list[str]]) -> dict[st
         for _ in range(ROUNDS):
             for name, call in calls.items():
                 times[name].append(seconds_of(call, repeats))
-    return {name: statistics.median(t) for name, t in times.items()}
+    return times
+
+
+def share(one: list[float], other: list[float]) -> float:
+    """The median of ratios of neighbouring samples."""
+    return statistics.median(a / b for a, b in zip(one, other, strict=True))
 
 
 def main() -> int:
@@ -119,12 +142,18 @@ def main() -> int:
     asked.add_argument("workloads", nargs="*", help="only these (default: all)")
     asked.add_argument("--trials", type=int, default=16)
     asked.add_argument("--compilers", help="commands of C compilers, by commas (default: those that are here)")
+    asked.add_argument("--also", default="", help="flags with which each compiler builds once more")
+    asked.add_argument("--store", help="a folder for the studies, which a later run finds there")
     options = asked.parse_args()
-    named = {c: shlex.split(c) for c in options.compilers.split(",")} if options.compilers else None
-    compilers = named or compilers_here()
+    named = {c: shlex.split(c) for c in options.compilers.split(",")} if options.compilers else compilers_here()
+    compilers = {name: Compiler(command) for name, command in named.items()}
+    if options.also:
+        compilers |= {f"{name} {options.also}": Compiler(command, options.also) for name, command in named.items()}
     print("| kernel | JIT us |" + "".join(f" {c}: speed of JIT |" for c in compilers))
     print("|---|---|" + "---|" * len(compilers))
     with tempfile.TemporaryDirectory() as folder:
+        folder = options.store or folder
+        Path(folder).mkdir(exist_ok=True)
         for workload, sizes in CASES:
             if options.workloads and workload not in options.workloads:
                 continue
@@ -135,8 +164,8 @@ def main() -> int:
                 print(f"| {label} | {found.error} |")
                 continue
             times = compared(store, found.study, compilers)
-            shares = "".join(f" {times['jit'] / times[c]:.2f} |" for c in compilers)
-            print(f"| {label} | {times['jit'] * 1e6:.1f} |{shares}", flush=True)
+            shares = "".join(f" {share(times['jit'], times[c]):.2f} |" for c in compilers)
+            print(f"| {label} | {statistics.median(times['jit']) * 1e6:.1f} |{shares}", flush=True)
     return 0
 
 

@@ -237,6 +237,13 @@ ROLLED_BLEND = Workaround(
     f"{_SELECT}::test_selections_of_a_kernel_stay_blends_at_the_third_level",
     "#pragma GCC unroll 1",
 )
+MASK_AS_IT_IS = Workaround(
+    "GCC",
+    "seen with 12.2",
+    "GCC copies a mask that it knows into an array wrongly, where its first words repeat and the rest is all ones or"
+    " zeros: it repeats the first word over the array. It is read lane by lane where it is.",
+    f"{_SELECT}::test_a_mask_that_the_compiler_knows",
+)
 OWN_BLEND = Workaround(
     "Clang",
     "seen with 22.1",

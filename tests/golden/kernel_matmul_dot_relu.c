@@ -64,12 +64,10 @@ VECTOR_INLINE f32x16 select_f32x16(s32x16 mask, f32x16 a, f32x16 b) {
   return (f32x16)((mask & (s32x16)a) | (~mask & (s32x16)b));
 #else  /* GCC makes a blend of this, and several operations of the other */
   float x[16], y[16];
-  int32_t chosen[16];
   memcpy(x, &a, sizeof x);
   memcpy(y, &b, sizeof y);
-  memcpy(chosen, &mask, sizeof chosen);
 #pragma GCC unroll 1  /* unrolled by -O3 it is no blend any more */
-  for (int e = 0; e < 16; ++e) x[e] = chosen[e] ? x[e] : y[e];
+  for (int e = 0; e < 16; ++e) x[e] = mask[e] ? x[e] : y[e];
   memcpy(&a, x, sizeof x);
   return a;
 #endif

@@ -1,9 +1,10 @@
-"""Conditions less what the ranges of the loops around them say already."""
+"""What the ranges of loops say: conditions less that, and which elements lie inside their buffer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from autosched.ir.value import Index, is_plain
 from autosched.logic import FALSE, TRUE, And, Bool, Compare, Not, Or, Truth, all_of, any_of, interval
 
 
@@ -26,6 +27,23 @@ def known(condition: Bool, ranges: Mapping[str, tuple[int, int]]) -> Bool:
         case Compare():
             return _compared(condition, ranges)
     return condition
+
+
+def inside(index: tuple[Index, ...], shape: tuple[int, ...], ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether each subscript is known to be at least 0 and less than the shape's number; data decide on none.
+
+    >>> from autosched.logic import Var
+    >>> x, e = Var("x"), Var("e")
+    >>> inside((x, x * 8 + e), (4, 32), {"x": (0, 3), "e": (0, 7)}), inside((x + 1,), (4,), {"x": (0, 3)})
+    (True, False)
+    """
+    if not is_plain(index):
+        return False
+    try:
+        found = [interval(part, ranges) for part in index]
+    except (KeyError, ValueError):
+        return False
+    return all(low >= 0 and high < extent for (low, high), extent in zip(found, shape, strict=True))
 
 
 def _compared(comparison: Compare, ranges: Mapping[str, tuple[int, int]]) -> Bool:

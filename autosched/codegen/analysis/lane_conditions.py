@@ -29,6 +29,8 @@ def split_valid(valid: Bool, lane: str | None) -> Valid:
     >>> v = split_valid(all_of(Var("j") * 16 + Var("e") < 500, Var("i") < 3), "e")
     >>> print(v.guard, "|", v.count, "|", v.rest)
     i < 3 | 500 - j * 16 | True
+    >>> print(split_valid(all_of(48 + Var("e") < 56, 47 + Var("e") < 56), "e").rest)
+    True
     """
     parts = valid.parts if isinstance(valid, And) else (valid,)
     guards, rest, counts = list[Bool](), list[Bool](), list[Int]()
@@ -36,12 +38,22 @@ def split_valid(valid: Bool, lane: str | None) -> Valid:
         if lane is None or lane not in free_vars(part):
             guards.append(part)
         elif (count := _upper_bound(part, lane)) is not None:
-            counts.append(count)
+            _bound(counts, count)
         else:
             rest.append(part)
     # Two bounds would need a minimum; one stays a plain condition instead.
     rest += [Compare("<", Var(lane), c) for c in counts[1:]] if lane is not None else []
     return Valid(all_of(*guards), counts[0] if counts else None, all_of(*rest))
+
+
+def _bound(counts: list[Int], count: Int) -> None:
+    """Adds an upper bound to others: of two that are always as far apart the less."""
+    for at, other in enumerate(counts):
+        apart = affine(count - other)
+        if apart is not None and not apart.coefficients:
+            counts[at] = count if apart.constant < 0 else other
+            return
+    counts.append(count)
 
 
 def lower_bound(valid: Bool, lane: str) -> Int | None:

@@ -156,10 +156,11 @@ class CAssignPrinter:
         values, dtype = vector_values(self.scope, stmt.lane, valid.rest), stmt.value.dtype
         zero = f"({self.scope.vectors.vector(register)}){{0}}"
         try:
-            text = values.stored(stmt.value, valid.count)
-            if valid.count is not None:
-                mask = values.helpers.first(self.scope.index.number(valid.count), dtype.bits)
-                text = values.helpers.select(dtype, mask, text, zero)
+            with self.scope.attempt():
+                text = values.stored(stmt.value, valid.count)
+                if valid.count is not None:
+                    mask = values.helpers.first(self.scope.index.number(valid.count), 8 * dtype.bytes)
+                    text = values.helpers.select(dtype, mask, text, zero)
         except NotVector:
             return None
         return text if valid.guard == TRUE else f"({self.scope.index.choice(valid.guard)} ? {text} : {zero})"
@@ -272,7 +273,8 @@ class CAssignPrinter:
             return None
         values = vector_values(scope, stmt.lane)
         try:
-            text, register = values.stored(stmt.value, valid.count), values.helpers.register(stmt.value.dtype)
+            with scope.attempt():
+                text, register = values.stored(stmt.value, valid.count), values.helpers.register(stmt.value.dtype)
         except NotVector:
             return None
         return self._stored(stmt, stmt.lane, register, text, valid)

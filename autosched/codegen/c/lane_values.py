@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 from autosched.codegen import workarounds
 from autosched.codegen.analysis.access import at_lane, classify, plain
-from autosched.codegen.analysis.known import known
+from autosched.codegen.analysis.known import inside, known
 from autosched.codegen.analysis.lane_conditions import lane_truth, split_valid
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
+from autosched.codegen.c_like.ctypes import literal
 from autosched.codegen.tree.kernel import Lane
-from autosched.ir.value import Read, Value, is_plain
-from autosched.logic import TRUE, Bool, Const, Int, evaluate, free_vars, interval, minimum
+from autosched.ir.dtypes import DType
+from autosched.ir.oracle.numerics import wrap_int
+from autosched.ir.value import FromIndex, Read, Value, is_plain
+from autosched.logic import TRUE, And, Bool, Compare, Const, Int, Not, Or, evaluate, free_vars, minimum
 
 if TYPE_CHECKING:
     from autosched.codegen.c.scope import FunctionScope
@@ -37,14 +40,20 @@ class _Lanes:
         return name not in self.scope.registers
 
     def there(self, read: Read) -> bool:
-        if not is_plain(read.index):
-            return False
         shape = self.scope.kernel.buffers[read.tensor].shape
-        try:
-            found = [interval(part, self.scope.ranges) for part in read.index]
-        except (KeyError, ValueError):
-            return False
-        return all(low >= 0 and high < extent for (low, high), extent in zip(found, shape, strict=True))
+        return inside(read.index, shape, self.scope.ranges)
+
+    def within(self, index: Int, limit: int) -> bool:
+        return inside((index,), (limit,), self.scope.ranges)
+
+    def from_index(self, index: Int, dtype: DType) -> str:
+        offsets = classify((index,), (1,), self.lane).offsets
+        if offsets is None:
+            raise NotVector
+        (first,) = at_lane((index,), self.lane.var)
+        start = self.scope.values.value(FromIndex(first, dtype))
+        steps = [literal(wrap_int(offset, dtype), dtype) for offset in offsets]
+        return self.helpers.moved(dtype, start, steps)
 
     def uniform(self, value: Value, count: Int | None) -> str:
         text = self.scope.values.value(value)
@@ -57,6 +66,12 @@ class _Lanes:
     def formula(self, function: str) -> str | None:
         return self.scope.formulas.vector(function, self.helpers)
 
+    def widening(self, dtype: DType) -> str:
+        return self.scope.formulas.widening(dtype, self.helpers)
+
+    def narrowing(self, dtype: DType) -> str:
+        return self.scope.formulas.narrowing(dtype, self.helpers)
+
     def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:
         width, var = self.lane.width, self.lane.var
         if free_vars(condition) == {var}:
@@ -65,9 +80,29 @@ class _Lanes:
             below = Const(count) if not any(lanes[count:]) else None
             return self.helpers.constant_mask(lanes, bits), below
         valid = split_valid(condition, var)
-        if valid.guard != TRUE or valid.rest != TRUE or valid.count is None:
-            raise NotVector
-        return self.helpers.first(self.scope.index.number(valid.count), bits), valid.count
+        if valid.guard == TRUE and valid.rest == TRUE and valid.count is not None:
+            return self.helpers.first(self.scope.index.number(valid.count), bits), valid.count
+        return self._mask(condition, bits), None
+
+    def _mask(self, condition: Bool, bits: int) -> str:
+        """A condition in each lane, by its comparisons."""
+        if free_vars(condition) == {self.lane.var}:
+            return self.helpers.constant_mask(lane_truth(condition, self.lane.var, self.lane.width), bits)
+        if self.lane.var not in free_vars(condition):
+            return self.helpers.all_or_none(self.choice(condition), bits)
+        match condition:
+            case And(parts) | Or(parts):
+                sign = " & " if isinstance(condition, And) else " | "
+                return f"({sign.join(self._mask(part, bits) for part in parts)})"
+            case Not(part):
+                return f"(~{self._mask(part, bits)})"
+            case Compare(op, left, right):
+                offsets = classify((left - right,), (1,), self.lane).offsets
+                if offsets is None:
+                    raise NotVector
+                (first,) = at_lane((right - left,), self.lane.var)
+                return self.helpers.compared(offsets, op, self.scope.index.number(first), bits)
+        raise NotVector
 
     def read(self, read: Read, count: Int | None) -> str:
         scope, lane = self.scope, self.lane
@@ -103,8 +138,22 @@ class _Lanes:
         text = f"({self.helpers.vector(read.dtype)}){{{', '.join(texts)}}}"
         if all(there):
             return text
-        mask = self.helpers.constant_mask(there, read.dtype.bits)
+        mask = self.helpers.constant_mask(there, 8 * read.dtype.bytes)
         return self.helpers.select(read.dtype, mask, text, f"({self.helpers.vector(read.dtype)}){{0}}")
+
+    def maskable(self, read: Read) -> bool:
+        if not is_plain(read.index) or self.wanted != TRUE:
+            return False
+        return classify(read.index, self.scope.kernel.buffers[read.tensor].shape, self.lane).kind == "contiguous"
+
+    def read_where(self, read: Read, mask: str, count: Int | None) -> str:
+        if not is_plain(read.index):
+            raise NotVector
+        scope, register = self.scope, self.helpers.register(read.dtype)
+        if count is not None:
+            mask = f"({mask}) & {self.helpers.first(scope.index.number(count), 8 * read.dtype.bytes)}"
+        offset = scope.flat(read.tensor, at_lane(read.index, self.lane.var))
+        return f"{scope.vectors.load_where(register)}({scope.names(read.tensor)}, {offset}, {mask})"
 
     def _from_registers(self, read: Read) -> str:
         """Elements of one register at subscripts of the lane alone."""

@@ -12,7 +12,7 @@ from autosched.codegen import workarounds
 from autosched.codegen.c_like.ctypes import storage_type, vector_name, vector_typedef
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall, Kernel
 from autosched.errors import SpecError
-from autosched.ir.dtypes import DType
+from autosched.ir.dtypes import DTYPES, DType
 
 _SAME_AS_VECTOR = {("__m512", "f32"), ("__m256", "f32"), ("__m128", "f32")} | {
     ("__m512d", "f64"), ("__m256d", "f64"), ("__m128d", "f64")
@@ -107,6 +107,11 @@ class _Masked:
     @property
     def store(self) -> str:
         return f"{self._stem}_mask_storeu_epi{self.element}"
+
+    def negative(self, vector: str) -> str:
+        """The mask of a vector's negative elements."""
+        zero = f"{self._stem}_setzero_si{self.bits}()"
+        return f"{self._stem}_cmplt_epi{self.element}_mask(({self.type}){vector}, {zero})"
 
     def mask(self, count: str) -> str:
         lanes = self.bits // self.element
@@ -249,6 +254,29 @@ VECTOR_INLINE {v} {name}(const {t} *p, ptrdiff_t count) {{
         self.functions[name] = f"""\
 /* Elements `least` to `count - 1` of those from `offset` on, which may lie before the array; zeros around them. */
 VECTOR_INLINE {v} {name}(const {t} *array, ptrdiff_t offset, ptrdiff_t least, ptrdiff_t count) {{
+  const {t} *p = (const {t} *)((uintptr_t)array + (uintptr_t)offset * sizeof *array);
+{_choice(ways, plain)}}}"""
+        return name
+
+    def load_where(self, r: Register) -> str:
+        v, t, name, size = self.vector(r), storage_type(r.dtype), f"load_where_{r.vector}", r.dtype.bytes
+        m = self.vector(Register("vector", f"s{8 * size}x{r.elements}", DTYPES[f"s{8 * size}"], r.elements))
+        masked = _MASKED.get((size, size * r.elements))
+        ways = [(masked.feature, f"  return ({v}){masked.load}({masked.negative('mask')}, p);\n")] if masked else []
+        if whole := _ELEMENTS.get({4: "s32", 8: "f64"}.get(size, "")) if 16 <= size * r.elements <= 32 else None:
+            stem, bits = f"_mm{256 if size * r.elements == 32 else ''}", 8 * size * r.elements
+            load = f"{stem}_maskload_{whole[0]}((const {whole[1]} *)p, (__m{bits}i)mask)"
+            ways.append(("__AVX2__", f"  return ({v}){load};\n"))
+        plain = f"""\
+  {v} x = {{0}};
+  {t} lanes[{r.elements}] = {{0}};
+  for (int e = 0; e < {r.elements}; ++e) if (mask[e]) lanes[e] = p[e];
+  memcpy(&x, lanes, sizeof x);
+  return x;
+"""
+        self.functions[name] = f"""\
+/* Of the elements from `offset` on those of the mask, which lie in the array, and zeros. */
+VECTOR_INLINE {v} {name}(const {t} *array, ptrdiff_t offset, {m} mask) {{
   const {t} *p = (const {t} *)((uintptr_t)array + (uintptr_t)offset * sizeof *array);
 {_choice(ways, plain)}}}"""
         return name

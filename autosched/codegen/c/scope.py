@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from autosched.codegen.analysis.access import flat_offset, plain
 from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.codegen.c.vector_formulas import VectorFormulas
+from autosched.codegen.c.vector_helpers import NotVector
 from autosched.codegen.c_like.ctypes import storage_type
 from autosched.codegen.c_like.indices import IndexPrinter
 from autosched.codegen.c_like.names import Names, Spelling
@@ -55,6 +58,21 @@ class FunctionScope:
         self.index = IndexPrinter(Spelling(self.names), self.ranges, self.used.add)
         self.values = CLikeValuePrinter(self.index, self.read, self.names, self.used.add, self.formulas.name)
         self.homes = _homes(self.kernel, self.function)
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Inside, a value is printed on vectors; where that raises `NotVector`, the file has nothing of it."""
+        vectors, formulas = self.vectors, self.formulas
+        texts = (vectors.typedefs, vectors.functions, vectors.tables, vectors.picks, vectors.operands, self.macros)
+        noted: list[Any] = [*texts, formulas.vectors, formulas.called, vectors.helpers, self.used]
+        before = [x.copy() for x in noted]
+        try:
+            yield
+        except NotVector:
+            for now, then in zip(noted, before, strict=True):
+                now.clear()
+                now.update(then)
+            raise
 
     def use(self, helper: str) -> None:
         self.used.add(helper)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from autosched.codegen import workarounds
-from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
+from autosched.codegen.c.vector_helpers import F32, U16, U32, LaneHelpers, NotVector
 from autosched.codegen.c.vectors import VectorPrinter
 from autosched.codegen.c_like.ctypes import literal
 from autosched.codegen.c_like.formulas import Formulas
 from autosched.codegen.c_like.names import Names
 from autosched.codegen.passes.memory_constants import memory_constants
-from autosched.ir.dtypes import BOOL
+from autosched.codegen.passes.small_floats import Conversion, narrowing, widening
+from autosched.ir.dtypes import BOOL, DType
 from autosched.ir.formula import Formula
 from autosched.ir.value import Literal, Read, Value
 from autosched.logic import Bool, Int
@@ -42,6 +43,46 @@ class VectorFormulas(Formulas):
                 self.use(workarounds.FROM_MEMORY.macro)
             self.vectors[key] = name, _vector_text(formula, name, v, helpers, constants)
         return self.vectors[key][0]
+
+    def widening(self, dtype: DType, helpers: LaneHelpers) -> str:
+        """The C name of the function from the bits of a small float to f32: from a vector of them as they are stored,
+        if they are 16, else from words."""
+        steps, own = widening(dtype), U32 if dtype.bits <= 8 else dtype
+        name, v, words = f"wide_{dtype}x{helpers.width}", helpers.vector(own), helpers.vector(U32)
+        if (key := (name, helpers.width)) not in self.vectors:
+            lines = [*_steps(steps, helpers), f"return {_result(steps, helpers)};"]
+            argument = steps.argument.name if own == U32 else "stored"
+            if own != U32:
+                lines.insert(0, f"const {words} {steps.argument.name} = {helpers.converted(U16, U32, argument)};")
+            lines = helpers.widened(dtype, argument, lines)
+            self.vectors[key] = name, _function(f"{helpers.vector(F32)} {name}({v} {argument})", lines)
+        return name
+
+    def narrowing(self, dtype: DType, helpers: LaneHelpers) -> str:
+        """The C name of the function from f32, rounded, to such bits."""
+        steps, own = narrowing(dtype), U32 if dtype.bits <= 8 else dtype
+        name = f"narrow_{dtype}x{helpers.width}"
+        if (key := (name, helpers.width)) not in self.vectors:
+            found = _result(steps, helpers)
+            found = found if own == U32 else helpers.converted(U32, U16, found)
+            lines = [*_steps(steps, helpers), f"return {found};"]
+            head = f"{helpers.vector(own)} {name}({helpers.vector(F32)} {steps.argument.name})"
+            self.vectors[key] = name, _function(head, helpers.narrowed(dtype, steps.argument.name, lines))
+        return name
+
+
+def _steps(conversion: Conversion, helpers: LaneHelpers) -> list[str]:
+    values = VectorPrinter(_Steps(), helpers, helpers.width, None, {})
+    return [f"const {helpers.vector(step.dtype)} {n} = {values.value(step)};" for n, step in conversion.steps]
+
+
+def _result(conversion: Conversion, helpers: LaneHelpers) -> str:
+    return VectorPrinter(_Steps(), helpers, helpers.width, None, {}).value(conversion.result)
+
+
+def _function(head: str, lines: list[str]) -> str:
+    body = (line if line.startswith("#") else f"  {line}" for line in lines)
+    return "\n".join([f"VECTOR_INLINE {head} {{", *body, "}"])
 
 
 def _vector_text(
@@ -86,6 +127,24 @@ class _Steps:
         raise NotVector
 
     def choice(self, condition: Bool) -> str:
+        raise NotVector
+
+    def read_where(self, read: Read, mask: str, count: Int | None) -> str:
+        raise NotVector
+
+    def maskable(self, read: Read) -> bool:
+        return False
+
+    def within(self, index: Int, limit: int) -> bool:
+        return False
+
+    def from_index(self, index: Int, dtype: DType) -> str:
+        raise NotVector
+
+    def widening(self, dtype: DType) -> str:
+        raise NotVector
+
+    def narrowing(self, dtype: DType) -> str:
         raise NotVector
 
     def formula(self, function: str) -> str | None:

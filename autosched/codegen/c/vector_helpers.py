@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from autosched.codegen import workarounds
 from autosched.codegen.c.registers import Register, VectorHelpers
 from autosched.codegen.c_like.ctypes import compute_type, literal, storage_type
+from autosched.codegen.passes.small_floats import table
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Literal, Value
 
@@ -70,8 +71,7 @@ class LaneHelpers:
 
     def resized(self, mask: str, bits: int, wanted: int) -> str:
         """A mask of elements of `bits` as one of elements of `wanted`."""
-        target = self.signed(wanted)
-        return mask if bits == wanted else f"__builtin_convertvector({mask}, {target})"
+        return mask if bits == wanted else self.converted(DTYPES[f"s{bits}"], DTYPES[f"s{wanted}"], mask)
 
     def converted(self, source: DType, dtype: DType, text: str) -> str:
         """Each element as C converts it."""
@@ -121,13 +121,36 @@ class LaneHelpers:
             f"return ({v}){{{steps}}} < n - ({v}){{0}};",
         )(count)
 
+    def compared(self, offsets: Sequence[int], op: str, limit: str, bits: int) -> str:
+        """The mask of the lanes whose offset compares so with the limit, an index."""
+        low, high = min(offsets) - 1, max(offsets) + 1  # what lies beyond compares as these do
+        wide = next((b for b in (8, 16, 32) if b >= bits and -(1 << (b - 1)) <= low and high < 1 << (b - 1)), 64)
+        v, t = self.signed(wide), compute_type(DTYPES[f"s{wide}"])
+        self.vectors.helpers |= {"min_index", "max_index"}
+        places = f"({v}){{{', '.join(map(str, offsets))}}}"
+        bound = f"({t})max_index({low}, min_index({high}, {limit}))"
+        mask = f"({places} {op} {self.splat(DTYPES[f's{wide}'], bound)})"
+        return self.resized(mask, wide, bits)
+
+    def all_or_none(self, condition: str, bits: int) -> str:
+        """The mask of a condition that all lanes share."""
+        dtype = DTYPES[f"s{bits}"]
+        return self.splat(dtype, f"{condition} ? {literal(-1, dtype)} : {literal(0, dtype)}")
+
+    def moved(self, dtype: DType, start: str, steps: Sequence[str]) -> str:
+        """Integers in steps from a start; they wrap."""
+        v, u = self.vector(dtype), self.vector(DTYPES[f"u{dtype.bits}"])
+        places = f"({v}){{{', '.join(steps)}}}"
+        return f"({v})(({u}){self.splat(dtype, start)} + ({u}){places})"
+
     def constant_mask(self, lanes: list[bool], bits: int) -> str:
         return f"({self.signed(bits)}){{{', '.join(str(-int(x)) for x in lanes)}}}"
 
+    @workarounds.MASK_AS_IT_IS
     def select(self, dtype: DType, mask: str, a: str, b: str) -> str:
         """`a` where the mask (of elements as wide) holds, else `b`."""
-        v, m = self.vector(dtype), self.signed(dtype.bits)
-        t, k = (storage_type(d) for d in (dtype, DTYPES[f"s{dtype.bits}"]))
+        v, m = self.vector(dtype), self.signed(8 * dtype.bytes)
+        t = storage_type(dtype)
         first = ["#ifdef __clang__"]
         if blend := self._blend(dtype):
             there = f"#if defined __clang__ && defined {blend[0]}"
@@ -139,12 +162,10 @@ class LaneHelpers:
             f"return ({v})((mask & ({m})a) | (~mask & ({m})b));",
             f"#else  /* {workarounds.BLEND_BY_LANES.reason} */",
             f"{t} x[{self.width}], y[{self.width}];",
-            f"{k} chosen[{self.width}];",
             "memcpy(x, &a, sizeof x);",
             "memcpy(y, &b, sizeof y);",
-            "memcpy(chosen, &mask, sizeof chosen);",
             f"{workarounds.ROLLED_BLEND.text}  /* {workarounds.ROLLED_BLEND.reason} */",
-            f"for (int e = 0; e < {self.width}; ++e) x[e] = chosen[e] ? x[e] : y[e];",
+            f"for (int e = 0; e < {self.width}; ++e) x[e] = mask[e] ? x[e] : y[e];",
             "memcpy(&a, x, sizeof x);",
             "return a;",
             "#endif",
@@ -154,7 +175,7 @@ class LaneHelpers:
     def _blend(self, dtype: DType) -> tuple[str, str] | None:
         """The macro under which x86 selects from `b` and `a` by `mask` at once, and the call; None for other sizes."""
         size = self.width * dtype.bytes
-        kind, cast = {32: ("ps", ""), 64: ("pd", "d")}.get(dtype.bits, ("epi8", "i"))
+        kind, cast = {4: ("ps", ""), 8: ("pd", "d")}.get(dtype.bytes, ("epi8", "i"))
         feature = {16: "__SSE4_1__", 32: "__AVX2__" if kind == "epi8" else "__AVX__"}.get(size)
         t = f"__m{8 * size}{cast}"
         call = f"_mm{'256' if size == 32 else ''}_blendv_{kind}(({t})b, ({t})a, ({t})mask)"
@@ -242,17 +263,18 @@ class LaneHelpers:
         name = f"lookup{number}_{v}"
         return self._function(name, f"{v} {name}({w} place)", *body)(place)
 
-    def clamped(self, source: DType, dtype: DType, text: str) -> str:
-        """Integers within the limits of `dtype`, still as `source`."""
+    def clamped(self, source: DType, own: DType, dtype: DType, text: str) -> str:
+        """Integers of `source`, which vectors of `own` hold, within the limits of `dtype`."""
         (low, high), (least, greatest) = dtype.limits, source.limits
         for op, bound, needed in (("max", low, low > least), ("min", high, high < greatest)):
             if needed:
-                text = self.extreme(op, source, text, self.splat(source, literal(bound, source)))
+                text = self.extreme(op, own, text, self.splat(own, literal(bound, own)))
         return text
 
-    def rounded(self, source: DType, dtype: DType, text: str) -> str:
-        """Floats to nearest even and clamped to a dtype of at most 16 bits, or s32; NaN gives 0."""
-        v, x = self.vector(dtype), self.vector(source)
+    def rounded(self, source: DType, dtype: DType, own: DType, text: str) -> str:
+        """Floats to nearest even and clamped to a dtype of at most 16 bits, or s32, as vectors of `own` hold it; NaN
+        gives 0."""
+        v, x = self.vector(own), self.vector(source)
         low, high = dtype.limits
         exact = dtype.bits < 32 or source.name == "f64"
         top = float(high) if exact else float(2**31 - 2**7)  # the greatest f32 below 2^31
@@ -265,8 +287,8 @@ class LaneHelpers:
         if not exact:
             beyond = self.splat(source, literal(float(high + 1), source))
             result = self.select(S32, f"x >= {beyond}", self.splat(S32, literal(high, S32)), result)
-        lines.append(f"return {result if dtype == S32 else self.converted(S32, dtype, result)};")
-        name = f"satrint_{v}_of_{x}"
+        lines.append(f"return {result if dtype == S32 else self.converted(S32, own, result)};")
+        name = f"satrint_{dtype}_{v}_of_{x}" if dtype != own else f"satrint_{v}_of_{x}"
         return self._function(name, f"{v} {name}({x} x)", *lines)(text)
 
     def _nearest(self, source: DType, text: str) -> str:
@@ -277,6 +299,38 @@ class LaneHelpers:
         if source == F32 and (own := self._on_x86("cvt", source, {16: "__SSE2__"})):
             body = [f"#ifdef {own[0]}", f"return ({v}){own[1]}_epi32(x);", "#else", plain, "#endif"]
         return self._function(f"nearest_{v}_of_{x}", f"{v} nearest_{v}_of_{x}({x} x)", *body)(text)
+
+    def widened(self, dtype: DType, text: str, plain: list[str]) -> list[str]:
+        """The lines of a function from the bits of a small float, `text`, to f32: by an instruction of the machine's,
+        else `plain`."""
+        if dtype.name == "f16" and (own := self._on_halves()):
+            return [f"#ifdef {own[0]}", f"return _mm{own[1]}_cvtph_ps(({own[2]}){text});", "#else", *plain, "#endif"]
+        if dtype.bits == 4 and (chosen := self._table(dtype, text)):
+            return [f"#ifdef {chosen[0]}", *chosen[1], "#else", *plain, "#endif"]
+        return plain
+
+    def narrowed(self, dtype: DType, text: str, plain: list[str]) -> list[str]:
+        """The same from f32 to those bits."""
+        if dtype.name != "f16" or not (own := self._on_halves()):
+            return plain
+        call = f"return ({self.vector(dtype)})_mm{own[1]}_cvtps_ph({text}, _MM_FROUND_TO_NEAREST_INT);"
+        return [f"#ifdef {own[0]}", call, "#else", *plain, "#endif"]
+
+    def _on_halves(self) -> tuple[str, str, str] | None:
+        """The macro under which x86 converts so many f16 at once, how the names of its functions begin, their type."""
+        return {8: ("__F16C__", "256", "__m128i"), 16: ("__AVX512F__", "512", "__m256i")}.get(self.width)
+
+    def _table(self, dtype: DType, text: str) -> tuple[str, list[str]] | None:
+        """Floats of four bits by a permutation of their values, and the macro under which x86 has one."""
+        if self.width not in (8, 16):
+            return None
+        f, u, numbers = self.vector(F32), self.vector(U32), [literal(x, F32) for x in table(dtype)]
+        if self.width == 16:
+            held = f"static const {f} all = {{{', '.join(numbers)}}};"
+            return "__AVX512F__", [held, f"return _mm512_permutexvar_ps((__m512i){text}, all);"]
+        held = f"static const {f} all = {{{', '.join(numbers[:8])}}};"  # the other eight are these, negative
+        size = f"const {u} size = ({u})_mm256_permutevar8x32_ps(all, (__m256i){text});"
+        return "__AVX2__", [held, size, f"return ({f})(size | ({text} & 8u) << 28);"]
 
     def bf16_value(self, bits: str) -> str:
         """bf16 as stored, as f32."""

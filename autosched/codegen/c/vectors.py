@@ -1,15 +1,16 @@
 """Values of all lanes at once as expressions on GNU vectors (`f32x16`), with the language's exact meaning.
 
 What has no such form (a division of integers, a gather, a library function) raises `NotVector`; the assignment is then
-a loop over its lanes. A truth value is a mask: a vector of signed integers, each 0 or -1.
+a loop over its lanes. A truth value is a mask: a vector of signed integers, each 0 or -1. As in scalar code, floats of
+16 bits and fewer are computed with as f32 and rounded after each operation, and integers below a byte lie in one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
+from autosched.codegen.c.vector_context import ValueContext
 from autosched.codegen.c.vector_helpers import LaneHelpers, NotVector
 from autosched.codegen.c_like.ctypes import literal, stored_as_bits
 from autosched.ir.dtypes import BOOL, DTYPES, DType
@@ -19,6 +20,7 @@ from autosched.ir.value import (
     Cast,
     Comparison,
     Condition,
+    FromIndex,
     Literal,
     Logical,
     Read,
@@ -31,41 +33,32 @@ from autosched.ir.value import (
 from autosched.ir.variables import value_vars
 from autosched.logic import Bool, Int, free_vars
 
-NATIVE = frozenset(["f32", "f64", *(f"{s}{b}" for s in "su" for b in (8, 16, 32, 64))])
-"""Dtypes that vectors hold and compute in as they are."""
-F32 = DTYPES["f32"]
+F32, U8, S8, U32, S32 = (DTYPES[name] for name in ("f32", "u8", "s8", "u32", "s32"))
 _EACH = {"sqrt": "sqrt", "round": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs"}
+_EXACT = ("abs", "round", "floor", "ceil")
+"""Functions whose results no dtype rounds."""
 
 
-class ValueContext(Protocol):
-    """How the surroundings of a value print: memory, registers, conditions and formulas."""
+_CLOSED = ("min", "max", "&", "|", "^", ">>")
+"""Operators whose results are values of the dtype as they are."""
 
-    def read(self, read: Read, count: Int | None) -> str:
-        """The elements of all lanes, or of those below `count`; NotVector for other reads."""
 
-    def in_memory(self, name: str) -> bool:
-        """Whether a buffer is no register."""
-
-    def there(self, read: Read) -> bool:
-        """Whether an element that all lanes share is known to lie inside its buffer."""
-
-    def uniform(self, value: Value, count: Int | None) -> str:
-        """A value that is the same in all lanes; 0 where `count`, if there is one, is not positive."""
-
-    def mask(self, condition: Bool, bits: int) -> tuple[str, Int | None]:
-        """A condition on the lane as a mask of that width; the count where it says `lane < count`."""
-
-    def choice(self, condition: Bool) -> str:
-        """A condition without the lane, as C before `?`."""
-
-    def formula(self, function: str) -> str | None:
-        """The vector function of a formula; None for a function of the language."""
+def held(dtype: DType) -> DType:
+    """The dtype of the vectors that hold values of `dtype`. NotVector where there are none."""
+    if dtype.small_float:
+        return F32
+    if dtype.sub_byte:
+        return U8 if dtype.kind == "uint" else S8
+    if dtype == BOOL:
+        raise NotVector
+    return dtype
 
 
 @dataclass(frozen=True)
 class VectorPrinter:
     """`lane` is None inside a formula, where every value has one element for each lane. `masks`: the widths of the
-    formula's truth values by name. `named`: constants in vectors of their own."""
+    formula's truth values by name. `named`: constants in vectors of their own. `wanted`: on one side of a choice, the
+    mask of lanes that choose it, and the bits of its elements: others touch no memory outside of buffers."""
 
     source: ValueContext
     helpers: LaneHelpers
@@ -73,23 +66,27 @@ class VectorPrinter:
     lane: str | None
     masks: dict[str, int]
     named: Mapping[Literal, str] = field(default_factory=dict)
+    wanted: tuple[str, int] | None = None
 
     def value(self, v: Value, count: Int | None = None) -> str:
-        """A vector of the value's dtype. Lanes from `count` on touch no memory."""
+        """A vector of what holds the value's dtype. Lanes from `count` on touch no memory."""
         if isinstance(v, Literal) or self._same_in_all(v):
             return self._splat(v, count if self._astray(v) else None)
         match v:
             case Read(_, _, dtype):
-                self._held(dtype)
-                return self.source.read(v, count)
+                return self._of_storage(dtype, self._read(v, count))
             case Scalar(name, _) if self.lane is None:
                 return name
+            case FromIndex(index, dtype):
+                return self._from_index(index, dtype)
             case Unary(op, operand, dtype):
-                return self._unary(op, self._at(operand, count), self._held(dtype))
+                text = self._unary(op, self._at(operand, count), held(dtype))
+                return text if dtype.is_float else self._within(dtype, text)
             case Arith(op, _, _, dtype):
-                return self._arith(op, v, self._held(dtype), count)
+                text = self._arith(op, v, held(dtype), count)
+                return text if op in _CLOSED else self._within(dtype, text)
             case Select(condition, then, other, dtype):
-                return self._select(condition, then, other, self._held(dtype), count)
+                return self._select(condition, then, other, held(dtype), count)
             case Call(function, args, dtype):
                 return self._call(function, args, dtype, count)
             case Cast(operand, dtype, saturate):
@@ -98,13 +95,15 @@ class VectorPrinter:
 
     def stored(self, v: Value, count: Int | None = None) -> str:
         """The vector in the storage type of its dtype."""
-        if v.dtype.name != "bf16":
+        dtype = v.dtype
+        if dtype.sub_byte and dtype.bits > 1 and not dtype.is_float:
+            return f"{self._at(v, count)} & {_ones(dtype)}"
+        if not stored_as_bits(dtype):
             return self.value(v, count)
         if isinstance(v, Read) and not self._same_in_all(v):
-            return self.source.read(v, count)
-        if isinstance(v, Cast) and v.operand.dtype == F32:
-            return self.helpers.bf16_bits(self.value(v.operand, count))
-        raise NotVector
+            return self._read(v, count)
+        bare = v.operand if isinstance(v, Cast) and v.operand.dtype == F32 else v
+        return self._narrowed(dtype, self.value(bare, count))
 
     # Plumbing
 
@@ -117,17 +116,81 @@ class VectorPrinter:
             return self.named[v]
         text = literal(v.value, v.dtype) if isinstance(v, Literal) else self.source.uniform(v, count)
         if isinstance(v, Literal) and text in ("0", "0u", "0.0f", "0.0"):
-            return f"({self.helpers.vector(self._held(v.dtype))}){{0}}"
-        return self.helpers.splat(self._held(v.dtype), text)
+            return f"({self.helpers.vector(held(v.dtype))}){{0}}"
+        return self.helpers.splat(held(v.dtype), text)
 
-    def _held(self, dtype: DType) -> DType:
-        if dtype.name not in NATIVE:
+    def _of_storage(self, dtype: DType, text: str) -> str:
+        """Elements as they are stored as values."""
+        if dtype.name == "bf16":
+            return self.helpers.bf16_value(text)
+        if stored_as_bits(dtype):
+            return self._of_bits(dtype, text if dtype.bits == 16 else self.helpers.converted(U8, U32, text))
+        return self._within(dtype, text) if dtype.sub_byte else text
+
+    def _of_bits(self, dtype: DType, bits: str) -> str:
+        return f"{self.source.widening(dtype)}({bits})"
+
+    def _narrowed(self, dtype: DType, text: str) -> str:
+        """f32 as a small float is stored, rounded."""
+        if dtype.name == "bf16":
+            return self.helpers.bf16_bits(text)
+        bits = f"{self.source.narrowing(dtype)}({text})"
+        return bits if dtype.bits == 16 else self.helpers.converted(U32, U8, bits)
+
+    def _within(self, dtype: DType, text: str) -> str:
+        """What an operation leaves in the vector that holds the dtype, as one of its values."""
+        if stored_as_bits(dtype) and dtype.bits <= 8:
+            return self._of_bits(dtype, f"{self.source.narrowing(dtype)}({text})")
+        if stored_as_bits(dtype):
+            return self._of_storage(dtype, self._narrowed(dtype, text))
+        if dtype.small_float:
             raise NotVector
-        return dtype
+        if dtype.sub_byte:
+            low = f"{_closed(text)} & {_ones(dtype)}"
+            sign = 1 << (dtype.bits - 1)
+            return low if dtype.kind == "uint" else f"(({low}) ^ {sign}) - {sign}"
+        return text
+
+    def _words(self, v: Value, count: Int | None) -> str:
+        """The bits of a value of at most 16, as u32: what is cut from words stays words."""
+        match v:
+            case _ if self._same_in_all(v):
+                pass
+            case Cast(operand, dtype, False) if dtype.kind == "uint" and operand.dtype.is_integer:
+                if operand.dtype.bits == 32:
+                    return f"{_closed(self._unsigned(operand.dtype, self._at(operand, count)))} & {_ones(dtype)}u"
+                if operand.dtype.kind == "uint" and dtype.bits < operand.dtype.bits <= 16:
+                    return f"{_closed(self._words(operand, count))} & {_ones(dtype)}u"
+            case Call(function, (operand,), _) if function.startswith("bits_") and operand.dtype.kind == "uint":
+                return self._words(operand, count)
+        return self.helpers.converted(DTYPES[f"u{8 * v.dtype.bytes}"], U32, self._bits(v, count))
+
+    def _bits(self, v: Value, count: Int | None) -> str:
+        """A value as it is stored, as unsigned integers."""
+        text, unsigned = self.stored(v, count), DTYPES[f"u{8 * v.dtype.bytes}"]
+        if v.dtype.kind == "uint" or stored_as_bits(v.dtype):
+            return text
+        return f"({self.helpers.vector(unsigned)}){_closed(text)}"
+
+    def _from_index(self, index: Int, dtype: DType) -> str:
+        """A formula over axes as a value; floats take one rounding."""
+        own = held(dtype)
+        if not own.is_float:
+            return self._within(dtype, self.source.from_index(index, own))
+        most = 1 << (24 if dtype.small_float else 31)
+        if not self.source.within(index + most, 2 * most):
+            raise NotVector
+        return self._within(dtype, self.helpers.converted(S32, own, self.source.from_index(index, S32)))
 
     def _at(self, v: Value, count: Int | None) -> str:
         """An operand of an operator, in parentheses unless it is a name or a call."""
         return _closed(self.value(v, count))
+
+    def _read(self, v: Read, count: Int | None) -> str:
+        """The elements of all lanes as they are stored."""
+        if self.wanted is None or not self._outside(v):
+            return self.source.read(v, count)
+        return self.source.read_where(v, self.helpers.resized(*self.wanted, 8 * v.dtype.bytes), count)
 
     def _touches(self, v: Value) -> bool:
         """Whether the value may read outside its buffer, in a lane or for all of them."""
@@ -135,12 +198,14 @@ class VectorPrinter:
 
     def _lanes_touch(self, v: Value) -> bool:
         """Whether a lane of its own may."""
-        return not self._same_in_all(v) and any(self.source.in_memory(r.tensor) for r in reads(v))
+        return any(not self._same_in_all(r) and self._outside(r) for r in reads(v))
+
+    def _outside(self, r: Read) -> bool:
+        return self.source.in_memory(r.tensor) and not self.source.there(r)
 
     def _astray(self, v: Value) -> bool:
         """Whether an element that all lanes share may lie outside: it is read even where no lane wants it."""
-        shared = [r for r in reads(v) if self._same_in_all(r)]
-        return any(self.source.in_memory(r.tensor) and not self.source.there(r) for r in shared)
+        return any(self._same_in_all(r) and self._outside(r) for r in reads(v))
 
     # Arithmetic
 
@@ -161,12 +226,23 @@ class VectorPrinter:
             return f"{left} {op} {right}"
         if op in ("+", "-", "*") and not dtype.is_float:
             return self._wrapped(dtype, f"{self._unsigned(dtype, left)} {op} {self._unsigned(dtype, right)}")
-        by = v.right.value if isinstance(v.right, Literal) else -1
-        if op in ("<<", ">>") and 0 <= by < dtype.bits:
+        if op in ("<<", ">>") and (by := self._amount(v.right, v.dtype)) is not None:
+            if op == ">>" and (dtype.kind == "uint" or self._same_in_all(v.right)):
+                return f"{left} >> {by}"
             if op == ">>":
-                return f"{left} >> {int(by)}"
-            return self._wrapped(dtype, f"{self._unsigned(dtype, left)} << {int(by)}")
+                return f"{left} >> ({self.helpers.vector(dtype)}){by}"
+            return self._wrapped(dtype, f"{self._unsigned(dtype, left)} << {by}")
         raise NotVector
+
+    def _amount(self, v: Value, dtype: DType) -> str | None:
+        """What lanes are shifted by, where that is known to be less than their width."""
+        if isinstance(v, Literal):
+            return str(int(v.value)) if 0 <= v.value < dtype.bits else None
+        if not isinstance(v, FromIndex) or not self.source.within(v.index, dtype.bits):
+            return None
+        if self._same_in_all(v):
+            return _closed(self.source.uniform(v, None))
+        return _closed(self._unsigned(held(dtype), _closed(self.source.from_index(v.index, held(dtype)))))
 
     def _unsigned(self, dtype: DType, text: str) -> str:
         """Signed numbers as unsigned ones, which wrap."""
@@ -176,19 +252,30 @@ class VectorPrinter:
         return f"({self.helpers.vector(dtype)})({text})" if dtype.kind == "int" else text
 
     def _call(self, function: str, args: tuple[Value, ...], dtype: DType, count: Int | None) -> str:
+        if function.startswith("bits_"):
+            return self._reinterpreted(args[0], dtype, count)
         if function == "lookup":
             return self.helpers.lookup(dtype, args[0].dtype, self.value(args[0], count), args[1:])
         texts = [self.value(a, count) for a in args]
         if (own := self.source.formula(function)) is not None:
             return f"{own}({', '.join(texts)})"
-        if function.startswith("bits_"):
-            self._held(args[0].dtype)
-            return f"({self.helpers.vector(self._held(dtype))}){_closed(texts[0])}"
-        if function == "scalb":
-            return self.helpers.scalb(self._held(dtype), *texts)
-        if dtype.is_float and (function == "fma" or function in _EACH):
-            return self.helpers.each(_EACH.get(function, function), self._held(dtype), texts)
+        if function == "scalb" and not dtype.small_float:
+            return self.helpers.scalb(dtype, *texts)
+        if function == "fma" and not dtype.small_float:
+            return self.helpers.each(function, dtype, texts)
+        if dtype.is_float and function in _EACH:
+            text = self.helpers.each(_EACH[function], held(dtype), texts)
+            return text if function in _EXACT else self._within(dtype, text)
         raise NotVector
+
+    def _reinterpreted(self, v: Value, dtype: DType, count: Int | None) -> str:
+        """The bits of `v` as another dtype of the same width."""
+        if stored_as_bits(dtype) and dtype.bits <= 8:
+            return self._of_bits(dtype, self._words(v, count))
+        bits = self._bits(v, count)
+        if stored_as_bits(dtype):
+            return self._of_storage(dtype, bits)
+        return self._within(dtype, f"({self.helpers.vector(held(dtype))}){_closed(bits)}")
 
     # Choices
 
@@ -196,20 +283,36 @@ class VectorPrinter:
         if isinstance(condition, Bool) and self.lane not in free_vars(condition):
             chosen = self.source.choice(condition)
             return f"({chosen} ? {self.value(then, count)} : {self.value(other, count)})"
-        if isinstance(condition, Comparison) and condition.op in ("<", ">") and not self._lanes_touch(condition):
+        if isinstance(condition, Comparison) and condition.op in ("<", ">"):
             sides = condition.left, condition.right
             for (a, b), sign in ((sides, condition.op), (sides[::-1], "><"[condition.op == ">"])):
                 if (then, other) == (a, b):
                     return self.helpers.chosen(sign, dtype, self.value(a, count), self.value(b, count))
+        shared = not isinstance(condition, Bool) and self._same_in_all(condition)
+        if not isinstance(condition, Bool) and shared and (self._touches(then) or self._touches(other)):
+            chosen = self.source.uniform(condition, count if self._astray(condition) else None)
+            return f"(({chosen}) ? {self.value(then, count)} : {self.value(other, count)})"
         below = None
         if isinstance(condition, Bool):
             mask, below = self.source.mask(condition, dtype.bits)
         else:
             mask = self._mask(condition, dtype.bits, count)
-        wanted = below is not None and count in (None, below)
-        if self._touches(other) or (self._touches(then) and not wanted):
+        if below is not None and count in (None, below):
+            chosen = self.value(then, below)
+        else:
+            chosen = self._under(mask, dtype.bits, then, count)
+        return self.helpers.select(dtype, mask, chosen, self._under(f"~{_closed(mask)}", dtype.bits, other, count))
+
+    def _under(self, mask: str, bits: int, v: Value, count: Int | None) -> str:
+        """One side of a choice, which lanes of the mask take."""
+        outside = [r for r in reads(v) if self._outside(r)]
+        if not outside:
+            return self.value(v, count)
+        if any(self._same_in_all(r) or not self.source.maskable(r) for r in outside):
             raise NotVector
-        return self.helpers.select(dtype, mask, self.value(then, below or count), self.value(other, count))
+        if self.wanted is not None:
+            mask = f"{_closed(mask)} & {_closed(self.helpers.resized(*self.wanted, bits))}"
+        return replace(self, wanted=(mask, bits)).value(v, count)
 
     def _mask(self, condition: Condition, bits: int, count: Int | None) -> str:
         """The condition as a mask of elements of `bits`."""
@@ -217,7 +320,7 @@ class VectorPrinter:
             return self.source.mask(condition, bits)[0]
         match condition:
             case Comparison(op, left, right, _):
-                dtype = self._held(left.dtype)
+                dtype = held(left.dtype)
                 text = f"{self._at(left, count)} {op} {self._at(right, count)}"
                 return self.helpers.resized(text, dtype.bits, bits)
             case Logical("not", (part,), _):
@@ -234,26 +337,43 @@ class VectorPrinter:
     def _cast(self, operand: Value, dtype: DType, saturate: bool, count: Int | None) -> str:
         source = operand.dtype
         if source == BOOL:
-            one, zero = (self._splat(Literal(n, self._held(dtype))) for n in (1, 0))
-            return self.helpers.select(dtype, self._mask(operand, dtype.bits, count), one, zero)
-        if source.name == "bf16" and dtype == F32 and isinstance(operand, Read):
-            return self.helpers.bf16_value(self.source.read(operand, count))
-        if stored_as_bits(source) or source.sub_byte:
-            raise NotVector
-        text = self.value(operand, count)
-        if source == self._held(dtype):
-            return text
+            one, zero = (self._splat(Literal(n, held(dtype))) for n in (1, 0))
+            return self.helpers.select(held(dtype), self._mask(operand, held(dtype).bits, count), one, zero)
+        if source == dtype:
+            return self.value(operand, count)
+        of, into = held(source), held(dtype)
+        if source.kind == "uint" and source.bits <= 16 and into.bits == 32 and not self._same_in_all(operand):
+            of, text = U32, self._words(operand, count)
+            if dtype.is_float:
+                of, text = S32, f"({self.helpers.vector(S32)})({text})"
+        else:
+            text = self.value(operand, count)
         if source.is_float and not dtype.is_float:
             if not saturate or (dtype.bits > 16 and dtype.name != "s32"):
                 raise NotVector
-            return self.helpers.rounded(source, dtype, text)
+            return self.helpers.rounded(of, dtype, into, text)
+        if dtype.small_float and (of.bits == 64 or (source.bits == 32 and not source.is_float)):
+            raise NotVector  # to f32 and again would be two roundings
         if saturate and not dtype.is_float:
-            text = self.helpers.clamped(source, dtype, text)
-        return self.helpers.converted(source, dtype, text)
+            text = self.helpers.clamped(source, of, dtype, text)
+        text = text if of == into else self.helpers.converted(of, into, text)
+        return text if _has_all(dtype, source) else self._within(dtype, text)
 
     def mask_of(self, v: Value, bits: int) -> str:
         """A truth value of a formula as a mask."""
         return self._mask(v, bits, None)
+
+
+def _has_all(dtype: DType, source: DType) -> bool:
+    """Whether a float type has all values of another."""
+    if not source.is_float or dtype.special != "ieee" or source.mantissa > dtype.mantissa:
+        return False
+    (least, greatest), (low, high) = source.exponents, dtype.exponents
+    return low <= least and greatest <= high
+
+
+def _ones(dtype: DType) -> int:
+    return (1 << dtype.bits) - 1
 
 
 def _closed(text: str) -> str:

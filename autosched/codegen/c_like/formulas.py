@@ -22,15 +22,16 @@ class Formulas:
     ) -> None:
         self.formulas, self.names, self.use, self.printer = formulas, names, use, printer
         self.called: dict[str, str] = {}
+        self._named: dict[str, str] = {}  # also what was asked for and is not called in the end
 
     def name(self, function: str) -> str | None:
         """The C name of a formula, which is then printed; None for a function of the language."""
         formula = self.formulas.get(function)
         if formula is None:
             return None
-        if function not in self.called:
-            self.called[function] = self.names.fresh(f"approximate_{formula.function}_{formula.dtype}")
-        return self.called[function]
+        if function not in self._named:
+            self._named[function] = self.names.fresh(f"approximate_{formula.function}_{formula.dtype}")
+        return self.called.setdefault(function, self._named[function])
 
     def texts(self) -> list[str]:
         """The definitions of the formulas called."""

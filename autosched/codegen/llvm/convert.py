@@ -6,10 +6,13 @@ Wide floats go to narrow ones through f32 rounded to odd, so that two roundings 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from autosched.codegen import workarounds
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.tables import Tables
 from autosched.codegen.llvm.types import Val, constant, double_text, scalar, splat_text, suffix, typed
+from autosched.codegen.passes.small_floats import Conversion, narrowing, widening
 from autosched.ir.dtypes import BOOL, DTYPES, DType
 
 F32, F64 = DTYPES["f32"], DTYPES["f64"]
@@ -18,11 +21,13 @@ U32 = DTYPES["u32"]
 
 class Convert:
     """Conversions at the current place of a function. `permuted`: how many lanes of 32 bits one instruction of the
-    machine permutes (0: none is known)."""
+    machine permutes (0: none is known). `evaluate`, which whoever prints values sets, takes the steps of a
+    conversion."""
 
     def __init__(self, emitter: Emitter, permuted: int = 0) -> None:
         self.out = emitter
         self.tables = Tables(emitter, permuted)
+        self.evaluate: Callable[[Conversion, Val], Val] = _by_nobody
 
     def cast(self, v: Val, dtype: DType, saturate: bool = False) -> Val:
         """`v` converted as the language's casts are; `saturate` clamps to an integer dtype's range."""
@@ -194,30 +199,9 @@ class Convert:
         return v
 
     def _widen_few(self, v: Val) -> Val:
-        """8 bits or 4 to f32. Normal numbers get their exponent by an addition, subnormal ones are converted as
-        integers: no f32 on the way is subnormal, which processors take long for. Exact."""
-        mantissa, bias, codes = v.dtype.mantissa, v.dtype.bias, v.dtype.codes
+        """8 bits or 4 to f32."""
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
-        top = 1 << (v.dtype.bits - 1)
-        sign = self._two("shl", self._two("and", wide, top), 32 - v.dtype.bits)
-        size = self._two("and", wide, top - 1)
-        normal = self._two("add", self._two("shl", size, 23 - mantissa), (127 - bias) << 23)
-        counted = self._new(f"sitofp {size.text} to {typed('float', v.lanes)}", F32, v.lanes)
-        least = self.bits(self._two("fmul", counted, double_text(2.0 ** (1 - bias - mantissa))), U32)
-        scaled = self._pick(self._test("icmp ult", size, 1 << mantissa), least, normal)
-        if v.dtype.finite:
-            return self.bits(self._two("or", scaled, sign), F32)
-        if v.dtype.special == "fn":
-            special = self._test("icmp eq", size, codes.nan)
-            value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
-        elif v.dtype.fnuz:
-            special = self._test("icmp eq", wide, codes.nan)
-            value = Val(self._const(0x7FC00000, U32, v.lanes), U32, v.lanes)
-        else:
-            special = self._test("icmp uge", size, codes.overflow)
-            fraction = self._two("and", self._two("shl", size, 23 - mantissa), 0x7FFFFF)
-            value = self._two("or", fraction, 0x7F800000)
-        return self.bits(self._two("or", self._pick(special, value, scaled), sign), F32)
+        return self.evaluate(widening(v.dtype), wide)
 
     def _narrow(self, v: Val, dtype: DType) -> Val:
         """f32 or f64 rounded once into `dtype`."""
@@ -275,29 +259,10 @@ class Convert:
         return self._new(f"trunc {top.text} to {typed('i16', v.lanes)}", dtype, v.lanes)
 
     def _narrow_few(self, v: Val, dtype: DType) -> Val:
-        """f32 to 8 bits or 4. Subnormal results: adding 2**(23 - e), `2**-e` the least number, leaves the rounded count
-        in the low bits; normal ones: round the dropped fraction bits and move the bias."""
-        mantissa, bias = dtype.mantissa, dtype.bias
-        greatest, overflow, nan = dtype.codes
-        drop = 23 - mantissa
-        raw = self.bits(v, U32)
-        sign = self._two("and", self._two("lshr", raw, 32 - dtype.bits), 1 << (dtype.bits - 1))
-        size = self._two("and", raw, 0x7FFFFFFF)
-        tie = self._two("and", self._two("lshr", size, drop), 1)
-        rounded = self._two("add", self._two("add", size, (1 << (drop - 1)) - 1), tie)
-        normal = self._two("sub", self._two("lshr", rounded, drop), (127 - bias) << mantissa)
-        magic = 2.0 ** (23 - (bias - 1 + mantissa))
-        lifted = self.bits(self._two("fadd", self.bits(size, F32), double_text(magic)), U32)
-        tiny = self._two("and", lifted, 0x7FFFFF)
-        small = self._test("icmp ult", size, (127 - bias + 1) << 23)
-        code = self._pick(small, tiny, normal)
-        beyond = self._test("icmp uge", rounded, ((greatest + 1) + ((127 - bias) << mantissa)) << drop)
-        code = self._pick(beyond, Val(self._const(overflow, U32, v.lanes), U32, v.lanes), code)
-        is_nan = self._test("icmp ugt", size, 0x7F800000)
-        code = self._pick(is_nan, Val(self._const(nan, U32, v.lanes), U32, v.lanes), code)
-        signed = self._two("or", code, sign)
-        if dtype.fnuz:  # a zero has no sign: its pattern is the NaN
-            signed = self._pick(self._test("icmp eq", code, 0), code, signed)
-        if dtype.finite:  # nor has the zero that a NaN becomes
-            signed = self._pick(is_nan, code, signed)
-        return self._new(f"trunc {signed.text} to {typed(scalar(dtype), v.lanes)}", dtype, v.lanes)
+        """f32 to 8 bits or 4."""
+        found = self.evaluate(narrowing(dtype), v)
+        return self._new(f"trunc {found.text} to {typed(scalar(dtype), v.lanes)}", dtype, v.lanes)
+
+
+def _by_nobody(conversion: Conversion, v: Val) -> Val:
+    raise AssertionError("nobody takes the steps of conversions")

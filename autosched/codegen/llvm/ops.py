@@ -188,7 +188,8 @@ class Ops:
         if a.lanes > 1 and a.dtype.bits < clean_width(a.lanes):
             wide = F64 if a.lanes == 2 else F32
             if not a.dtype.is_float:
-                wide = DTYPES[f"{'s' if a.dtype.kind == 'int' else 'u'}{clean_width(a.lanes)}"]
+                bits = next(b for b in (8, 16, 32, 64) if b >= clean_width(a.lanes))
+                wide = DTYPES[f"{'s' if a.dtype.kind == 'int' else 'u'}{bits}"]
             a, b = self.convert.cast(a, wide), self.convert.cast(b, wide)
         if a.dtype.is_float:
             if a.dtype.name not in NATIVE:

@@ -6,10 +6,9 @@ Multiplying by a power of two takes longer, and much longer on numbers below f32
 
 from __future__ import annotations
 
-import numpy as np
-
 from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.types import Val, double_text, splat_text, typed, vector_text
+from autosched.codegen.passes.small_floats import table
 from autosched.ir.dtypes import DTYPES, DType
 
 F32, U32 = DTYPES["f32"], DTYPES["u32"]
@@ -32,20 +31,20 @@ class Tables:
         """A vector of four-bit floats as f32; its lanes are a multiple of eight."""
         wide = self._new(f"zext {v.text} to {typed('i32', v.lanes)}", U32, v.lanes)
         if self.permuted >= SIXTEEN and v.lanes % SIXTEEN == 0:
-            return self._chosen(wide, _numbers(v.dtype))
+            return self._chosen(wide, table(v.dtype))
         size = self._with(wide, "and", EIGHT - 1)
-        bits = self._new(f"bitcast {self._chosen(size, _numbers(v.dtype)[:EIGHT]).text} to {wide.type}", U32, v.lanes)
+        bits = self._new(f"bitcast {self._chosen(size, table(v.dtype)[:EIGHT]).text} to {wide.type}", U32, v.lanes)
         sign = self._with(self._with(wide, "and", EIGHT), "shl", 28)
         signed = self.out.let(f"or {bits.text}, {sign.name}")
         return self._new(f"bitcast {wide.type} {signed} to {typed('float', v.lanes)}", F32, v.lanes)
 
-    def _chosen(self, place: Val, numbers: list[float]) -> Val:
+    def _chosen(self, place: Val, numbers: tuple[float, ...]) -> Val:
         """The number at each lane's place."""
-        table = f"{typed('float', len(numbers))} {vector_text('float', [double_text(n) for n in numbers])}"
+        held = f"{typed('float', len(numbers))} {vector_text('float', [double_text(n) for n in numbers])}"
         result, kind = "poison", typed("float", place.lanes)
         for e in range(place.lanes):
             one = self.out.let(f"extractelement {place.text}, i64 {e}")
-            found = self.out.let(f"extractelement {table}, i32 {one}")
+            found = self.out.let(f"extractelement {held}, i32 {one}")
             result = self.out.let(f"insertelement {kind} {result}, float {found}, i64 {e}")
         return Val(result, F32, place.lanes)
 
@@ -54,8 +53,3 @@ class Tables:
 
     def _new(self, text: str, dtype: DType, lanes: int) -> Val:
         return Val(self.out.let(text), dtype, lanes)
-
-
-def _numbers(dtype: DType) -> list[float]:
-    """The value of each pattern."""
-    return [float(x) for x in np.arange(SIXTEEN).astype(np.uint8).view(dtype.numpy).astype(np.float64)]

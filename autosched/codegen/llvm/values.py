@@ -18,6 +18,7 @@ from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.special_functions import Words
 from autosched.codegen.llvm.types import Val, constant, scalar, typed
 from autosched.codegen.passes.memory_constants import memory_constants
+from autosched.codegen.passes.small_floats import Conversion
 from autosched.codegen.tree.kernel import Lane
 from autosched.ir.dtypes import BOOL, DTYPES
 from autosched.ir.formula import Formula
@@ -70,6 +71,7 @@ class LlvmValuePrinter:
         self.features: frozenset[str] = frozenset()  # what that formula requires
         self.loaded: dict[Literal, int] = {}  # its constants that are loaded, and in how many lanes
         memory.places.index_value = self.subscript
+        ops.convert.evaluate = self._converted
 
     def value(self, v: Value, lane: Lane | None, mask: Mask | None = None) -> Val:
         """The value in every lane (or one for all)."""
@@ -119,6 +121,16 @@ class LlvmValuePrinter:
             self.steps[name] = self.value(step, None)
         result = self.value(formula.result, None)
         self.steps, self.features, self.loaded = outer
+        return result
+
+    def _converted(self, conversion: Conversion, argument: Val) -> Val:
+        """The conversion's steps in place."""
+        outer = self.steps, self.loaded
+        self.steps, self.loaded = {conversion.argument.name: argument}, {}
+        for name, step in conversion.steps:
+            self.steps[name] = self.value(step, None)
+        result = self.value(conversion.result, None)
+        self.steps, self.loaded = outer
         return result
 
     def _loaded(self, v: Literal, lanes: int) -> Val:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -92,11 +92,17 @@ def build(sources: list[CSource], folder: Path, *flags: str) -> ctypes.CDLL:
 
 
 def call(
-    library: ctypes.CDLL, kernel: Kernel, arrays: Mapping[str, Any], scalars: Mapping[str, Any] | None = None
+    library: ctypes.CDLL,
+    kernel: Kernel,
+    arrays: Mapping[str, Any],
+    scalars: Mapping[str, Any] | None = None,
+    place: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] = lambda array: array,
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Run the prepare functions and main of a built kernel; outputs by name. Uninitialised memory is poisoned."""
+    """Run the prepare functions and main of a built kernel; outputs by name. Uninitialised memory is poisoned. `place`
+    says where arrays lie."""
     name = print_c(kernel).name
-    memory = {b.name: _array(b, kernel, arrays) for b in kernel.buffers.values() if b.scope in ("global", "packed")}
+    passed = [b for b in kernel.buffers.values() if b.scope in ("global", "packed")]
+    memory = {b.name: place(_array(b, kernel, arrays)) for b in passed}
     for function in kernel.prepare:
         _call(library, f"{name}_{function.name}", function, kernel, memory, scalars or {}, None)
     sizes = [-(-b.elements * b.dtype.bytes // 64) * 64 for b in kernel.buffers.values() if b.scope == "workspace"]

@@ -280,7 +280,8 @@ class _CFiles:
         headers = {i.header for i in kernel.intrinsics if i.header}
         for header in sorted({"float.h", "math.h", "stdbool.h", "string.h"} | headers):
             yield f"#include <{header}>"
-        called = " ".join((*ordered(self.used).values(), *self.vectors.functions.values()))
+        vectors = [text for _, text in self.formulas.vectors.values()]
+        called = " ".join((*ordered(self.used).values(), *self.vectors.functions.values(), *vectors))
         if "immintrin.h" not in headers and "_mm" in called:
             yield from ("#ifdef __x86_64__", "#include <immintrin.h>", "#endif")
         yield ""
@@ -298,7 +299,6 @@ class _CFiles:
         if self.vectors.functions:
             yield from (workarounds.VECTORS_INLINED.explained, "")
         own = self.formulas.texts()  # first: they use helpers
-        vectors = [text for _, text in self.formulas.vectors.values()]
         for text in (*ordered(self.used).values(), *own, *self.vectors.functions.values(), *vectors):
             yield from (text, "")
         for body in bodies:

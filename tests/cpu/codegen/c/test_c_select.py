@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cpu.codegen.c.test_register_pressure import COMPILERS
 from cpu.codegen.c.test_scarce_registers import rows
+from support.compiled.c_build import COMPILER, needs_compiler
 from support.compiled.machine_code import assembly, instructions, needs_gcc, snippet
 
 from autosched.codegen.c import print_c
@@ -34,6 +37,25 @@ def test_a_selection_is_a_blend(level: str, tmp_path: Path) -> None:
     function = f"void f(const f32x16 *a, const f32x16 *b, f32x16 *c) {{ f32x16 x = *a, y = *b; *c = {chosen}; }}"
     text = assembly(snippet(vectors, function), tmp_path, level, "-mavx512f")
     assert len(instructions(text)) < 12, text  # loads, a comparison, a blend or an addition under a mask, a store
+
+
+@needs_compiler
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_a_mask_that_the_compiler_knows(level: str, tmp_path: Path) -> None:
+    """GCC took this one for a word that repeats, where a loop over lanes stays one."""
+    lanes = [False, True, False, True, True, True, True, True]
+    vectors = VectorHelpers()
+    helpers = LaneHelpers(vectors, 8, 32)
+    chosen = helpers.select(DTYPES["f32"], helpers.constant_mask(lanes, 32), "x", "x - x")
+    load, store = (make(helpers.register(DTYPES["f32"])) for make in (vectors.load, vectors.store))
+    function = f"void f(const float *a, float *b) {{ const f32x8 x = {load}(a); {store}(b, {chosen}); }}"
+    source, library = tmp_path / "f.c", tmp_path / "f.so"
+    source.write_text(snippet(vectors, function))
+    command = [str(COMPILER), "-std=gnu11", level, "-march=native", "-shared", "-fPIC", str(source), "-o", str(library)]
+    subprocess.run(command, check=True)
+    given, got = np.arange(1, 9, dtype=np.float32), np.zeros(8, np.float32)
+    ctypes.CDLL(str(library)).f(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(got.ctypes.data))
+    assert np.array_equal(got, np.where(lanes, given, 0))
 
 
 @pytest.mark.x86

@@ -39,6 +39,8 @@ PROGRAMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("depthwise_conv2d", {"h": 7, "w": 19, "c": 3, "layout": "nchw"}),
     ("depthwise_conv2d", {"h": 7, "w": 19, "c": 3, "layout": "nchw", "a": "u8", "b": "s8", "acc": "s32"}),
     ("depthwise_conv2d", {"h": 5, "w": 7, "c": 35, "a": "u8", "b": "s8", "acc": "s32"}),
+    ("attention_decode", {"b": 2, "h": 4, "l": 37, "d": 16}),
+    *((f"matmul_{name}", {"m": 1, "n": 37, "k": 32, "g": 8}) for name in ("int4", "fp8", "fp4", "fp4_packed")),
 )
 
 
