@@ -64,7 +64,8 @@ def _tile_loops(
     prefix: str,
     shared: bool,
 ) -> Iterator[TileLoopsPart]:
-    """The part as tile loops, once for each plan of their body. Nothing where that leaves single elements."""
+    """The part as tile loops, once for each plan of their body. Nothing where that leaves single elements, or where a
+    loop never runs."""
     if not _worthwhile(made):
         return
     verdicts = together(program, part.stages, tuple(a.name for a in loops)) if shared else ()
@@ -72,8 +73,9 @@ def _tile_loops(
     ranges = {name: (low, high) for name, (low, high) in program.symbolic.items()}
     own = []
     for axis in loops:
-        first = interval(axis.lower, ranges)[0]
-        last = max(first, interval(axis.upper, ranges)[1] - 1)
+        first, last = interval(axis.lower, ranges)[0], interval(axis.upper, ranges)[1] - 1
+        if last < first:
+            return
         ranges[axis.name] = first, last
         own.append(TileLoop(axis, axis.name in independent, first, last))
     names = StepNames(f"{prefix}{loops[-1].name}.")

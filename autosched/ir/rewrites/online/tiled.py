@@ -39,7 +39,7 @@ from autosched.ir.value import (
     substitute_index,
 )
 from autosched.ir.variables import index_vars
-from autosched.logic import Bool, Const, Int, Var, affine, all_of, ceil_div, maximum, minimum
+from autosched.logic import Bool, Const, Int, Var, affine, all_of, ceil_div, free_vars, interval, maximum, minimum
 from autosched.logic.walk import substitute_int
 
 NOTHING = {"=": 0.0, "+=": 0.0, "max=": -float("inf"), "min=": float("inf")}
@@ -132,6 +132,8 @@ class Tiled(Pass):
     consumers: tuple[Consumer, ...] = ()
     peeled: bool = False
     """Whether what is left of the axis behind whole blocks is a block of its own."""
+    tiles: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Loops over tiles, with the first and the last."""
 
     def taking(self, after: tuple[Statement, ...]) -> tuple[Statement, ...]:
         rows = {m.name: m.target.index for m in self.cascade.members}
@@ -167,6 +169,7 @@ class Tiled(Pass):
 
         def tiles(make: Make, to: Places) -> tuple[Statement, ...]:
             name = self.names(f"{stem(last.name)}_tile")
+            self.tiles[name] = 0, count - 1
             inner = make(to | {FIRST: Var(name) * self.tile + last.lower})
             return (Loop(Axis(name, Const(0), Const(count)), inner),)
 
@@ -250,7 +253,8 @@ class Tiled(Pass):
 
     def loop(self, first: Int, end: Int, base: Int, to: Places, moving: Moving) -> list[Statement]:
         """A loop over whole blocks, the first of all of which begins at `base`; none where it has no iteration."""
-        if isinstance(first, Const) and isinstance(end, Const) and first.value >= end.value:
+        length = end - first
+        if free_vars(length) <= self.tiles.keys() and interval(length, self.tiles)[1] <= 0:
             return []
         moving.factors.clear()
         if not self.moves:

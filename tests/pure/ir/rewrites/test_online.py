@@ -257,3 +257,23 @@ def test_no_term_is_lost_while_the_maximum_is_infinite(term: str, of: str) -> No
     with np.errstate(all="ignore"):
         expected, got = (ir.run(p, data)["A"] for p in (before, found.after))
     np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+def test_a_tile_of_all_rows_has_no_loop_that_never_runs() -> None:
+    """The first row sees one key, so no block is whole for all rows; with a second tile there may be one."""
+    text = """
+def causal(S: f32[n, n], V: f32[n], A: f32[n], *, n=16):
+    M: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(n):
+            M[i] = max(M[i], S[i, j] if j <= i else -inf)
+    for i in range(n):
+        A[i] = 0
+        for j in range(n):
+            A[i] += exp((S[i, j] if j <= i else -inf) - M[i]) * V[j]
+"""
+    for n, loops in ((16, 1), (32, 2)):
+        before = ir.parse(text, sizes={"n": n})
+        found = next(f for f in autosched.rewrites(before, block=16, tile=16) if f.after is not None)
+        assert str(found.after).count("for j_block") == loops
