@@ -1,4 +1,4 @@
-"""What a catalogue builds and looks up: no more than is asked for, and packages once."""
+"""A catalogue builds only the instructions that a command asks for, and reads the entry points of packages once."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Writer:
                 return self.cast("X[i, j]", self.types["X"], dtype)
 
     def kept_inside(self, dtype: str) -> str:
-        """A read past the row's end, where nobody asks for it."""
+        """A read past the row's end, under a condition that is false there."""
         by, r = self.random.randint(1, 9), self.random
         if r.random() < 0.5:
             read, condition = f"X[i, j + {by}]", r.choice([f"j + {by} < {self.m}", f"j < {self.m - by}"])

@@ -265,4 +265,4 @@ class Convert:
 
 
 def _by_nobody(conversion: Conversion, v: Val) -> Val:
-    raise AssertionError("nobody takes the steps of conversions")
+    raise AssertionError("a conversion of a small float needs an evaluator")

@@ -88,7 +88,7 @@ def element(register: Read, number: Int) -> Read:
 
 def _chosen(stage: Exchange, held: Sequence[Read], q: int, lane: Lane, group: int) -> Select:
     """What register `q` holds after a stage."""
-    at, inside = (Var(lane.var), Const(0)) if group == 1 else (Var(lane.var) // group, Var(lane.var) % group)
+    at, inside = Var(lane.var) // group, Var(lane.var) % group
     out, enters, leaves = q >> stage.bit & 1, 1 << stage.enters, 1 << stage.leaves
     above, below = at // (2 * max(enters, leaves)) * (2 * max(enters, leaves)), at % min(enters, leaves)
     up, down = at % (2 * leaves) // (2 * enters) * enters, at % enters // leaves * (2 * leaves)

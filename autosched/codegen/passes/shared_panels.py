@@ -11,25 +11,22 @@ more:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.analysis.access import at_lane, classify, flat_offset, plain
 from autosched.codegen.tree.kernel import (
     Assign,
-    Branch,
     Buffer,
-    Chosen,
     For,
-    GuardedDispatch,
-    If,
     Kernel,
     Lane,
     Prefetch,
     Stmt,
     bodies,
     statements,
+    with_bodies,
 )
 from autosched.codegen.tree.uses import places
 from autosched.ir.value import Index, Read, Value, is_plain, map_value
@@ -88,7 +85,7 @@ def _pair(kernel: Kernel) -> tuple[_Filling, _Filling] | None:
 
 
 def _filling(stmt: For, kernel: Kernel, constant: set[str]) -> _Filling | None:
-    """The loop nest as one that copies a tensor which nobody writes into a panel; None where it is none."""
+    """The loop nest as one that copies into a panel a tensor that the kernel only reads; None where it is none."""
     loops: list[tuple[str, int]] = []
     inner: Stmt = stmt
     while isinstance(inner, For) and inner.kind in ("serial", "unrolled") and inner.step == 1 and len(inner.body) == 1:
@@ -122,17 +119,6 @@ def _filling(stmt: For, kernel: Kernel, constant: set[str]) -> _Filling | None:
     outside = tuple(sorted((n, c) for n, c in here.coefficients.items() if n not in own))
     dense = joined is not None and prod(d[0] for d in joined) == prod(panel.shape[owned:])
     return _Filling(stmt, panel, owned, read.tensor, (outside, here.constant), joined) if joined and dense else None
-
-
-def _around(stmt: Stmt, body: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
-    """The statement with other bodies."""
-    match stmt:
-        case For() | If() | Branch() | Chosen():
-            return replace(stmt, body=body(stmt.body))
-        case GuardedDispatch():
-            return replace(stmt, body=body(stmt.body), fallback=body(stmt.fallback))
-        case _:
-            return stmt
 
 
 def _common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
@@ -199,7 +185,7 @@ def _merged(kernel: Kernel, first: _Filling, second: _Filling) -> Kernel:
 
     def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """With the filling that is kept in the place of the first."""
-        return tuple(kept.stmt if s is first.stmt else _around(s, body) for s in stmts if s is not second.stmt)
+        return tuple(kept.stmt if s is first.stmt else with_bodies(s, body) or s for s in stmts if s is not second.stmt)
 
     main = replace(kernel.main, body=body(kernel.main.body))
     names = tuple(n for n in main.buffers if n != gone.panel.name)

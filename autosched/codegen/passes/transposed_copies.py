@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.analysis.access import classify, flat_offset
+from autosched.codegen.analysis.access import classify, flat_offset, plain
 from autosched.codegen.analysis.lane_conditions import lane_truth
 from autosched.codegen.passes.register_transpose import column, exchanged, quick_square
 from autosched.codegen.passes.substitute import bind
@@ -67,16 +67,9 @@ class _Copy:
 
     def row(self, var: str, number: int) -> Read:
         """The elements of one row, of as many steps of a loop as there are rows."""
-        lane = Var(self.lane.var)
-        step, inside = lane // self.group, lane % self.group
-        if self.group == 1:
-            step, inside = lane, Const(0)
-        here: dict[str, Int] = {var: Var(var) + step, self.lane.var: number * self.group + inside}
-        return replace(self.source, index=tuple(substitute_int(i, here) for i in self.index))
-
-    @property
-    def index(self) -> Iterator[Int]:
-        return (i for i in self.source.index if isinstance(i, Int))
+        lane, index = Var(self.lane.var), plain(self.source.tensor, self.source.index)
+        here = {var: Var(var) + lane // self.group, self.lane.var: number * self.group + lane % self.group}
+        return replace(self.source, index=tuple(substitute_int(i, here) for i in index))
 
 
 class _Transposing:
@@ -97,10 +90,13 @@ class _Transposing:
         """The loop in chunks of rows, and one over what is left; () where it copies no such thing."""
         if loop.kind != "serial" or loop.step != 1:
             return ()
-        found = list(self.copies(loop.body, ()))
-        copies = [c for c in found if c is not None]
+        copies: list[_Copy] = []
+        for copy in self.copies(loop.body, ()):
+            if copy is None:
+                return ()
+            copies.append(copy)
         sizes = {c.rows for c in copies if self.turns(c, loop.var)}
-        if len(copies) < len(found) or not sizes:
+        if not sizes:
             return ()
         rows, length = max(sizes), loop.upper - loop.lower
         if (isinstance(length, Const) and length.value < rows) or not self.apart(loop.var, rows, copies):
@@ -187,7 +183,7 @@ class _Transposing:
             if self.turns(copy, var) and copy.rows == rows:
                 found += self.turned(copy, var)
             else:
-                step = f"{var}_step"
+                step = f"{var}v"  # no axis has such a name (`lower.common.context.identifier`)
                 found.append(For(step, Const(0), Const(rows), bind((stmt,), {var: Var(var) + Var(step)})))
         return tuple(found)
 

@@ -373,6 +373,17 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return ()
 
 
+def with_bodies(stmt: Stmt, to: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt | None:
+    """A loop, a branch or a choice with what `to` makes of its bodies; None for any other statement."""
+    match stmt:
+        case For() | If() | Branch() | Chosen():
+            return replace(stmt, body=to(stmt.body))
+        case GuardedDispatch():
+            return replace(stmt, body=to(stmt.body), fallback=to(stmt.fallback))
+        case _:
+            return None
+
+
 def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """All statements of a body, each before those inside it."""
     for stmt in body:
@@ -439,13 +450,8 @@ class Kernel:
             return tuple(new for stmt in old for new in each(stmt))
 
         def each(stmt: Stmt) -> Iterable[Stmt]:
-            match stmt:
-                case For() | If() | Branch() | Chosen():
-                    return (replace(stmt, body=body(stmt.body)),)
-                case GuardedDispatch():
-                    return (replace(stmt, body=body(stmt.body), fallback=body(stmt.fallback)),)
-                case _:
-                    return to(stmt)
+            changed = with_bodies(stmt, body)
+            return to(stmt) if changed is None else (changed,)
 
         def function(old: Function) -> Function:
             return replace(old, body=body(old.body))

@@ -3,7 +3,7 @@ timed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from autosched.device.correctness.sampled import RUN, Expected, is_large
-from autosched.device.correctness.special import MOST_BYTES, Special, lenient
+from autosched.device.correctness.special import MOST_BYTES, Special, lenient, special
 from autosched.errors import DataError
 from autosched.ir.oracle.ends import end_inputs
 from autosched.ir.oracle.inputs import random_inputs
@@ -43,3 +43,17 @@ def ends(program: Program, seed: int, compute: Callable[[Mapping[str, Any]], Exp
         with suppress(DataError):  # a subscript that is outside there, though it is not at random
             found.append(Ends(folder, lenient(compute(arrays))))
     return tuple(found)
+
+
+def further(
+    program: Program,
+    seed: int,
+    finite: frozenset[str],
+    compute: Callable[[Mapping[str, Any]], Expected],
+    before: Sequence[Further] | None = None,
+) -> tuple[Further, ...]:
+    """All data sets beside the random one; `finite` tensors hold no NaN. Sets at ends are taken from those of the same
+    program `before`, where there are any."""
+    at_ends = ends(program, seed, compute) if before is None else tuple(d for d in before if isinstance(d, Ends))
+    holding = special(program, seed, finite, compute)
+    return (*at_ends, *([] if holding is None else [holding]))

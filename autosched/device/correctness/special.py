@@ -16,7 +16,7 @@ import numpy as np
 
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import RUN, Expected, Sampled, is_large, whole_s
-from autosched.ir.oracle.assumed import assumed_range
+from autosched.ir.oracle.assumed import is_free
 from autosched.ir.oracle.ends import and_last
 from autosched.ir.oracle.inputs import random_inputs
 from autosched.ir.oracle.numerics import round_float, store
@@ -109,9 +109,8 @@ def _computed(
 
 def _may_hold(program: Program, name: str) -> bool:
     tensor = program.tensors[name]
-    known = name in program.data or assumed_range(program, name) != (None, None)
     has_nan = tensor.dtype.is_float and bool(np.isnan(float(round_float(np.float64(nan), tensor.dtype))))
-    return has_nan and not known and prod(tensor.extents) >= APART // 2
+    return has_nan and is_free(program, name) and prod(tensor.extents) >= APART // 2
 
 
 def _uneven(stage: Any) -> bool:

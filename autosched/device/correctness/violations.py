@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from autosched.ir.nodes import Assume
-from autosched.ir.oracle.assumed import assumed_range
+from autosched.ir.oracle.assumed import integer_range
 from autosched.ir.oracle.numerics import store
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin
@@ -71,7 +71,7 @@ def violations(program: Program, plan: Plan, seed: int) -> tuple[ViolatingData, 
         operands = dict.fromkeys(made.get(t, t) for t in named)
         asked = {t for t in operands if t in program.inputs and t not in program.data}
         for condition in part.guards:
-            whole = {t: _extremes(plan.program, t) for t in operands if t in asked}
+            whole = {t: integer_range(plan.program, t) for t in operands if t in asked}
             for bound, step, end in ((condition.low, -1, 0), (condition.high, 1, 1)):
                 if bound is None or whole[condition.subject][end] == bound:
                     continue
@@ -82,13 +82,6 @@ def violations(program: Program, plan: Plan, seed: int) -> tuple[ViolatingData, 
                 key = condition.subject, past
                 violated.setdefault(key, ViolatingData(program, condition.subject, past, values, seed))
     return tuple(violated.values())
-
-
-def _extremes(program: Program, tensor: str) -> tuple[int, int]:
-    """The least and the greatest element that the program's dtype and assumptions allow."""
-    low, high = program.tensors[tensor].dtype.limits
-    least, most = assumed_range(program, tensor)
-    return low if least is None else max(low, int(least)), high if most is None else min(high, int(most))
 
 
 class Widening:

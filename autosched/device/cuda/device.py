@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from autosched.backends import CUDA
-from autosched.device.correctness.ends import Ends, Further, ends
+from autosched.device.correctness.ends import Further, further
 from autosched.device.correctness.oracle import Oracle, widened
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data
-from autosched.device.correctness.special import assumed_finite, lenient, special
+from autosched.device.correctness.special import assumed_finite, lenient
 from autosched.device.correctness.violations import Widening
 from autosched.device.cpu.rounds import Rounds
 from autosched.device.cuda.cards import check_target, matching_target
@@ -216,12 +216,8 @@ class CudaDevice:
         def compute(inputs: Mapping[str, Any]) -> Expected:
             return expected(program, self.seed, inputs=inputs)
 
-        if known and known[0] is program:
-            made: tuple[Further, ...] = tuple(data for data in known[2] if isinstance(data, Ends))
-        else:
-            made = ends(program, self.seed, compute)
-        holding = special(program, self.seed, self._finite, compute)
-        made = (*made, *([holding] if holding else []))
+        before = known[2] if known and known[0] is program else None
+        made = further(program, self.seed, self._finite, compute, before)
         self._beside = program, self._finite, made
         sets = []
         for data in made:

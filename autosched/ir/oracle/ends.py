@@ -11,13 +11,13 @@ all floats of a tensor also have one sign, and none is near zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import ceil, floor
 from typing import Any
 
 import numpy as np
 
+from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
-from autosched.ir.oracle.assumed import assumed_range
+from autosched.ir.oracle.assumed import assumed_range, integer_range, is_free
 from autosched.ir.oracle.indexed import axis_ranges, indexed_range, subscripts
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.program import Program
@@ -37,13 +37,16 @@ def end_inputs(program: Program, drawn: Mapping[str, Any]) -> Iterator[tuple[str
     same shapes. None where nothing decides."""
     limits = decisive(program)
     called = {node.function for s in program.stages for node in _nodes(s) if isinstance(node, Call)}
-    floats = [n for n in program.inputs if program.tensors[n].dtype.is_float and _free(program, n)]
+    floats = [n for n in program.inputs if _widens(program, n)]
     wide = _floats(program, floats, drawn, lambda x, _: x * WIDER) if called & EXPONENTIALS else {}
     if wide and not limits:
         yield f"{and_last(wide)} reach {WIDER:g}", wide
     seen: list[dict[str, Any]] = []
     for way, said in ((GREATEST, "greatest"), (IN_TURN, "ends"), (SWAPPED, "other ends")) if limits else ():
-        arrays = {n: _at_ends(program, n, np.shape(drawn[n]), number + way, way) for number, n in enumerate(limits)}
+        arrays = {
+            n: _at_ends(program.tensors[n].dtype, np.shape(drawn[n]), ends, number + way, way)
+            for number, (n, ends) in enumerate(limits.items())
+        }
         if not any(all(np.array_equal(arrays[n], old[n]) for n in arrays) for old in seen):
             seen.append(arrays)
             yield f"{and_last(arrays)} at their {said}", arrays | wide
@@ -83,12 +86,9 @@ def decisive(program: Program) -> dict[str, tuple[int, int]]:
     named = {n for s in program.stages for n in _deciding(s)}
     found = {}
     for name in (n for n in program.inputs if n in named and n not in program.data):
-        dtype = program.tensors[name].dtype
-        if not dtype.is_integer:
+        if not program.tensors[name].dtype.is_integer:
             continue
-        (least, most), (low, high) = dtype.limits, assumed_range(program, name)
-        least = least if low is None else max(least, ceil(low))
-        most = most if high is None else min(most, floor(high))
+        least, most = integer_range(program, name)
         inside = indexed_range(program, name)
         if inside is not None and max(least, inside[0]) <= min(most, inside[1]):
             least, most = max(least, inside[0]), min(most, inside[1])
@@ -119,9 +119,9 @@ def _nodes(stage: Stage) -> Iterator[Value]:
             yield from walk(root)
 
 
-def _at_ends(program: Program, name: str, shape: tuple[int, ...], first: int, way: int) -> Any:
+def _at_ends(dtype: DType, shape: tuple[int, ...], ends: tuple[int, int], first: int, way: int) -> Any:
     """One end or the other, in turn, for `way` other than `GREATEST`; `first` is even where the least comes first."""
-    dtype, (least, most) = program.tensors[name].dtype, decisive(program)[name]
+    least, most = ends
     places = np.arange(int(np.prod(shape))).reshape(shape)
     low = np.zeros(shape, bool) if way == GREATEST else (places + first) % 2 == 0
     kind = np.uint64 if dtype.name == "u64" else np.int64
@@ -130,16 +130,14 @@ def _at_ends(program: Program, name: str, shape: tuple[int, ...], first: int, wa
 
 def _near(program: Program, name: str, drawn: Any, low: int, high: int) -> Any:
     """Whole numbers of a span that a tensor may hold, all in turn."""
-    dtype, (least, most) = program.tensors[name].dtype, assumed_range(program, name)
+    dtype = program.tensors[name].dtype
+    least, most = integer_range(program, name) if dtype.is_integer else assumed_range(program, name)
     kept = [v for v in range(low, high + 1) if (least is None or v >= least) and (most is None or v <= most)]
-    if dtype.is_integer:
-        kept = [v for v in kept if dtype.limits[0] <= v <= dtype.limits[1]]
-    size = int(np.prod(np.shape(drawn)))
     if not kept:
         return drawn
-    step = next(s for s in (7, 5, 3, 1) if len(kept) % s)  # rows beside each other differ by more than one
-    values = np.asarray([kept[(n * step + len(kept) // 2) % len(kept)] for n in range(min(size, len(kept)))])
-    spread = np.resize(values, np.shape(drawn))
+    step = next((s for s in (7, 5, 3) if len(kept) % s), 1)  # rows beside each other differ by more than one
+    places = (np.arange(int(np.prod(np.shape(drawn)))) * step + len(kept) // 2) % len(kept)
+    spread = np.asarray(kept)[places].reshape(np.shape(drawn))
     if dtype.is_float:
         return store(np.asarray(round_float(spread.astype(np.float64), dtype)), dtype)
     return store(spread.astype(np.uint64 if dtype.name == "u64" else np.int64), dtype)
@@ -157,10 +155,10 @@ def _floats(
     return found
 
 
-def _free(program: Program, name: str) -> bool:
-    """Whether nothing is assumed or known of a tensor, whose type has more than a few values."""
-    known = name in program.data or assumed_range(program, name) != (None, None)
-    return not known and not program.tensors[name].dtype.finite
+def _widens(program: Program, name: str) -> bool:
+    """Whether a tensor has floats of which nothing is assumed or known, of a type with more than a few values."""
+    dtype = program.tensors[name].dtype
+    return dtype.is_float and not dtype.finite and is_free(program, name)
 
 
 def _chooses(stage: Stage) -> bool:

@@ -118,15 +118,16 @@ def test_a_maximum_sees_rows_below_its_start() -> None:
     assert found(parse(text.format("s32", "-9"))) == ()
 
 
+@pytest.mark.parametrize("m", [9, 102], ids=str)
 @pytest.mark.parametrize("t", ["s32", "u8", "f32"])
-def test_counts_of_which_nothing_is_assumed_are_near_the_axis(t: str) -> None:
+def test_counts_of_which_nothing_is_assumed_are_near_the_axis(t: str, m: int) -> None:
     """A random one of 32 bits lets all rows count, or none; a float below 1 the first alone."""
-    text = f"def f(X: f32[n, m], R: {t}[n], Y: f32[n, m], *, n=40, m=9):\n    for i, j in grid(n, m):\n"
+    text = f"def f(X: f32[n, m], R: {t}[n], Y: f32[n, m], *, n=140, m=9):\n    for i, j in grid(n, m):\n"
     text += f"        Y[i, j] = X[i, j] if {t}(j) < R[i] else 0.0\n"
-    program = parse(text)
+    program = parse(text, sizes={"m": m})
     near = next(s for s in found(program) if "near the axes" in s.folder)
     counts = set(near.found.oracle.inputs["R"].tolist())
-    assert set(range(10)) <= counts <= set(range(-1, 12))
+    assert set(range(m + 1)) <= counts <= set(range(-1, m + 3))
 
 
 def test_data_that_the_program_cannot_take_are_left_out() -> None:

@@ -71,23 +71,34 @@ def test_groups_of_neighbours_move_together(group: int) -> None:
 
 
 def test_loops_inside_stay_inside() -> None:
-    inner = lambda c: For("j", Const(0), Const(2), (c((P * 2 + J) * 16 + LANE, (J * 16 + LANE, P), 16),), "unrolled")  # noqa: E731
-    assert "turned" in same(kernel(lambda c: (For("p", Const(1), Const(35), (inner(c),)),))).buffers
+    def body(c: Callable[..., Assign]) -> tuple[For, ...]:
+        inner = For("j", Const(0), Const(2), (c((P * 2 + J) * 16 + LANE, (J * 16 + LANE, P), 16),), "unrolled")
+        return (For("p", Const(1), Const(35), (inner,)),)
+
+    assert "turned" in same(kernel(body)).buffers
 
 
 def test_loops_without_iterations_stay_without() -> None:
     """Of the third block nothing is left."""
-    copied = lambda c: For("p", Var("q") * 16, Const(20), (c(P * 16 + LANE, (LANE, P), 16),))  # noqa: E731
-    assert "turned" in same(kernel(lambda c: (For("q", Const(0), Const(3), (copied(c),)),))).buffers
+
+    def body(c: Callable[..., Assign]) -> tuple[For, ...]:
+        copied = For("p", Var("q") * 16, Const(20), (c(P * 16 + LANE, (LANE, P), 16),))
+        return (For("q", Const(0), Const(3), (copied,)),)
+
+    assert "turned" in same(kernel(body)).buffers
 
 
 def test_two_writes_of_one_element_keep_their_order() -> None:
     """Steps two apart write the same place; the later one counts."""
-    loop = lambda c: (For("p", Const(0), Const(32), (c(P // 2 * 16 + LANE, (LANE, P), 16),)),)  # noqa: E731
+
+    def loop(c: Callable[..., Assign]) -> tuple[For, ...]:
+        return (For("p", Const(0), Const(32), (c(P // 2 * 16 + LANE, (LANE, P), 16),)),)
+
+    def pair(c: Callable[..., Assign]) -> tuple[For, ...]:
+        copies = c(P * 16 + LANE, (LANE, P), 16), c(P * 16 + LANE + 16, (LANE + 16, P), 16)
+        return (For("p", Const(0), Const(32), copies),)
+
     assert "turned" not in same(kernel(loop)).buffers
-    pair = lambda c: (  # noqa: E731
-        For("p", Const(0), Const(32), (c(P * 16 + LANE, (LANE, P), 16), c(P * 16 + LANE + 16, (LANE + 16, P), 16))),
-    )
     assert "turned" not in same(kernel(pair)).buffers
 
 

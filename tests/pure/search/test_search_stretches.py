@@ -56,7 +56,7 @@ def test_one_stretch_is_raced_once(times: list[float], data: st.DataObject) -> N
 
 
 class Slowed(SyntheticDevice):
-    """Slow until the 16th trial, as nobody knows. Half of the others are compared with a kernel from before, and told
+    """Slow until the 16th trial, and does not tell. Half of the others are compared with a kernel from before, and told
     as that machine would have run them."""
 
     def measure(self, build: Build, repeats: str = "search") -> Measurement:

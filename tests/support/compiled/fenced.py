@@ -1,4 +1,4 @@
-"""Arrays with memory beside them that nobody may touch: an access past one ends the process."""
+"""Arrays between pages that cannot be read or written: an access past an array ends the process."""
 
 from __future__ import annotations
 

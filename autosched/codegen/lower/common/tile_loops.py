@@ -100,11 +100,10 @@ class _TileLoops:
         if buffer not in self.part.windows:
             return
         window = self.part.windows[buffer]
-        used = {n for i in window.start for n in free_vars(i)}
-        loops = [t for t in self.part.loops if t.axis.name in used] if fixed else self.part.moving(window)
-        yield from (Mover(t.axis.name, t.first, t.last) for t in loops)
         if fixed:
-            yield from (Mover(c.name, 0, c.extent - 1) for c in self.part.chosen if c.name in used)
+            yield from self.named(frozenset(n for i in window.start for n in free_vars(i)))
+        else:
+            yield from (Mover(t.axis.name, t.first, t.last) for t in self.part.moving(window))
 
     def named(self, used: frozenset[str]) -> Iterator[Mover]:
         """What moves sizes that statements name: a loop whose length depends on the tile, a condition on its rows."""

@@ -13,9 +13,9 @@ import numpy as np
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.compare import Difference, compare
-from autosched.device.correctness.ends import Further, ends
+from autosched.device.correctness.ends import further
 from autosched.device.correctness.oracle import Oracle, compute, slack, widened
-from autosched.device.correctness.special import assumed_finite, special
+from autosched.device.correctness.special import assumed_finite
 from autosched.device.correctness.violations import ViolatingData, assuming, violations
 from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
@@ -120,8 +120,8 @@ class Verifier:
         for other in self._further(program, plan, slack) if given is None else ():
             if not found.ok:
                 break
-            further = check(kernel, other, run)
-            found = found if further.ok else further
+            again = check(kernel, other, run)
+            found = found if again.ok else again
         return found
 
     def _further(self, program: Program, plan: Plan, slack: float) -> tuple[Oracle, ...]:
@@ -135,8 +135,7 @@ class Verifier:
             def computed(inputs: Mapping[str, Any]) -> Oracle:
                 return compute(within, self.seed, inputs=inputs, slack=slack)
 
-            holding = special(within, self.seed, key[1], computed)
-            sets: tuple[Further, ...] = (*ends(within, self.seed, computed), *([holding] if holding else []))
+            sets = further(within, self.seed, key[1], computed)
             self._beside[key] = program, tuple(data.found.oracle for data in sets)
         return self._beside[key][1]
 
