@@ -15,6 +15,7 @@ from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.scalar.producer_fusion import FusedProducer
 from autosched.codegen.lower.scalar.scalar_stage import ScalarStage
 from autosched.codegen.lower.scalar.shape import Ats, guard_formula, under
+from autosched.codegen.passes.register_transpose import Exchange, exchanged
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_condition, place_index
 from autosched.codegen.tree.update import accumulated, combine, guarded
@@ -59,6 +60,7 @@ class Reduction:
         self.value = self.stage.assign.value
         self.kept: set[str] = set()
         self.halves: dict[int, Pair] = {}
+        self.pair: Pair = "", ""
         # An extreme of floats that passes NaN on is three operations, one waiting for the other. Of partial results the
         # numbers and the NaN are kept apart, and meet at the end.
         extreme = self.op in SIGNS and self.dtype.name in ("f32", "f64")
@@ -89,6 +91,9 @@ class Reduction:
             starts += start
             stores += store
         loops = self.loops(0, self.ats)
+        if all(t == TRUE for t in touched) and (rows := consecutive(self.ats)) is not None and self.merges_rows():
+            begins = [s for copy in range(len(self.ats)) for s in self.neutral(copy)]
+            return (*before, *begins, *loops, *self.rows_stored(rows))
         if len(self.ats) == 1 and not by_lane and touched[0] != TRUE:
             plain = self.ends(0, self.ats[0], TRUE)
             return (If(touched[0], (*before, *plain[0], *loops, *plain[1])),)
@@ -135,33 +140,93 @@ class Reduction:
         if not self.shape.across:
             begin = Assign(self.acc, self.place(first), start, self.lane, valid)
             return [begin], [Assign(assign.tensor, index, self.held(first), self.lane, valid)]
+        stmts = self.one_register(first)
+        narrowed, held = self.narrowed((self.acc, self.nan), Const(first), 1)
+        total = self.total(held, Const(0), Const(first) if self.width == 1 else Const(0))
+        return self.neutral(copy), [*stmts, *narrowed, Assign(assign.tensor, index, combine(assign.op, start, total))]
+
+    def neutral(self, copy: int) -> list[Stmt]:
+        """What the accumulators of one copy start from."""
         neutral = Literal(identity(self.op, self.dtype), self.dtype)
         begins: list[Stmt] = [Assign(self.acc, self.place(n), neutral, self.lane) for n in self.numbers(copy)]
-        stmts, (acc, nan), number = self.combined(first)
-        total: Value = Read(acc, (number, Const(0)), self.dtype)
         if self.nan:
             none = Literal(-0.0, self.dtype)  # leaves every number as it is, -0 too
             begins += [Assign(self.nan, self.place(n), none, self.lane) for n in self.numbers(copy)]
-            total = Arith("+", total, Read(nan, (number, Const(0)), self.dtype), self.dtype)
-        return begins, [*stmts, Assign(assign.tensor, index, combine(assign.op, start, total))]
+        return begins
 
-    def combined(self, first: int) -> tuple[list[Stmt], Pair, Int]:
-        """All accumulators of one copy into the first, then its lanes, halves onto halves, into narrower registers;
-        with the one that is left, and its number."""
+    def total(self, held: Pair, element: Int, number: Int) -> Value:
+        """An element of a register of results."""
+        acc, nan = (Read(name, (number, element), self.dtype) for name in held)
+        return Arith("+", acc, nan, self.dtype) if self.nan else acc
+
+    def one_register(self, first: int) -> list[Stmt]:
+        """All accumulators of one copy into the first."""
         stmts: list[Stmt] = []
-        held = self.acc, self.nan
-        count, width, number = self.each, self.width, Const(first)
+        held, count = (self.acc, self.nan), self.each
         while count > 1:
             count //= 2
             for n in range(first, first + count):
                 stmts += self.joined(held, self.place(n), held, (self.place(n), self.place(n + count)), self.lane)
-        while width > 1:
+        return stmts
+
+    def narrowed(self, held: Pair, number: Int, left: int) -> tuple[list[Stmt], Pair]:
+        """A register's lanes combined, halves onto halves, into narrower registers; with the one that has so many lanes
+        `left`."""
+        stmts: list[Stmt] = []
+        width = self.width
+        while width > left:
             width //= 2
             lane, e = (Lane(LANE, width), Var(LANE)) if width > 1 else (None, Const(0))
             half = self.half(width)
             stmts += self.joined(half, (Const(0), e), held, ((number, e), (number, e + width)), lane)
             held, number = half, Const(0)
-        return stmts, held, number
+        return stmts, held
+
+    # -- rows side by side --------------------------------------------------------------------------------------------
+
+    def merges_rows(self) -> bool:
+        """Whether the lanes of several rows are combined together: as many shuffles as for one row, and one more for
+        each further row."""
+        rows = len(self.ats)
+        return self.shape.across and rows & (rows - 1) == 0 and 1 < rows <= self.width
+
+    def rows_stored(self, row: str) -> list[Stmt]:
+        """The accumulators of all copies combined, a row in each lane of one register, and stored. Two registers of
+        rows become one where the first lanes of pairs, and the second ones, meet: its lanes belong to both in turn."""
+        stmts = [s for copy in range(len(self.ats)) for s in self.one_register(copy * self.each)]
+        numbers, bit = [copy * self.each for copy in range(len(self.ats))], 0
+        while len(numbers) > 1:
+            stage = Exchange(0, bit, max(bit, 1) if self.width > 2 else bit)
+            for low, high in zip(numbers[::2], numbers[1::2], strict=True):
+                stmts += self.exchanged(stage, (low, high))
+            numbers, bit = numbers[::2], bit + 1
+        narrowed, held = self.narrowed((self.acc, self.nan), Const(0), len(self.ats))
+        lanes = self.ats[0] | {row: self.ats[0][row] + Var(LANE)}
+        index = place_index(self.stage.assign.index, lanes)
+        start = Read(self.stage.assign.tensor, index, self.dtype)
+        first = start if self.stage.init is None else place(self.stage.init, lanes)
+        total = self.total(held, Var(LANE), Const(0))
+        value = combine(self.stage.assign.op, first, total)
+        return [*stmts, *narrowed, Assign(self.stage.assign.tensor, index, value, Lane(LANE, len(self.ats)))]
+
+    def exchanged(self, stage: Exchange, numbers: tuple[int, int]) -> list[Stmt]:
+        """Two registers exchange lanes and are combined into the first."""
+        stmts: list[Stmt] = []
+        into = self.acc, self.nan
+        for name, other in zip(into, self.paired(), strict=True):
+            if name:
+                held = [Read(name, self.place(n), self.dtype) for n in numbers]
+                stmts += exchanged([stage], held, Lane(LANE, self.width), (other, other))[0]
+        both = self.place(0), self.place(1)
+        return [*stmts, *self.joined(into, self.place(numbers[0]), self.paired(), both, self.lane)]
+
+    def paired(self) -> Pair:
+        """Registers of two vectors."""
+        if not self.pair[0]:
+            names = self.acc, self.nan
+            acc, nan = (n and self.register(f"{n}_pair", self.dtype, 2) for n in names)
+            self.pair = acc, nan
+        return self.pair
 
     def half(self, width: int) -> Pair:
         """Registers of one vector of so many lanes."""
@@ -276,6 +341,14 @@ class Reduction:
     def of_copy(self, read: Read, copy: int) -> Read:
         """A read of an invariant's register as that of one copy."""
         return Read(read.tensor, self.place(copy), read.dtype) if read.tensor in self.kept else read
+
+
+def consecutive(ats: Ats) -> str | None:
+    """The axis along which the copies lie side by side, one after the other; None where there is none, or one copy."""
+    moving = [name for name in ats[0] if any(at[name] != ats[0][name] for at in ats)]
+    if len(moving) != 1 or any(at[moving[0]] != ats[0][moving[0]] + n for n, at in enumerate(ats)):
+        return None
+    return moving[0]
 
 
 def identity(op: str, dtype: DType) -> int | float:

@@ -8,7 +8,7 @@ vectors), `math` (library or formulas) and `threads`. On a GPU only the width of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autosched.ir.formula import applies
 from autosched.ir.nodes import Stage
@@ -59,7 +59,7 @@ def choices_of(parts: Sequence[Part], target: Target) -> Choices:
     if len([p for p in parts if not (isinstance(p, ScalarPart) and p.prepared)]) == 1:
         return Choices()
     width = max(4, target.limits.get("vector_bytes", 16) // 4)
-    return Choices((1, width), (4,), (1,), (4,), (ACROSS,), (handles.FORMULAS,), (1,), (NEXT,), (handles.CACHED,))
+    return Choices((1, width), (4,), (4,), (4,), (ACROSS,), (handles.FORMULAS,), (1,), (NEXT,), (handles.CACHED,))
 
 
 def lanes_of(part: ScalarPart, values: Mapping[str, int]) -> int:
@@ -80,6 +80,8 @@ def scalar_step(part: ScalarPart, threads: int, choices: Choices = Choices()) ->
     inert: dict[str, Bool] = {}
     single = Var(names("vector")).eq(1)
     across: Bool = FALSE
+    if part.across and part.rows and len(choices.rows) == 1:
+        choices = _rows_or_vectors(part, part.rows, choices)
     if part.vector or part.across:
         decisions.append(_vector(part, choices))
         decisions.append(Decision(names(handles.UNROLL.name), choices.unrolls))
@@ -156,6 +158,14 @@ def rows_step(part: FusedLoopsPart, threads: int, choices: Choices = Choices()) 
         decisions.append(_math(names, choices))
     decisions.append(Decision(names(handles.THREADS.name), tuple(range(1, threads + 1))))
     return Step("rows", tuple(decisions), tuple(rules), {}, inert)
+
+
+def _rows_or_vectors(part: ScalarPart, axis: str, choices: Choices) -> Choices:
+    """Where nothing is to be searched: rows at once, whose lanes are combined together, where there are as many, else
+    vectors of one row."""
+    if _extent(part, axis) < choices.rows[0]:
+        return replace(choices, rows=(1,))
+    return replace(choices, unrolls=(1,))
 
 
 def _extent(part: ScalarPart, axis: str) -> int:
