@@ -105,7 +105,7 @@ def _stages(part: Part) -> Iterator[str]:
     match part:
         case TensorPart():
             yield from (c.stage for c in part.nest.computed.values())
-            yield from (s.name for s in (part.nest.stage, *(f.stage for f in part.epilogue)))
+            yield from (s.name for s in part.computed_stages)
         case ScalarPart():
             yield part.stage.name
         case FusedLoopsPart():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from autosched.costmodel.analytic.cpu.caches import LEVELS, least_seconds, moved_seconds
 from autosched.costmodel.analytic.cpu.copies import copy_seconds
-from autosched.costmodel.analytic.cpu.guard_work import work_left
+from autosched.costmodel.analytic.cpu.guard_work import least_counted, sums_left, work_left
 from autosched.costmodel.analytic.cpu.prepared_outside import prepared_cycles, prepares
 from autosched.costmodel.analytic.cpu.scalar_cycles import element_cycles, scalar_cycles, scattered
 from autosched.costmodel.analytic.cpu.scalar_memory import UNASKED, asked_bytes, memory_seconds, revisited_seconds
@@ -177,7 +177,7 @@ def part_terms(timed: TimedPart, values: Columns, code: GpuCode = GENERATED) -> 
     """Seconds per row of one part, by term, in all iterations of the tile loops around it."""
     if timed.packed is not None and isinstance(timed.part, TileLoopsPart):
         return timed.repeated(_packing(timed, timed.part, timed.packed, values), values)
-    return timed.repeated(_part_terms(timed.part, timed.plan, values, code), values)
+    return timed.repeated(_part_terms(timed, values, code), values)
 
 
 def least_terms(timed: TimedPart, values: Columns) -> Terms:
@@ -186,11 +186,11 @@ def least_terms(timed: TimedPart, values: Columns) -> Terms:
     if timed.packed is not None:
         return part_terms(timed, values)
     if isinstance(part, TensorPart) and part.scheme == "cpu":
-        terms = _tensor(part, values, timed.plan, least=True)
+        terms = _tensor(part, values, timed.plan, timed.around, least=True)
     elif isinstance(part, TensorPart) and part.scheme == "gpu":
         terms = gpu_least(part.nest, part.names, values, timed.plan.target)
     else:
-        terms = _part_terms(part, timed.plan, values, GENERATED)
+        terms = _part_terms(timed, values, GENERATED)
     return timed.repeated(terms, values)
 
 
@@ -232,7 +232,8 @@ def timed_parts(plan: Plan, around: tuple[TileLoopsPart, ...] = ()) -> list[Time
     return found
 
 
-def _part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode) -> Terms:
+def _part_terms(timed: TimedPart, values: Columns, code: GpuCode) -> Terms:
+    part, plan = timed.part, timed.plan
     match part:
         case TensorPart(scheme="gpu"):
             return gpu_tensor(part.nest, part.names, values, plan.target, code)
@@ -241,7 +242,7 @@ def _part_terms(part: Part, plan: Plan, values: Columns, code: GpuCode) -> Terms
         case ScalarPart() | FusedLoopsPart() | LiteralPart() if scheme_of(plan.target) == "spatial":
             return spatial_stages(stages_of(part, plan.program), plan, rows_of(values))
         case TensorPart():
-            return _tensor(part, values, plan)
+            return _tensor(part, values, plan, timed.around)
         case ScalarPart():
             return _scalar(part, values, plan)
         case FusedLoopsPart():
@@ -276,8 +277,10 @@ def stages_of(part: ScalarPart | FusedLoopsPart | LiteralPart, program: Program)
             return [s for s in program.stages if s.name in part.stages]
 
 
-def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = False) -> Terms:
-    """The terms of a nest; with `least`, lower bounds that read no decision about cache blocks."""
+def _tensor(
+    part: TensorPart, values: Columns, plan: Plan, around: tuple[TileLoopsPart, ...], *, least: bool = False
+) -> Terms:
+    """The terms of a nest in tile loops; with `least`, lower bounds that read no decision about cache blocks."""
     nest, names, target = part.nest, part.names, plan.target
     n = rows_of(values)
     threads = values[names("threads")].astype(np.float64)
@@ -287,11 +290,15 @@ def _tensor(part: TensorPart, values: Columns, plan: Plan, *, least: bool = Fals
     def once(name: str, quantity: Callable[[Columns], Sequence[Column]]) -> list[Column]:
         return memoize_columns(values, names(f"{'floor' if least else 'clock'} {name}"), quantity)
 
+    def dropped(v: Columns) -> npt.NDArray[np.float64]:
+        n = rows_of(v)
+        return np.full(n, least_counted(nest, around)) if least else sums_left(nest, names, v, n, around)
+
     compute, load, tile = once("core", lambda v: _core(nest, names, v, target))
-    left = once("left", lambda v: (work_left(nest, names, v, rows_of(v)),))[0]
+    left = once("left", lambda v: (work_left(nest, names, v, rows_of(v)) * dropped(v),))[0]
     compute, load = compute * left, load * left
     terms: Terms = {"compute": compute * cycle * share, "load": load * cycle * share, "tile": tile * cycle * share}
-    terms["tile"] = terms["tile"] + _behind(part, plan) * cycle * share
+    terms["tile"] = terms["tile"] + _beside(part, plan) * cycle * share
     if least:
         terms |= dict.fromkeys(LEVELS, np.zeros(n))
     else:
@@ -315,9 +322,10 @@ def _unhidden(nest: Nest) -> float:
     return UNHIDDEN if nest.intrinsic.matrices is None else MATRICES_UNHIDDEN
 
 
-def _behind(part: TensorPart, plan: Plan) -> float:
-    """Cycles of what is computed on each finished element."""
-    values = (plan.program.stage(f.stage.name).assign.value for f in part.epilogue)
+def _beside(part: TensorPart, plan: Plan) -> float:
+    """Cycles of what is computed on each element at the start and at the end."""
+    beside = (s.name for s in part.computed_stages if s is not part.nest.stage)
+    values = (plan.program.stage(name).assign.value for name in beside)
     each = sum(element_cycles(v, plan.formulas, plan.target) for v in values)
     return each * prod(a.extent for a in part.nest.spatial)
 

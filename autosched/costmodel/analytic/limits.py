@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.analytic.clock import stages_of, timed_parts
+from autosched.costmodel.analytic.clock import TimedPart, stages_of, timed_parts
 from autosched.costmodel.analytic.cpu.guard_work import least_counted, work_left
 from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
 from autosched.costmodel.analytic.gpu.rates import issue_rate
@@ -26,7 +26,6 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
     LiteralPart,
-    Part,
     Plan,
     ScalarPart,
     TensorPart,
@@ -44,17 +43,18 @@ def limit(plan: Plan, values: Columns, *, formulas: bool = True) -> Column:
     operation, as the simulator has it."""
     busy = np.zeros(rows_of(values))
     for timed in timed_parts(plan):
-        each = _busy(timed.part, timed.plan, values, formulas)
+        each = _busy(timed, values, formulas)
         for loops in timed.around:
             each = each * loops.trips / values[loops.names("threads")]
         busy = busy + each
     return np.maximum(busy, _moving(plan))
 
 
-def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
+def _busy(timed: TimedPart, values: Columns, formulas: bool) -> Column:
     """Seconds to issue a part's instructions on all threads or cores that it may use, and on an accelerator of each
     other unit that it asks for; of stages without an instruction, on a CPU, their arithmetic in vectors; on a GPU
     nothing."""
+    part, plan = timed.part, timed.plan
     target, n = plan.target, rows_of(values)
     if isinstance(part, TileLoopsPart):
         return np.zeros(n)  # what is inside counts by itself
@@ -72,7 +72,7 @@ def _busy(part: Part, plan: Plan, values: Columns, formulas: bool) -> Column:
     calls = prod(a.units for a in nest.axes) * np.ones(n)
     if part.scheme == "gpu":
         return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
-    calls = calls * least_counted(nest)
+    calls = calls * least_counted(nest, timed.around)
     rate = target.issues(nest.intrinsic)
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
 

@@ -17,6 +17,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.inline import inline_intermediates
 from autosched.ir.rewrites.reuse import keep_common
 from autosched.ir.value import is_value
+from autosched.logic import TRUE
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.analysis.accesses import all_reads
@@ -30,7 +31,7 @@ from autosched.tiling.planner.rank import least_cycles
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.structure import NEAR, of_nest
 from autosched.tiling.planner.tile_loops import Held, MemberPlanner, tile_loops
-from autosched.tiling.plans.epilogue import epilogue_chain
+from autosched.tiling.plans.epilogue import epilogue_chain, fusable_start
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
 from autosched.tiling.plans.fused_loops import fused_loops_parts
@@ -180,12 +181,13 @@ class _PlanLayout:
         prepared = program.prepared
         computed = {c.stage for nest in self.nests.values() for c in nest.computed.values()}
         fused = _fused(program, self.nests, {*self.literal, *computed}, self.policy)
-        behind = {f.stage.name for group in fused.values() for f in group}
-        settled = {s.name for s in program.stages if s.assign.tensor in prepared} | behind | computed
+        starts = self.starts({*self.literal, *computed, *(f.stage.name for group in fused.values() for f in group)})
+        joined = {f.stage.name for group in (*fused.values(), starts.values()) for f in group}
+        settled = {s.name for s in program.stages if s.assign.tensor in prepared} | joined | computed
         many = len([s for s in program.stages if s.name not in settled and s.name not in self.literal]) > 1
         parts: list[Part] = []
         for stage in program.stages:
-            if stage.name in behind | computed:
+            if stage.name in joined | computed:
                 continue
             names = StepNames(f"{self.prefix}{stage.name}." if many or self.prefix else "")
             if stage.name in self.literal:
@@ -200,15 +202,33 @@ class _PlanLayout:
             elif stage.name in self.nests:
                 keep = _kept(program, stage, fused[stage.name])
                 scheme = scheme_of(target)
-                tensor = TensorPart(self.nests[stage.name], names, fused[stage.name], keep, scheme)
+                start = starts.get(stage.name)
+                tensor = TensorPart(self.nests[stage.name], names, fused[stage.name], keep, scheme, start=start)
                 if tensor.nest.mapping.conditions:
-                    same = (stage, *(f.stage for f in tensor.epilogue))
-                    fallback = scalar_fallback(program, same, self.dependences, self.threads, self.policy)
+                    stages = tensor.computed_stages
+                    fallback = scalar_fallback(program, stages, self.dependences, self.threads, self.policy)
                     tensor = replace(tensor, fallback=fallback)
                 parts.append(tensor)
             else:
                 parts.append(self.scalar(stage, names))
         return parts
+
+    def starts(self, elsewhere: Collection[str]) -> dict[str, Fused]:
+        """For tensorized stages of a CPU, the last stage in front that makes the values which their sums begin with,
+        where it is not computed `elsewhere`."""
+        if scheme_of(self.target) != "cpu":
+            return {}
+        stages, found = self.program.stages, dict[str, Fused]()
+        for k, stage in enumerate(stages):
+            if stage.name not in self.nests or self.nests[stage.name].written != TRUE:
+                continue
+            first = next((n for n in reversed(range(k)) if stages[n].assign.tensor == stage.assign.tensor), None)
+            if first is None or stages[first].name in self.nests or stages[first].name in elsewhere:
+                continue
+            axes = fusable_start(stages[first], stage, stages[first + 1 : k])
+            if axes is not None:
+                found[stage.name] = Fused(_with_formulas(stages[first], self.policy), axes)
+        return found
 
     def scalar(self, stage: Stage, names: StepNames) -> ScalarPart:
         if is_gpu(self.target):
@@ -249,10 +269,7 @@ def _fused(
     """For each tensorized stage, the run of stages right behind it that may use its result in registers, up to one that
     is computed `elsewhere`. Functions with a formula are computed by it there: vectors are at hand."""
     stages = program.stages
-    by_name = {
-        s.name: replace(s, assign=replace(s.assign, value=apply_formulas(s.assign.value, policy.formulas)))
-        for s in stages
-    }
+    by_name = {s.name: _with_formulas(s, policy) for s in stages}
     fused: dict[str, tuple[Fused, ...]] = {}
     for k, stage in enumerate(stages):
         if stage.name in nests:
@@ -263,6 +280,10 @@ def _fused(
                 chain = tuple(e for e, _ in zip(chain, takewhile(bool, others), strict=False))
             fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: p for p, c in e.axes}) for e in chain)
     return fused
+
+
+def _with_formulas(stage: Stage, policy: FloatPolicy) -> Stage:
+    return replace(stage, assign=replace(stage.assign, value=apply_formulas(stage.assign.value, policy.formulas)))
 
 
 def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:

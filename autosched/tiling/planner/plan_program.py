@@ -79,6 +79,7 @@ def plan_program(
     policy = float_policy_of(program, target, catalogue, numerics)
     found: list[Plan] = []
     left_out: dict[str, str] = {}
+    sizes = BLOCK_SIZES if is_gpu(target) else SIZES
     grids = not (is_gpu(target) and prefix)  # a body is the work of one block
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions, factors=not is_gpu(target)),
@@ -86,7 +87,7 @@ def plan_program(
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
-        one_pass_programs(program, intrinsics, numerics, BLOCK_SIZES if is_gpu(target) else SIZES) if inside else (),
+        one_pass_programs(program, intrinsics, numerics, sizes, branches=not is_gpu(target)) if inside else (),
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
         chosen_programs(simple, intrinsics, numerics) if inside and not is_gpu(target) else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),

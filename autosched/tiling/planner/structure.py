@@ -69,7 +69,7 @@ def of_nest(nest: Nest | None) -> Hashable:
 def _of_part(part: Part) -> Hashable:
     match part:
         case TensorPart():
-            return part.nest.stage.name, of_nest(part.nest), tuple(f.stage.name for f in part.epilogue)
+            return of_nest(part.nest), tuple(s.name for s in part.computed_stages)
         case ScalarPart():
             return "scalar", part.stage.name
         case FusedLoopsPart():

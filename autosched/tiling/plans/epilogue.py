@@ -1,8 +1,9 @@
-"""When a stage may be computed on each finished element of another, instead of in a loop of its own."""
+"""When a stage may be computed on each element that another one begins with or finishes, instead of in a loop of its
+own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
@@ -58,20 +59,51 @@ def fusable_epilogue(
         elements.append(consumer.assign.index)
         if consumer.assign.op == "=" and len(elements) == 1:
             return None  # overwrites without reading: nothing flows
-    if not elements or len(producer.spatial) != len(consumer.axes) or len(consumer.axes) > _MOST_AXES:
+    if not elements:
         return None
+    for back in _correspondences(producer, consumer, elements):
+        if all(_order_kept(other, (consumer, back)) for other in (*fused, (consumer, back))):
+            return Epilogue(producer.name, consumer.name, tuple((p, c) for c, p in back.items()))
+    return None
+
+
+def fusable_start(before: Stage, sums: Stage, between: Sequence[Stage] = ()) -> dict[str, str] | None:
+    """The axes of `before` in terms of those of `sums`, where each of these sums may begin with what `before` makes of
+    its element, or None: `A[i, e] = A[i, e] * f[i]` in front of `A[i, e] += …`.
+
+    It may where `before` is elementwise over exactly the spatial axes of `sums` and unguarded, every read of its target
+    is of the element that it writes, `sums` reads its target for nothing else, and no stage in `between` them in the
+    text touches the target or writes what `before` reads.
+    """
+    target = before.assign.tensor
+    if sums.assign.tensor != target or sums.assign.op == "=" or sums.init is not None:
+        return None
+    if before.init is not None or before.reduction or before.guards or not _elementwise(before):
+        return None
+    if target in _read_by(sums) or any(r.tensor == target and r.index != before.assign.index for r in before.reads):
+        return None
+    moved = _read_by(before)
+    if any(s.assign.tensor in moved | {target} or target in _read_by(s) for s in between):
+        return None
+    return next(_correspondences(sums, before, (before.assign.index,)), None)
+
+
+def _correspondences(
+    producer: Stage, other: Stage, elements: Sequence[tuple[Index, ...]]
+) -> Iterator[dict[str, str]]:
+    """The axes of an elementwise stage in terms of the producer's spatial ones, such that `elements`, at the stage's
+    axes, are the one that the producer writes: all there are."""
+    if len(producer.spatial) != len(other.axes) or len(other.axes) > _MOST_AXES:
+        return
     own = {a.name for a in producer.axes}
-    for order in permutations(consumer.axes):
+    for order in permutations(other.axes):
         if any(p.name != c.name and c.name in own for p, c in zip(producer.spatial, order, strict=True)):
-            continue  # in a loop that both share, only elements of the same iteration are finished
+            continue  # in a loop that both share, only elements of the same iteration are at hand
         names = {p.name: Var(c.name) for p, c in zip(producer.spatial, order, strict=True)}
         if all(_same_range(p, c, names) for p, c in zip(producer.spatial, order, strict=True)) and all(
             _same_element(producer.assign.index, index, names) for index in elements
         ):
-            back = {c.name: p.name for p, c in zip(producer.spatial, order, strict=True)}
-            if all(_order_kept(other, (consumer, back)) for other in (*fused, (consumer, back))):
-                return Epilogue(producer.name, consumer.name, tuple((p, c) for c, p in back.items()))
-    return None
+            yield {c.name: p.name for p, c in zip(producer.spatial, order, strict=True)}
 
 
 def epilogues(program: Program) -> tuple[Epilogue, ...]:

@@ -33,7 +33,7 @@ from autosched.tiling.space.space import Space
 
 @dataclass(frozen=True)
 class Fused:
-    """An elementwise stage behind a register tile; `axes` maps its axes to the producer's program axes."""
+    """An elementwise stage in front of or behind a register tile; `axes` maps its axes to the tile's program axes."""
 
     stage: Stage
     axes: dict[str, str]
@@ -54,7 +54,8 @@ class TensorPart:
 
     `keep`: whether the accumulated tensor itself must reach memory (an output, or read elsewhere). `scheme`: whose
     steps schedule it, `cpu` (threads, cache blocks) or `gpu` (blocks, warps). `fallback`: of a mapping with conditions,
-    which the kernel checks in every call, or once where they are about const data."""
+    which the kernel checks in every call, or once where they are about const data. `start`: the stage in front whose
+    results the sums begin with."""
 
     nest: Nest
     names: StepNames
@@ -62,6 +63,13 @@ class TensorPart:
     keep: bool = True
     scheme: str = "cpu"
     fallback: Fallback | None = None
+    start: Fused | None = None
+
+    @property
+    def computed_stages(self) -> tuple[Stage, ...]:
+        """Its stage, with the one in front and those behind that are computed with it."""
+        start = () if self.start is None else (self.start.stage,)
+        return (*start, self.nest.stage, *(f.stage for f in self.epilogue))
 
     @property
     def guards(self) -> tuple[Assume, ...]:
@@ -73,12 +81,13 @@ class TensorPart:
     @property
     def title(self) -> str:
         on = ", ".join(f"{a.intrinsic_axis}←{a.name}" for a in self.nest.axes if a.intrinsic_axis and a.members)
+        start = f" from {self.start.stage.name}" if self.start is not None else ""
         fused = "".join(f" +{f.stage.name}" for f in self.epilogue)
         asked = " and ".join(c.text for c in self.nest.mapping.conditions)
         granted = " and ".join(c.text for c in self.nest.mapping.assumed)
         under = f" if {asked}" if asked else f" assuming {granted}" if granted else ""
         where = "".join(f" {c.title}" for c in self.nest.computed.values())
-        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){fused}{under}{where}"
+        return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){start}{fused}{under}{where}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Fused stages behind a register tile: the accumulated value is used while it is still in registers."""
+"""Fused stages of a register tile: in front, what its sums begin with; behind, what uses them in registers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from autosched.ir.nodes import Assign as Assignment
 from autosched.ir.value import Read, Value
 from autosched.logic import Bool, Int
 from autosched.tiling.plans.plan import Fused
+
+
+def fused_start(fused: Fused, axes: dict[str, Int], ctx: Context) -> Value:
+    """What the stage in front makes of an element; `axes` places the axes of the sums."""
+    for read in fused.stage.reads:
+        ctx.tensor(read.tensor)
+    return place(updated(fused.stage), {own: axes[other] for own, other in fused.axes.items()})
 
 
 def epilogue(

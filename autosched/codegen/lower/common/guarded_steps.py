@@ -11,14 +11,14 @@ what it excludes for all is not visited, and what it allows for all is not asked
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.tree.kernel import Assign, If, IntrinsicCall, Lane, Stmt
 from autosched.ir.value import Read, Select
-from autosched.logic import TRUE, Affine, Bool, Const, Int, Var, all_of, free_vars, maximum, minimum
+from autosched.logic import FALSE, TRUE, Affine, Bool, Const, Int, Var, all_of, free_vars, maximum, minimum
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -92,7 +92,41 @@ def spans(nest: Nest, parts: Parts, axis: NestAxis, at: Mapping[str, Position], 
 def any_counts(nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int]) -> Bool:
     """Where a guard over spatial axes lets some sum of a tile count: elsewhere all are dropped again. A guard that is
     no sum may let any."""
-    forms = [form for form in nest.accumulate_sums if form is not None]
+    return _any_counts(nest, at, counts, (form for form in nest.accumulate_sums if form is not None))
+
+
+def all_count(nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int]) -> Bool:
+    """Where guards over spatial axes let each sum of a tile count; nowhere if one of them is no sum."""
+    forms = nest.accumulate_sums
+    known = [_within(nest, form, at, counts)[1] < 0 for form in forms if form is not None]
+    return all_of(*known) if len(known) == len(forms) else FALSE
+
+
+def prefixes(
+    nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int]
+) -> Iterator[tuple[Bool, dict[str, int]]]:
+    """Sizes of a tile to its last vector that has a sum which counts, each with where it is the one: guards let fewer
+    count the farther along an axis of vectors. One, everywhere, where they do not."""
+    bounding = [
+        (axis, forms)
+        for axis in nest.spatial
+        if axis.unit > 1 and counts.get(axis.name, 1) > 1
+        if (forms := [f for f in nest.accumulate_sums if f is not None and f.coefficient(axis.name) > 0])
+    ]
+    if not bounding:
+        yield TRUE, dict(counts)
+        return
+    axis, forms = bounding[0]
+    longer: Bool = FALSE
+    for count in range(counts[axis.name], 0, -1):
+        unit = substitute_int(at[axis.name].unit, {f"{identifier(axis.name)}r": Const(count - 1)})
+        there = {**at, axis.name: replace(at[axis.name], unit=unit)}
+        reached = _any_counts(nest, there, {**counts, axis.name: 1}, forms) if count > 1 else TRUE
+        yield all_of(reached, ~longer), {**counts, axis.name: count}
+        longer = reached
+
+
+def _any_counts(nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int], forms: Iterable[Affine]) -> Bool:
     return all_of(*(_within(nest, form, at, counts)[0] < 0 for form in forms))
 
 

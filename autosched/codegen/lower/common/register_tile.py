@@ -12,8 +12,8 @@ from types import MappingProxyType
 from autosched.codegen.lower.common.computed_source import ComputedSource
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.edges import without_guards
-from autosched.codegen.lower.common.fused_stages import epilogue
-from autosched.codegen.lower.common.guarded_steps import Parts, Spans, any_counts, spans, stepped
+from autosched.codegen.lower.common.fused_stages import epilogue, fused_start
+from autosched.codegen.lower.common.guarded_steps import Parts, Spans, all_count, any_counts, prefixes, spans, stepped
 from autosched.codegen.lower.common.operands import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.lower.common.prefetches import NextBlock, ahead
@@ -117,15 +117,21 @@ class RegisterTile:
         """The whole life of one register tile; `counts` gives its size in units along each tiled axis."""
         first, last = (depth.first, depth.last) if depth else (True, True)
         at = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
-        counted = any_counts(self.nest, at, counts)
-        reduced = self.reduce(at, counts, depth)
         return (
             *self.prefetch_out(at, counts),
             *self.start(at, counts, _formula(first)),
-            *(reduced if counted == TRUE else (If(counted, reduced),)),
+            *self.counted(at, counts, depth),
             *self.drop(at, counts, _formula(first)),
             *self.finish(at, counts, _formula(last)),
         )
+
+    def counted(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
+        """The reduction where guards over spatial axes let some sum count, of no vectors behind the last of these."""
+        counted = any_counts(self.nest, at, counts)
+        if counted == TRUE:
+            return self.reduce(at, counts, depth)
+        sizes = prefixes(self.nest, at, counts) if self.part.scheme == "cpu" else ((TRUE, counts),)
+        return tuple(If(all_of(counted, where), self.reduce(at, some, depth)) for where, some in sizes)
 
     # -- where things are ------------------------------------------------------------------------------------------
 
@@ -193,7 +199,9 @@ class RegisterTile:
         counted = substitute_bool(self.nest.accumulate_mask, axes)
         if LANE not in free_vars(counted) and not self.owner:
             return self.started(at, counts, first, lambda value: value, ~counted)
-        return self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))
+        taken = self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))
+        some = ~all_count(self.nest, at, counts) if self.part.scheme == "cpu" else TRUE
+        return taken if some == TRUE else (If(some, taken),)
 
     def started(
         self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value], only: Bool = TRUE
@@ -209,11 +217,13 @@ class RegisterTile:
             stmt: Stmt = Assign(self.acc, index, taken(value), self.lane(n), valid)
             return self.over(self.tiled, counts, (stmt if only == TRUE else If(only, (stmt,)),))
 
-        if stage.init is None:
+        if self.part.start is not None:
+            initial = assign(fused_start(self.part.start, axes, self.ctx), valid)
+        elif stage.init is None:
             initial = assign(stored, valid)
         else:
             initial = assign(place(stage.init, axes), TRUE if isinstance(stage.init, Literal) else valid)
-        if first == TRUE or (stage.init is None and self.sums is None):
+        if first == TRUE or (stage.init is None and self.part.start is None and self.sums is None):
             return initial
         if self.sums is not None:
             stored = replace(stored, tensor=self.sums.buffer, index=self.sums.index(at, index))

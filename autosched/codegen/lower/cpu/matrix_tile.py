@@ -13,6 +13,7 @@ from math import prod
 
 from autosched.codegen.analysis.matrix_moves import apart_in_memory, held_in, rows_by_number, touches
 from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.fused_stages import fused_start
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.operands import OperandSource
 from autosched.codegen.lower.common.positions import LANE
@@ -137,9 +138,12 @@ class MatrixTile(RegisterTile):
                 return through(Read(tensor, place_index(stage.assign.index, axes), dtype))
             return all_tiles(Assign(self.acc, self._register(), Read(tensor, there, dtype), self.whole_lane))
 
-        if stage.init is None:
+        if self.part.start is not None:
+            init = fused_start(self.part.start, axes, self.ctx)
+        elif stage.init is None:
             return stored()
-        init = place(stage.init, axes)
+        else:
+            init = place(stage.init, axes)
         if isinstance(init, Literal) and init.value == 0 and not str(init.value).startswith("-"):
             initial = all_tiles(Assign(self.acc, self._register(), init, self.whole_lane))
         else:

@@ -3,7 +3,7 @@ of which no result counts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autosched.costmodel.analytic.cpu.loops_around import added_around
 from autosched.logic import Affine
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.plan import TileLoopsPart
 from autosched.tiling.steps import StepNames, tiled_axes
 from autosched.tiling.steps.cpu.skip_guarded import bounding, share, skipping_row
 
@@ -43,23 +45,53 @@ def work_left(nest: Nest, names: StepNames, v: Mapping[str, Any], rows: int) -> 
     return left
 
 
-def least_counted(nest: Nest) -> float:
-    """The share of results that count under the guards on results, at least: tiles without one are not computed. A size
-    that is not known may leave none."""
-    left = 1.0
-    for form in nest.accumulate_sums:
-        if form is not None:
-            left -= 1.0 - _share(nest, form)
-    return max(0.0, left)
+def sums_left(
+    nest: Nest, names: StepNames, v: Mapping[str, Any], rows: int, around: Sequence[TileLoopsPart] = ()
+) -> npt.NDArray[np.float64]:
+    """The part of all intrinsic calls that is issued where guards drop sums, or steps of them, for each row of the
+    matrix: those of a register tile up to its last vector that counts, and the steps that some of its sums need, on
+    average over iterations of the loops `around`."""
+    forms = _dropping(nest)
+    if not forms or nest.intrinsic.matrices is not None:
+        return np.ones(rows)
+    tiled = [a for a in tiled_axes(nest) if any(f.coefficient(a.name) for f in forms)]
+    sizes = np.ones((rows, len(tiled) + 1), np.int64)
+    for k, axis in enumerate(tiled):
+        sizes[:, k] = v[names.register(axis)]
+    chosen, which = np.unique(sizes, axis=0, return_inverse=True)
+    each = [dict(zip((a.name for a in tiled), map(int, row), strict=False)) for row in chosen]
+    shares = [prod(_below_zero(nest, f, around, of_tile) or 1.0 for f in forms) for of_tile in each]
+    return np.array(shares)[which.reshape(rows)]
 
 
-def _share(nest: Nest, form: Affine) -> float:
-    """Of the positions along the axes of a sum, the share for which it is below 0; none where they are too many."""
-    extents = [nest.by_name[n].extent if n in nest.by_name else 0 for n in form.coefficients]
-    if not 0 < prod(extents) <= MOST_PLACES:
-        return 0.0
-    total = np.full((1,) * len(extents), form.constant, np.int64)
-    for d, (n, factor) in enumerate(zip(extents, form.coefficients.values(), strict=True)):
-        shape = [n if k == d else 1 for k in range(len(extents))]
-        total = total + factor * np.arange(n, dtype=np.int64).reshape(shape)
-    return float((total < 0).mean())
+def least_counted(nest: Nest, around: Sequence[TileLoopsPart] = ()) -> float:
+    """The share of results, or of their steps, that count under the guards, at least: tiles without one are not
+    computed. A size that is not known may leave none."""
+    return max(0.0, 1.0 - sum(1.0 - (_below_zero(nest, form, around) or 0.0) for form in _dropping(nest)))
+
+
+def _dropping(nest: Nest) -> list[Affine]:
+    """The guards that drop sums, or steps of them, as sums over positions."""
+    return [f for f in (*nest.accumulate_sums, *(f for _, f in nest.stepped_sums)) if f is not None]
+
+
+def _below_zero(
+    nest: Nest, form: Affine, around: Sequence[TileLoopsPart], of_tile: Mapping[str, int] | None = None
+) -> float | None:
+    """The share of the positions along the axes of a sum for which it is below 0; with `of_tile`, for which it is at
+    some position of the register tile. A vector is looked at alone where fewer elements count the farther along it is.
+    None where it is not known, or where there are too many."""
+    axes = [nest.by_name[n] for n in form.coefficients if n in nest.by_name]
+    added = added_around(nest, form, around)
+    if added is None or not 0 < prod(a.extent for a in axes) * len(added) <= MOST_PLACES:
+        return None
+    total = np.full((1,) * len(axes), form.constant, np.int64)
+    for d, axis in enumerate(axes):
+        factor, at = form.coefficient(axis.name), np.arange(axis.extent, dtype=np.int64)
+        if of_tile is not None:
+            alone = axis.unit > 1 and factor > 0
+            stretch = axis.unit * (1 if alone else of_tile.get(axis.name, 1))
+            first = at // stretch * stretch
+            at = first if factor > 0 else np.minimum(first + stretch, axis.extent) - 1
+        total = total + factor * at.reshape([axis.extent if k == d else 1 for k in range(len(axes))])
+    return float(sum(share * (total + n < 0).mean() for n, share in added.items()))

@@ -114,11 +114,11 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
             case TensorPart():
                 mapping = replace(part.nest.mapping, program=program, stage=stages[part.nest.stage.name])
                 behind = tuple(replace(f, stage=stages[f.stage.name]) for f in part.epilogue)
-                part = replace(part, nest=make_nest(mapping), epilogue=behind)
+                start = part.start and replace(part.start, stage=stages[part.start.stage.name])
+                part = replace(part, nest=make_nest(mapping), epilogue=behind, start=start)
                 if part.fallback is not None:
-                    same = (stages[part.nest.stage.name], *(f.stage for f in behind))
                     policy = FloatPolicy(formulas=plan.formulas)
-                    spare = scalar_fallback(program, same, analyse(program), threads, policy)
+                    spare = scalar_fallback(program, part.computed_stages, analyse(program), threads, policy)
                     part = replace(part, fallback=spare)
             case ScalarPart():
                 part = replace(part, stage=stages[part.stage.name])

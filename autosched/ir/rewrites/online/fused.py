@@ -316,16 +316,19 @@ class Pass:
         outer, *inner = self.skipped.axes
         within = self.names(outer.name)
         at = block * self.block + Var(within) + start
-        lower, upper = self.bounds(to)
-        whole = self.whole_blocks(start, upper)
-        own = [] if self.begins_inside(start, lower) else [at >= lower]
+        bounds = self.bounds_of_points(at, start, to)
 
         def guarded(p: Places) -> tuple[Statement, ...]:
-            bounds: list[Bool] = [*own, *([] if whole else [at < upper])]
             return (self.within(bounds, [substitute_condition(g, p) for g in member.guards], update, p),)
 
         inside = self.nest(tuple(inner), to | {outer.name: at, WITHIN: Var(within)}, guarded)
         return (Loop(Axis(within, Const(0), Const(self.block)), inside),)
+
+    def bounds_of_points(self, at: Int, start: Int, to: Places) -> list[Bool]:
+        """Where a point `at` of blocks that begin at `start` is one of the axis."""
+        lower, upper = self.bounds(to)
+        own = [] if self.begins_inside(start, lower) else [at >= lower]
+        return [*own, *([] if self.whole_blocks(start, upper) else [at < upper])]
 
     def each(self, carried: MemberStates, to: Places, make: Callable[[Places], Statement]) -> tuple[Statement, ...]:
         """A statement for each of a member's elements of this row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from autosched.ir.printer import print_value
@@ -27,39 +28,56 @@ BLOCK = 32
 """Iterations of the axis between two looks at the reference, by default."""
 
 
+@dataclass(frozen=True)
+class PassLayout:
+    """How a pass is laid out: iterations of a block, parts of the axis that know nothing of each other, and rows that
+    share blocks (None: each has its own), where `branches` may cost little (`Tiled.branches`)."""
+
+    block: int
+    parts: int
+    tile: int | None
+    branches: bool
+
+
 def online(
-    program: Program, real: bool = False, block: int = BLOCK, parts: int = 1, tile: int | None = None
+    program: Program,
+    real: bool = False,
+    block: int = BLOCK,
+    parts: int = 1,
+    tile: int | None = None,
+    branches: bool = False,
 ) -> Iterator[RewriteVerdict]:
-    """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program."""
+    """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program; the
+    others say how the pass is laid out (`PassLayout`)."""
+    layout = PassLayout(block, parts, tile, branches)
     for found in cascades_of(program):
         if isinstance(found, NotRewritten):
             yield RewriteVerdict("online", "", (found.stage,), reason=found)
             continue
         cascade: Cascade | None = found
         while cascade is not None:
-            certificate = _tried(program, cascade, real, block, parts, tile)
+            certificate = _tried(program, cascade, real, layout)
             yield certificate
             cascade = None if certificate.reason is None else without(cascade, certificate.reason.stage)
 
 
-def _tried(program: Program, cascade: Cascade, real: bool, block: int, parts: int, tile: int | None) -> RewriteVerdict:
+def _tried(program: Program, cascade: Cascade, real: bool, layout: PassLayout) -> RewriteVerdict:
     """One certificate; roundings are left out only where they stand in the way and `real` accepts that."""
     try:
         try:
-            return _certified(program, cascade, False, block, parts, tile)
+            return _certified(program, cascade, False, layout)
         except NotRewritten as refused:
             if refused.code != "CAST" or not real:
                 raise
-            return _certified(program, cascade, True, block, parts, tile)
+            return _certified(program, cascade, True, layout)
     except NotRewritten as refused:
         axis = ", ".join(a.name for a in cascade.axes)
         stages = tuple(m.stage.name for m in cascade.members)
         return RewriteVerdict("online", axis, stages, reason=_shown(cascade, refused))
 
 
-def _certified(
-    program: Program, cascade: Cascade, real: bool, block: int, parts: int, tile: int | None
-) -> RewriteVerdict:
+def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayout) -> RewriteVerdict:
+    block, parts, tile = layout.block, layout.parts, layout.tile
     _refuse_other_rows(cascade)
     members = tuple(carried_of(cascade, m, real) for m in cascade.members)
     _refuse_moving_references(cascade, members)
@@ -70,7 +88,7 @@ def _certified(
     if tile is not None and cascade.rows and can_tile(cascade):
         inside = sunk(program, cascade)
         tiled = Tiled if parts == 1 else partial(InTiledParts, parts=parts)
-        make = partial(tiled, tile=tile, stages=inside)
+        make = partial(tiled, tile=tile, stages=inside, branches=layout.branches)
     after = fused(
         program,
         cascade,

@@ -123,6 +123,9 @@ class Tiled(Pass):
     """Builds the pass over tiles of rows."""
 
     tile: int = 1
+    branches: bool = False
+    """Whether a choice costs little: a tile is asked whether any of its results is not finite, and only then its rows;
+    sums of stages that masks leave out are not computed."""
     stages: tuple[Sunk, ...] = ()
     kept: dict[Read, Read] = field(default_factory=dict)
     stored: Masked | None = None
@@ -294,16 +297,27 @@ class Tiled(Pass):
             if total := self.total(carried, states):
                 yield from self.each(carried, to, partial(self.put, carried.member.target, "=", total))
             flag = self.like(carried.member.target, "as_written", DTYPES["s32"])
-            if not carried.member.extra:
-                yield from self.each(carried, to, partial(self.flagged, carried, flag, "="))
-                yield from self.inside(to, partial(self.alone, carried, flag))
+            if not self.branches or self.tile == 1:
+                yield from self.asked_rows(carried, flag, to)
                 continue
-            row = self.of_row(carried.member, flag)
-            yield from self.one(row, "=", Literal(0, flag.dtype), to)
-            yield from self.each(carried, to, partial(self.flagged, carried, row, "max="))
-            yield from self.inside(to, partial(self.some, carried, row))
+            whole = self.of_tile(carried.member, flag)
+            none = Literal(0, flag.dtype)
+            yield self.put(whole, "=", none, to)
+            yield from self.each(carried, to, partial(self.flagged, carried, whole, "max="))
+            yield self.guarded(Comparison("!=", whole, none), to, tuple(self.asked_rows(carried, flag, to)))
         for each in self.consumers:
             yield from self.inside(to, partial(self.consumed, each))
+
+    def asked_rows(self, carried: MemberStates, flag: Read, to: Places) -> Iterator[Statement]:
+        """A member's rows, each asked whether any of its results is not finite."""
+        if not carried.member.extra:
+            yield from self.each(carried, to, partial(self.flagged, carried, flag, "="))
+            yield from self.inside(to, partial(self.alone, carried, flag))
+            return
+        row = self.of_row(carried.member, flag)
+        yield from self.one(row, "=", Literal(0, flag.dtype), to)
+        yield from self.each(carried, to, partial(self.flagged, carried, row, "max="))
+        yield from self.inside(to, partial(self.some, carried, row))
 
     def consumed(self, each: Consumer, to: Places) -> tuple[Statement, ...]:
         """One row of a stage that reads results."""
@@ -354,10 +368,20 @@ class Tiled(Pass):
 
     def of_row(self, member: Member, read: Read) -> Read:
         """A new intermediate with one element where another has those of a row."""
+        return self.without_extra(member, read, "row")
+
+    def of_tile(self, member: Member, read: Read) -> Read:
+        """The element of a new intermediate at the first row of a tile."""
+        made = self.without_extra(member, read, "tile")
+        first = {self.cascade.rows[-1].name: Var(FIRST)}
+        return replace(made, index=tuple(substitute_index(i, first) for i in made.index))
+
+    def without_extra(self, member: Member, read: Read, what: str) -> Read:
+        """A new intermediate without the dimensions along which a row has several results."""
         extra = {a.name for a in member.extra}
         tensor = self.tensors[read.tensor]
         kept = [d for d, i in enumerate(read.index) if not index_vars((i,)) & extra]
-        name = self.names(f"{read.tensor}_row")
+        name = self.names(f"{read.tensor}_{what}")
         self.tensors[name] = replace(tensor, name=name, shape=tuple(tensor.shape[d] for d in kept))
         return replace(read, tensor=name, index=tuple(read.index[d] for d in kept))
 
@@ -375,17 +399,19 @@ class Tiled(Pass):
         even = self.whole_blocks(start, upper)
         own = [] if isinstance(axis.lower, Const) else [at >= substitute_int(axis.lower, to)]
         guards: list[Condition] = [*own, *([] if even else [at < upper])]
-        inner = self.computed(each, to | {axis.name: at, WITHIN: Var(within)})
+        sums = self.branches and each.stage.init is not None and not guards
+        read = self.bounds_of_points(at, start, to) if sums else []
+        inner = self.computed(each, to | {axis.name: at, WITHIN: Var(within)}, read)
         return (Loop(Axis(within, Const(0), Const(self.block)), tuple(under(guards, s) for s in inner)),)
 
-    def computed(self, each: Sunk, to: Places) -> tuple[Statement, ...]:
-        """One element of a stage."""
+    def computed(self, each: Sunk, to: Places, read: Sequence[Bool] = ()) -> tuple[Statement, ...]:
+        """One element of a stage; its sum only where it is `read`."""
         stage, target = each.stage, self.kept[each.read]
         places = {own: substitute_int(at, to) for own, at in each.axes.items()}
         index: tuple[Index, ...] = tuple(substitute_index(i, to) for i in target.index)
 
         def update(p: Places) -> tuple[Statement, ...]:
-            return (Assign(target.tensor, index, stage.assign.op, substitute(stage.assign.value, p)),)
+            return (under(read, Assign(target.tensor, index, stage.assign.op, substitute(stage.assign.value, p))),)
 
         if stage.init is None:
             return update(places)

@@ -95,4 +95,4 @@ def test_threads_have_tiles_of_their_own() -> None:
 
 def test_rows_as_written_are_behind_a_branch() -> None:
     branches = [s for s in kernel_of().statements if isinstance(s, Branch)]
-    assert len(branches) == 3  # the sum, then rows and elements of the result
+    assert len(branches) == 5  # a tile, then the sum; a tile, then rows and elements of the result
