@@ -55,6 +55,8 @@ def _saved(rewrite: RewriteVerdict, trial: Trial, trials: Sequence[Trial], plans
     fine = [t for t in trials if t.round == "search" and t.measurement.ok and t.measurement.cost]
     others = [t for t in fine if t.plan in without]
     own = next((t.measurement.cost for t in fine if t.key == trial.key), None)
+    if not any(t.plan in without for t in trials):
+        return f"not measured: no plan without '{kind}' was tried"
     if not others or own is None:
         return f"not measured: no trial came out right whose plan is without '{kind}'"
     best = min(others, key=lambda t: t.measurement.cost or 0.0)

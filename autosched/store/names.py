@@ -25,9 +25,10 @@ def short_name(record: StudyRecord) -> str:
 def named(text: str, records: Sequence[StudyRecord]) -> str | None:
     """The name of the one study that `text` names; None where none is named so.
 
-    A whole name counts before a beginning. Raises UsageError where several studies are meant.
+    A whole name counts before a program's, and that before a beginning. Raises UsageError where several studies are
+    meant.
     """
-    for accepts in (_is, _begins):
+    for accepts in (_is, _of_program, _begins):
         found = [record for record in records if accepts(record, text)]
         if len(found) == 1:
             return found[0].name
@@ -40,6 +41,10 @@ def named(text: str, records: Sequence[StudyRecord]) -> str | None:
 def _is(record: StudyRecord, text: str) -> bool:
     short = short_name(record)
     return text in (record.name, short, short.rpartition("-")[2])
+
+
+def _of_program(record: StudyRecord, text: str) -> bool:
+    return text == record.program_name
 
 
 def _begins(record: StudyRecord, text: str) -> bool:

@@ -47,7 +47,9 @@ def test_what_a_rewrite_saves_is_what_was_measured_without_it(plan: Plan, progra
     assert all(f"  {reason}" in lines for reason in plan.rewrites[0].because)
     assert any("intermediates as written" in line for line in lines if line.startswith("  memory: "))
     alone = rewrite_lines(plan, final, program, [best, final], [plan, without])
-    assert "  saves: not measured: no trial came out right whose plan is without 'tiles'" in alone
+    assert "  saves: not measured: no plan without 'tiles' was tried" in alone
+    wrong = rewrite_lines(plan, final, program, [best, trial(4, without, 1e-3, "wrong"), final], [plan, without])
+    assert "  saves: not measured: no trial came out right whose plan is without 'tiles'" in wrong
     assert rewrite_lines(without, others[0], program, others, [plan, without]) == []
 
 

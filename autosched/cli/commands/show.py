@@ -81,7 +81,7 @@ def show(
         return
     chosen = picked(record, trials, trial)
     certificates = record.settings.get("certificates", {}).get(chosen.plan, [])  # older studies have none
-    if view == "proof":
+    if view == "proof" and not json:
         plans = plans_in(record)
         plan = plan_in(plans, record, chosen)
         lines = rewrite_lines(plan, chosen, parse(record.program), trials, plans)

@@ -154,7 +154,7 @@ class Study:
         WrongResultError where wrong numbers are among the reasons."""
         ranking = self.ranking
         if not ranking:
-            raise (WrongResultError if self.wrong else NoScheduleError)(self._why_none())
+            raise (WrongResultError if self.wrong else NoScheduleError)(self._why_none(), hint=self._whose_fault())
         return Best(ranking[0], self.candidate(ranking[0]), self._builder)
 
     @property
@@ -232,6 +232,14 @@ class Study:
             if not trial.measurement.ok:
                 kind = trial.measurement.status
                 self.failed[kind] = self.failed.get(kind, 0) + 1
+
+    def _whose_fault(self) -> str | None:
+        """What to do where kernels crashed."""
+        crashed = self.failures.get("crash", ())
+        if not crashed:
+            return None
+        shown = f"`autosched show {self.name} --trial {crashed[0].number} --as loops` prints the kernel"
+        return f"a crash is a fault of autosched or of an instruction's description, not of the program: {shown}"
 
     def _why_none(self) -> str:
         if not self.trials:

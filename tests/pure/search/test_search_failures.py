@@ -121,8 +121,9 @@ def test_a_plan_that_only_fails_is_given_up_and_that_is_said(strategy: str) -> N
 
 
 def test_plans_that_all_fail_are_all_tried_on() -> None:
-    with pytest.raises(NoScheduleError, match="none of 30 candidates survived"):
+    with pytest.raises(NoScheduleError, match="none of 30 candidates survived") as raised:
         tune(30, SyntheticDevice(fail=lambda c: "crash"), strategy="auto")
+    assert "a fault of autosched" in (raised.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,12 @@ CARRIED = {
     "greatest": "max(Y[i, j - 1], X[i, j])",
     "chosen": "(Y[i, j - 1] if X[i, j] > A[i, j] else X[i, j])",
 }
+BEGUN = {
+    "zero": "(Y[i, j - 1] if j > 0 else 0) + X[i, j]",
+    "row's own": "A[i, j] * (A[i, 0] if j == 0 else Y[i, j - 1]) + X[i, j]",
+    "greatest": "(max(Y[i, j - 1], X[i, j]) if j >= 1 else X[i, j])",
+    "by data": "(Y[i, j - 1] if j > 0 and X[i, j] > A[i, j] else X[i, j])",
+}
 OTHERS = {
     "row above": "Y[i, j - 1] + Y[max(i - 1, 0), j - 1]",
     "row before": "Y[max(i - 1, 0), j] + X[i, j]",
@@ -48,6 +54,16 @@ def carried_parts(program: Program, threads: int = 1) -> list[ScalarPart]:
 
 def kernels(program: Program, threads: int = 1) -> list[Kernel]:
     return [lower(p, p.space.schedule(r)) for p in plans_of(program, this_machine(), threads) for r in covering_rows(p)]
+
+
+@pytest.mark.parametrize("name", BEGUN)
+@pytest.mark.parametrize("dtype", ["f32", "s32"])
+@pytest.mark.parametrize("n", [1, 21])
+def test_the_first_element_reads_nothing_before_it(name: str, dtype: str, n: int) -> None:
+    text = SCAN.replace("        Y[i, 0] = X[i, 0]\n", "").replace("range(1, n)", "range(n)")
+    program = ir.parse(text.replace("VALUE", BEGUN[name]).replace("T[", f"{dtype}["), sizes={"n": n})
+    assert n == 1 or carried_parts(program)
+    check_machine_code(kernels(program), expect(program))
 
 
 @pytest.mark.parametrize("name", CARRIED)
