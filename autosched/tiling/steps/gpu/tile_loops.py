@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.ir.nodes import Tensor
-from autosched.logic import Const, Int, Var, maximum, minimum, where
+from autosched.logic import Const, Int, Var, all_of, maximum, minimum, where
 from autosched.machine.target import Target
+from autosched.tiling.plans.handed_on import HandedOn, handed_on
 from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
-from autosched.tiling.steps.gpu.block_tile import RASTER
+from autosched.tiling.steps.gpu.block_tile import RASTER, gpu_pair, workers_name
 from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
+from autosched.tiling.steps.gpu.operand_sources import GLOBAL, stage_name
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, COPY, STAGE_COUNT, SYNC
 from autosched.tiling.steps.gpu.split_k import GATHER, SPLIT
 from autosched.tiling.steps.gpu.warp_roles import ROLES, TOGETHER
@@ -24,6 +26,7 @@ from autosched.tiling.steps.scalar import handles
 
 SHARED, MEMORY = 0, 1
 PLACES = ("shared", "memory")
+"""Behind these, `MEMORY` + n is in the registers of n warps."""
 LEAST_PLACED = 512
 """Bytes of an intermediate from which on its place is a decision; smaller ones are in shared memory."""
 ALIGNED = 1024
@@ -154,6 +157,7 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     fixed = sum(size + ALIGNED for n, size in sizes.items() if n not in large)
     fixed += sum(map(_passed_bytes, teams)) + OPERANDS * ALIGNED * len(tensors)
     room = max(0, most - fixed) // 2
+    handed = {h.tensor: h for h in handed_inside(part.member)}
     decisions: list[Decision] = []
     placed: Int = Const(0)
     in_memory: Int = Const(0)
@@ -162,14 +166,15 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
         fits = size + ALIGNED <= left
         left -= size + ALIGNED if fits else 0
         place = Var(names(place_of(name).name))
-        decisions.append(
-            Decision(place.name, (SHARED, MEMORY) if fits else (MEMORY, SHARED), PLACES if fits else PLACES[::-1])
-        )
+        warps = [s.warps for s in handed[name].splits] if name in handed else []
+        values = (*((SHARED, MEMORY) if fits else (MEMORY, SHARED)), *(MEMORY + n for n in warps))
+        held = (f"registers of {n} warp{'s' if n > 1 else ''}" for n in warps)
+        decisions.append(Decision(place.name, values, (*(PLACES if fits else PLACES[::-1]), *held)))
         placed = placed + where(place.eq(SHARED), size + ALIGNED, 0)
         in_memory = in_memory + where(place.eq(MEMORY), size, 0)
     kept = names("kept_shared")
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
-    rules: list[Rule] = []
+    rules = [rule for name in large if name in handed for rule in _splitting(handed[name], names(place_of(name).name))]
     share = (most - fixed - min(room, sum(large.values()) + ALIGNED * len(large))) // max(1, len(tensors))
     threads: Int = Const(lanes)
     slices: Int = Const(0)
@@ -197,6 +202,40 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     }
     first = Step("places", tuple(decisions), (places,), {kept: placed, names("block_memory"): in_memory})
     return first, Step("tile loops", (), tuple(rules), derived)
+
+
+def handed_inside(plan: Plan) -> Iterator[HandedOn]:
+    """What products hand on in registers, in the bodies of tile loops too."""
+    yield from handed_on(plan.program, plan.parts)
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            yield from handed_inside(part.member)
+
+
+def _splitting(handed: HandedOn, place: str) -> Iterator[Rule]:
+    """Products that hand on in registers: both split rows alike, a warp has whole rows, and what comes from registers
+    goes through no slice. A rule for each product, so that a place settled leaves nothing between them."""
+    for split in handed.splits:
+        here = Var(place).eq(MEMORY + split.warps)
+        sides = (
+            (handed.maker, split.along, split.made),
+            (handed.taker, split.rows, split.taken),
+        )
+        for part, mine, tiles in sides:
+            asked = []
+            for axis in gpu_pair(part.nest):
+                reg, workers = Var(part.names.register(axis)), Var(workers_name(part.nest, part.names, axis))
+                if axis is mine:
+                    asked += [reg.eq(tiles), workers.eq(split.warps)]
+                else:
+                    asked.append(workers.eq(1))
+                    if part is handed.maker:
+                        asked.append(reg.eq(axis.units))
+            if part is handed.taker:
+                asked.append(Var(stage_name(part.names, handed.operand)).eq(GLOBAL))
+                asked.append(Var(part.names("staged")).eq(0) | Var(part.names("slices")).eq(1))
+            sentence = f"{handed.tensor} is in registers of {split.warps} warps, which {part.names.prefix[:-1]} does not split alike"
+            yield Rule(f"{place} {part.names.prefix}{split.warps}", here.implies(all_of(*asked)), sentence)
 
 
 def _passed_bytes(part: WarpCooperativePart) -> int:
