@@ -16,8 +16,8 @@ from autosched.codegen.c_like.values import all_bits_zero
 from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
-from autosched.codegen.cuda.fragments.own_elements import from_fragments
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
+from autosched.codegen.cuda.fragments.own_elements import from_fragments
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import PEER

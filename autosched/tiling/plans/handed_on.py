@@ -66,8 +66,8 @@ class HandedOn:
         at = {a.name: i for a, i in zip(self.dims, index, strict=True) if a is not None}
         tiles = []
         for axis in nest.lanes:
-            unit = at[axis.name] // axis.unit
-            tiles.append(unit % split.made if axis is split.along else unit)
+            unit = at[axis.name] // axis.unit  # beyond the last where the taker's tiles reach further
+            tiles.append(unit % (split.made if axis is split.along else axis.units))
         out = nest.intrinsic.accumulator
         inside = {a.intrinsic_axis: at[a.name] % a.unit for a in nest.lanes}
         number: Int | None = None
@@ -171,7 +171,8 @@ def splits_of(maker: Nest, made: Assign, taker: Nest, operand: str) -> tuple[Spl
                 continue
             if source.give(target, axis, rows[0], warps):
                 found.append(Split(warps, axis, axis.units // warps, rows[0], rows[0].units // warps))
-    return tuple({s.warps: s for s in reversed(found)}.values())
+    first = {s.warps: s for s in reversed(found)}
+    return tuple(first[warps] for warps in sorted(first))
 
 
 def _whole(nest: Nest) -> bool:

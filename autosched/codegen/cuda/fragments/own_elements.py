@@ -16,8 +16,9 @@ from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign
 from autosched.errors import UsageError
 from autosched.ir.value import Read, Value, map_value, walk
-from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars, where
-from autosched.logic.walk import substitute_int
+from autosched.ir.variables import value_vars
+from autosched.logic import Const, Int, Var, evaluate, free_vars, where
+from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.handed_on import LANES, Numbers, owners
 
 MOST_TRIPS = 4096
@@ -33,7 +34,7 @@ def from_fragments(scope: CudaScope, stmt: Assign) -> list[Assign] | None:
     if not any(_elsewhere(scope, n, lane) for n in walk(stmt.value)):
         return None
     layout = scope.layouts[stmt.buffer]
-    if layout.operand is None or layout.operand.fragment is None or layout.lanes != LANES or stmt.valid != TRUE:
+    if layout.operand is None or layout.operand.fragment is None or layout.lanes != LANES:
         raise UsageError(f"{stmt.buffer} is filled from fragments, and nobody knows which lane holds what of it")
     _, own = owners(layout.operand)
     made = []
@@ -45,9 +46,10 @@ def from_fragments(scope: CudaScope, stmt: Assign) -> list[Assign] | None:
             return _own(scope, node, lane, mine, lanes) if _elsewhere(scope, node, lane) else node
 
         value = map_value(stmt.value, placed)
-        if lane in _used(value):
+        if lane in value_vars(value):
             raise UsageError(f"{stmt.buffer} is filled from fragments and from other places")
-        made.append(Assign(stmt.buffer, (*stmt.index[:-1], Const(v)), value))
+        valid = substitute_bool(stmt.valid, {lane: layout.element(Const(v))})
+        made.append(Assign(stmt.buffer, (*stmt.index[:-1], Const(v)), value, valid=valid))
     return made
 
 
@@ -88,10 +90,3 @@ def _own(scope: CudaScope, read: Value, lane: str, mine: Numbers, lanes: Numbers
     for place, register in others:
         number = where(substitute_int(last, first).eq(place), register, number)
     return Read(read.tensor, (*(substitute_int(part, first) for part in outer), number), read.dtype)
-
-
-def _used(value: Value) -> frozenset[str]:
-    found: set[str] = set()
-    map_value(value, on_int=lambda i: (found.update(free_vars(i)), i)[1], on_bool=lambda b: (found.update(free_vars(b)), b)[1])
-    return frozenset(found)
-

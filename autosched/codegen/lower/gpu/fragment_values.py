@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Assign, For, KernelError, Lane, Stmt, bodies, with_bodies
-from autosched.ir.value import Read, Value, map_value, walk
+from autosched.ir.value import Index, Read, Value, map_value, walk
 from autosched.logic import Const, Int, Var, free_vars
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.handed_on import HandedOn, Split
@@ -89,7 +89,7 @@ def _numbering(body: tuple[Stmt, ...], held: Mapping[str, Held]) -> frozenset[st
     found: set[str] = set()
     for stmt in body:
         if isinstance(stmt, Assign):
-            indices = [stmt.index] if stmt.buffer in names else []
+            indices: list[tuple[Index, ...]] = [stmt.index] if stmt.buffer in names else []
             indices += [n.index for n in walk(stmt.value) if isinstance(n, Read) and n.tensor in names]
             found |= {v for index in indices for i in index if isinstance(i, Int) for v in free_vars(i)}
         for inner in bodies(stmt):

@@ -7,12 +7,13 @@ lies in shared memory or in memory (`place_X`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from autosched.ir.nodes import Tensor
 from autosched.logic import Const, Int, Var, all_of, maximum, minimum, where
 from autosched.machine.target import Target
-from autosched.tiling.plans.handed_on import HandedOn, handed_on
+from autosched.tiling.plans.handed_on import HandedOn, Split, handed_on
 from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
@@ -157,7 +158,9 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     fixed = sum(size + ALIGNED for n, size in sizes.items() if n not in large)
     fixed += sum(map(_passed_bytes, teams)) + OPERANDS * ALIGNED * len(tensors)
     room = max(0, most - fixed) // 2
-    handed = {h.tensor: h for h in handed_inside(part.member)}
+    domains = {d.name: d.domain for step in part.member.space.steps for d in step.decisions}
+    offered = (_offered(h, domains) for h in handed_inside(part.member))
+    handed = {h.tensor: h for h in offered if h.splits}
     decisions: list[Decision] = []
     placed: Int = Const(0)
     in_memory: Int = Const(0)
@@ -212,29 +215,43 @@ def handed_inside(plan: Plan) -> Iterator[HandedOn]:
             yield from handed_inside(part.member)
 
 
+def _sides(handed: HandedOn, split: Split) -> tuple[tuple[TensorPart, dict[str, int]], ...]:
+    """For each product, the decisions that split it so."""
+    sides = []
+    for part, mine, tiles in (
+        (handed.maker, split.along, split.made),
+        (handed.taker, split.rows, split.taken),
+    ):
+        asked: dict[str, int] = {}
+        for axis in gpu_pair(part.nest):
+            asked[workers_name(part.nest, part.names, axis)] = split.warps if axis is mine else 1
+            if axis is mine or part is handed.maker:  # a warp of the maker has whole rows
+                asked[part.names.register(axis)] = tiles if axis is mine else axis.units
+        sides.append((part, asked))
+    return tuple(sides)
+
+
+def _offered(handed: HandedOn, domains: Mapping[str, tuple[int, ...]]) -> HandedOn:
+    """With the splits that the decisions of both products can say."""
+
+    def has(split: Split) -> bool:
+        return all(value in domains[name] for _, asked in _sides(handed, split) for name, value in asked.items())
+
+    return replace(handed, splits=tuple(filter(has, handed.splits)))
+
+
 def _splitting(handed: HandedOn, place: str) -> Iterator[Rule]:
     """Products that hand on in registers: both split rows alike, a warp has whole rows, and what comes from registers
     goes through no slice. A rule for each product, so that a place settled leaves nothing between them."""
     for split in handed.splits:
         here = Var(place).eq(MEMORY + split.warps)
-        sides = (
-            (handed.maker, split.along, split.made),
-            (handed.taker, split.rows, split.taken),
-        )
-        for part, mine, tiles in sides:
-            asked = []
-            for axis in gpu_pair(part.nest):
-                reg, workers = Var(part.names.register(axis)), Var(workers_name(part.nest, part.names, axis))
-                if axis is mine:
-                    asked += [reg.eq(tiles), workers.eq(split.warps)]
-                else:
-                    asked.append(workers.eq(1))
-                    if part is handed.maker:
-                        asked.append(reg.eq(axis.units))
+        for part, decided in _sides(handed, split):
+            asked = [Var(name).eq(value) for name, value in decided.items()]
             if part is handed.taker:
                 asked.append(Var(stage_name(part.names, handed.operand)).eq(GLOBAL))
                 asked.append(Var(part.names("staged")).eq(0) | Var(part.names("slices")).eq(1))
-            sentence = f"{handed.tensor} is in registers of {split.warps} warps, which {part.names.prefix[:-1]} does not split alike"
+            stage = part.nest.stage.name
+            sentence = f"{handed.tensor} is in registers of {split.warps} warps, and {stage} splits it otherwise"
             yield Rule(f"{place} {part.names.prefix}{split.warps}", here.implies(all_of(*asked)), sentence)
 
 
