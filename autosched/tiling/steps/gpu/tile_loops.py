@@ -77,7 +77,7 @@ def parts_inside(plan: Plan) -> Iterator[Part]:
 
 def kept_inside(plan: Plan) -> dict[str, Tensor]:
     """What the bodies of a plan's tile loops keep for themselves, sums aside that never leave registers."""
-    passing = {p.nest.stage.assign.tensor for p in plan.parts if isinstance(p, TensorPart) and not p.keep}
+    passing = {p.nest.stage.assign.tensor for p in parts_inside(plan) if isinstance(p, TensorPart) and not p.keep}
     found = {n: t for n, t in plan.program.tensors.items() if t.intermediate and n not in passing}
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
