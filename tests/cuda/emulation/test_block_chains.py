@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.handed import search
 from support.cards.block_chains import CASES, HANDED, ROWS, handing_on, several
 from support.cards.gpu_plans import CATALOGUE
 from support.cards.hand_kernels import needs_compiler
@@ -122,6 +123,13 @@ def test_fragments_are_handed_on_in_registers(name: str) -> None:
     for row, text in zip(rows, check(plan, rows, "handed_" + re.sub(r"\W", "_", name)), strict=True):
         assert re.search(r" P_held(\[\d+\])+;", text), plan.space.schedule(row)
         assert not re.search(r"\bP(_\d+)?\[", text)  # nor in memory
+
+
+def test_random_chains_are_handed_on_rightly() -> None:
+    """`python -m tests.fuzz.handed --programs 500` looks at more of them."""
+    count, wrong = search(0, 8)
+    assert not wrong, wrong
+    assert count["kernels"] >= 4
 
 
 def test_a_lane_reads_no_other_lane_s_fragments() -> None:
