@@ -76,6 +76,11 @@ class HandedOn:
         assert number is not None
         return tuple(tiles), number
 
+    def registers(self, split: Split) -> int:
+        """32-bit registers that it takes of a thread."""
+        bits = self.maker.nest.mapping.program.tensors[self.tensor].dtype.bits
+        return -(-prod(self.shape(split)) // (split.warps * LANES) * bits // 32)
+
     def shape(self, split: Split) -> tuple[int, ...]:
         """Of the registers that hold it: warps, a warp's tiles along each axis, elements of one."""
         nest = self.maker.nest
@@ -93,7 +98,7 @@ def handed_on(program: Program, parts: Sequence[Part]) -> list[HandedOn]:
             continue
         for taker in products[number + 1 :]:
             operand = _operand(taker.nest, made.tensor)
-            readers = [s.name for s in program.stages if any(r.tensor == made.tensor for r in all_reads(s))]
+            readers = [s.name for s in program.stages for r in all_reads(s) if r.tensor == made.tensor]
             if operand is None or taker.start is not None or readers != [taker.nest.stage.name]:
                 continue
             dims = dims_of(maker.nest, made.index)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from autosched.ir.nodes import Tensor
 from autosched.logic import Const, Int, Var, all_of, maximum, minimum, where
 from autosched.machine.target import Target
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.handed_on import HandedOn, Split, handed_on
 from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
@@ -77,8 +78,15 @@ def parts_inside(plan: Plan) -> Iterator[Part]:
 
 def kept_inside(plan: Plan) -> dict[str, Tensor]:
     """What the bodies of a plan's tile loops keep for themselves, sums aside that never leave registers."""
-    passing = {p.nest.stage.assign.tensor for p in parts_inside(plan) if isinstance(p, TensorPart) and not p.keep}
-    found = {n: t for n, t in plan.program.tensors.items() if t.intermediate and n not in passing}
+    passing = {p.nest.stage.assign.tensor for p in plan.parts if isinstance(p, TensorPart) and not p.keep}
+    loops = [p for p in plan.parts if isinstance(p, TileLoopsPart)]
+    inside = {name for p in loops for name in p.stages}
+    touched = {w.tensor for p in loops for w in p.windows.values()}
+    for stage in plan.program.stages:
+        if stage.name not in inside:
+            touched |= {stage.assign.tensor, *(r.tensor for r in all_reads(stage))}
+    own = {n: t for n, t in plan.program.tensors.items() if t.intermediate and n in touched}
+    found = {n: t for n, t in own.items() if n not in passing}
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
             found |= kept_inside(part.member)
@@ -177,7 +185,9 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
         in_memory = in_memory + where(place.eq(MEMORY), size, 0)
     kept = names("kept_shared")
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
-    rules = [rule for name in large if name in handed for rule in _splitting(handed[name], names(place_of(name).name))]
+    registers = limits.get("registers_per_thread", 255)
+    held = [n for n in large if n in handed]
+    rules = [rule for n in held for rule in _splitting(handed[n], names(place_of(n).name), registers)]
     share = (most - fixed - min(room, sum(large.values()) + ALIGNED * len(large))) // max(1, len(tensors))
     threads: Int = Const(lanes)
     slices: Int = Const(0)
@@ -240,9 +250,10 @@ def _offered(handed: HandedOn, domains: Mapping[str, tuple[int, ...]]) -> Handed
     return replace(handed, splits=tuple(filter(has, handed.splits)))
 
 
-def _splitting(handed: HandedOn, place: str) -> Iterator[Rule]:
+def _splitting(handed: HandedOn, place: str, most: int) -> Iterator[Rule]:
     """Products that hand on in registers: both split rows alike, a warp has whole rows, and what comes from registers
-    goes through no slice. A rule for each product, so that a place settled leaves nothing between them."""
+    goes through no slice. A thread may take `most` registers. Each rule is of one product: a place settled leaves
+    nothing between them."""
     for split in handed.splits:
         here = Var(place).eq(MEMORY + split.warps)
         for part, decided in _sides(handed, split):
@@ -253,6 +264,9 @@ def _splitting(handed: HandedOn, place: str) -> Iterator[Rule]:
             stage = part.nest.stage.name
             sentence = f"{handed.tensor} is in registers of {split.warps} warps, and {stage} splits it otherwise"
             yield Rule(f"{place} {part.names.prefix}{split.warps}", here.implies(all_of(*asked)), sentence)
+        own, held = handed.taker.names("registers"), handed.registers(split)
+        sentence = f"{{{own}}} registers a thread beside {held} of {handed.tensor} > {most:,}"
+        yield Rule(f"{own} beside {handed.tensor} {split.warps}", here.implies(Var(own) <= most - held), sentence)
 
 
 def _passed_bytes(part: WarpCooperativePart) -> int:

@@ -26,6 +26,20 @@ UPDATED = MLP.replace(LAST, """            for i, j in grid(tile, block):
                 P[i_tile * tile + i, j] *= t(0.5)
 """ + LAST)
 """Somebody else writes it, too."""
+OUTSIDE = MLP + """        for i in range(tile):
+            Y[i_tile * tile + i, 0] += acc(P[i_tile * tile + i, 3])
+"""
+"""It is read behind the loop, once more."""
+OTHER = """            for i, c in grid(tile, n):
+                A[i_tile * tile + i, c] = acc(P[i_tile * tile + i, c])
+                for j in range(block):
+                    A[i_tile * tile + i, c] += acc(P"""
+BEGINS = MLP.replace("    P: t[m, block]\n", "    P: t[m, block]\n    A: acc[m, n]\n")
+BEGINS = BEGINS.replace(LAST + "\n                    Y[i_tile * tile + i, c] += acc(P", OTHER)
+BEGINS += """            for i, c in grid(tile, n):
+                Y[i_tile * tile + i, c] += A[i_tile * tile + i, c]
+"""
+"""The second product's sums begin with elements of it."""
 
 
 def found(text: str, **sizes: object) -> list[HandedOn]:
@@ -80,7 +94,9 @@ def test_owners_say_what_the_map_says() -> None:
                     assert lanes[number] == lane
 
 
-@pytest.mark.parametrize("text", [AGAIN, UPDATED], ids=["read again", "written again"])
+@pytest.mark.parametrize(
+    "text", [AGAIN, UPDATED, OUTSIDE, BEGINS], ids=["read again", "written again", "read outside", "begins"]
+)
 def test_nothing_that_others_touch(text: str) -> None:
     assert text != MLP
     assert found(text) == []
