@@ -116,7 +116,7 @@ def test_chains_within_blocks(name: str) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", HANDED)
 def test_fragments_are_handed_on_in_registers(name: str) -> None:
-    """In every split that a space has: nothing of the tensor is in memory, and no barrier stands for it."""
+    """In every split that a space has: nothing of the tensor is in memory."""
     plan = HANDED[name].plan
     rows = handing_on(plan, 2)
     assert rows

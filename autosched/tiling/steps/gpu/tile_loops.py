@@ -186,8 +186,8 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     kept = names("kept_shared")
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
     registers = limits.get("registers_per_thread", 255)
-    held = [n for n in large if n in handed]
-    rules = [rule for n in held for rule in _splitting(handed[n], names(place_of(n).name), registers)]
+    passed_on = [n for n in large if n in handed]
+    rules = [rule for n in passed_on for rule in _splitting(handed[n], names(place_of(n).name), registers)]
     share = (most - fixed - min(room, sum(large.values()) + ALIGNED * len(large))) // max(1, len(tensors))
     threads: Int = Const(lanes)
     slices: Int = Const(0)
