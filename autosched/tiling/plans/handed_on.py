@@ -37,7 +37,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Split:
+class RowSplit:
     """So many `warps`, of which each has `made` tiles of the first product along one axis and `taken` tiles of the
     second along another; the other axes are not split."""
 
@@ -58,9 +58,9 @@ class HandedOn:
     taker: TensorPart
     operand: str
     dims: tuple[NestAxis | None, ...]
-    splits: tuple[Split, ...] = field(default=())
+    splits: tuple[RowSplit, ...] = field(default=())
 
-    def fragment_index(self, split: Split, index: Sequence[Int]) -> tuple[tuple[Int, ...], Int]:
+    def fragment_index(self, split: RowSplit, index: Sequence[Int]) -> tuple[tuple[Int, ...], Int]:
         """Which of a warp's tiles has an element of the tensor, and where in its fragment (row-major)."""
         nest = self.maker.nest
         at = {a.name: i for a, i in zip(self.dims, index, strict=True) if a is not None}
@@ -76,12 +76,12 @@ class HandedOn:
         assert number is not None
         return tuple(tiles), number
 
-    def registers(self, split: Split) -> int:
+    def registers(self, split: RowSplit) -> int:
         """32-bit registers that it takes of a thread."""
         bits = self.maker.nest.mapping.program.tensors[self.tensor].dtype.bits
         return -(-prod(self.shape(split)) // (split.warps * LANES) * bits // 32)
 
-    def shape(self, split: Split) -> tuple[int, ...]:
+    def shape(self, split: RowSplit) -> tuple[int, ...]:
         """Of the registers that hold it: warps, a warp's tiles along each axis, elements of one."""
         nest = self.maker.nest
         counts = (split.made if a is split.along else a.units for a in nest.lanes)
@@ -152,7 +152,7 @@ def dims_of(nest: Nest, index: Sequence[Index]) -> tuple[NestAxis | None, ...] |
     return tuple(dims) if all(a in dims for a in nest.lanes) else None
 
 
-def splits_of(maker: Nest, made: Assign, taker: Nest, operand: str) -> tuple[Split, ...]:
+def splits_of(maker: Nest, made: Assign, taker: Nest, operand: str) -> tuple[RowSplit, ...]:
     """The splits by which each lane of the taker finds in its own registers what it needs."""
     if not (_whole(maker) and _whole(taker)) or taker.guarded[operand] != TRUE or taker.depth is None:
         return ()
@@ -169,13 +169,13 @@ def splits_of(maker: Nest, made: Assign, taker: Nest, operand: str) -> tuple[Spl
         return ()
     extents = maker.mapping.program.tensors[made.tensor].extents
     source, target = _Fragments(maker, out, made.index, extents), _Fragments(taker, wanted, read, extents)
-    found: list[Split] = []
+    found: list[RowSplit] = []
     for axis in mine:
         for warps in WARPS:
             if axis.units % warps or rows[0].units % warps or each > MOST_HELD * LANES * warps:
                 continue
             if source.give(target, axis, rows[0], warps):
-                found.append(Split(warps, axis, axis.units // warps, rows[0], rows[0].units // warps))
+                found.append(RowSplit(warps, axis, axis.units // warps, rows[0], rows[0].units // warps))
     first = {s.warps: s for s in reversed(found)}
     return tuple(first[warps] for warps in sorted(first))
 

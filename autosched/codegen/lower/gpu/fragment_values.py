@@ -17,22 +17,22 @@ from autosched.codegen.tree.kernel import WORKERS, Assign, For, KernelError, Lan
 from autosched.ir.value import Index, Read, Value, map_value, walk
 from autosched.logic import Const, Int, Var, free_vars
 from autosched.logic.walk import substitute_int
-from autosched.tiling.plans.handed_on import HandedOn, Split
+from autosched.tiling.plans.handed_on import HandedOn, RowSplit
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldFragments:
     """A tensor of the body in registers of the warps of one split."""
 
     handed: HandedOn
-    split: Split
+    split: RowSplit
     buffer: str
 
     @staticmethod
-    def declare(handed: HandedOn, split: Split, ctx: Context) -> Held:
+    def declare(handed: HandedOn, split: RowSplit, ctx: Context) -> HeldFragments:
         dtype = ctx.program.tensors[handed.tensor].dtype
         name = ctx.declare(f"{handed.tensor}_held", dtype, handed.shape(split), "register").name
-        return Held(handed, split, name)
+        return HeldFragments(handed, split, name)
 
     def index(self, index: tuple[Int, ...], warp: str, lane: Lane, *, own: bool) -> tuple[Int, ...]:
         """Where an element of the tensor is; `own`: it is the lane's own element of the product that makes it."""
@@ -43,7 +43,7 @@ class Held:
         return (Var(warp), *tiles, number)
 
 
-def in_registers(body: tuple[Stmt, ...], held: Mapping[str, Held], warp: str = "") -> tuple[Stmt, ...]:
+def in_registers(body: tuple[Stmt, ...], held: Mapping[str, HeldFragments], warp: str = "") -> tuple[Stmt, ...]:
     """The statements of a body with these tensors in registers; loops whose variables number registers are unrolled."""
 
     def visit(stmt: Stmt) -> Stmt:
@@ -62,7 +62,7 @@ def in_registers(body: tuple[Stmt, ...], held: Mapping[str, Held], warp: str = "
     return tuple(map(visit, body))
 
 
-def _assigned(stmt: Assign, held: Mapping[str, Held], warp: str) -> Assign:
+def _assigned(stmt: Assign, held: Mapping[str, HeldFragments], warp: str) -> Assign:
     touched = {stmt.buffer, *(n.tensor for n in walk(stmt.value) if isinstance(n, Read))} & held.keys()
     if not touched:
         return stmt
@@ -83,7 +83,7 @@ def _assigned(stmt: Assign, held: Mapping[str, Held], warp: str) -> Assign:
     return replace(stmt, buffer=mine.buffer, index=mine.index(stmt.index, warp, lane, own=True))
 
 
-def _numbering(body: tuple[Stmt, ...], held: Mapping[str, Held]) -> frozenset[str]:
+def _numbering(body: tuple[Stmt, ...], held: Mapping[str, HeldFragments]) -> frozenset[str]:
     """Variables in subscripts of the registers."""
     names = {h.buffer for h in held.values()}
     found: set[str] = set()

@@ -18,7 +18,7 @@ from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
-from autosched.codegen.lower.gpu.fragment_values import Held, in_registers
+from autosched.codegen.lower.gpu.fragment_values import HeldFragments, in_registers
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
 from autosched.logic import Const, Int, Var
@@ -55,14 +55,14 @@ class _BlockLoops:
         self.held = self.held_of(inner)
         self.moved = Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
 
-    def held_of(self, inner: Context) -> dict[str, Held]:
+    def held_of(self, inner: Context) -> dict[str, HeldFragments]:
         """What products of the body hand on in registers, in this row."""
         found = {}
         for handed in handed_on(inner.program, self.part.member.parts):
             warps = self.chosen_place(handed.tensor) - MEMORY
             for split in handed.splits:
                 if split.warps == warps:
-                    found[handed.tensor] = Held.declare(handed, split, inner)
+                    found[handed.tensor] = HeldFragments.declare(handed, split, inner)
         return found
 
     def around(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

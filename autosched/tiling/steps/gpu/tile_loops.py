@@ -14,7 +14,7 @@ from autosched.ir.nodes import Tensor
 from autosched.logic import Const, Int, Var, all_of, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.analysis.accesses import all_reads
-from autosched.tiling.plans.handed_on import HandedOn, Split, handed_on
+from autosched.tiling.plans.handed_on import HandedOn, RowSplit, handed_on
 from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
@@ -225,7 +225,7 @@ def handed_inside(plan: Plan) -> Iterator[HandedOn]:
             yield from handed_inside(part.member)
 
 
-def _sides(handed: HandedOn, split: Split) -> tuple[tuple[TensorPart, dict[str, int]], ...]:
+def _sides(handed: HandedOn, split: RowSplit) -> tuple[tuple[TensorPart, dict[str, int]], ...]:
     """For each product, the decisions that split it so."""
     sides = []
     for part, mine, tiles in (
@@ -244,7 +244,7 @@ def _sides(handed: HandedOn, split: Split) -> tuple[tuple[TensorPart, dict[str, 
 def _offered(handed: HandedOn, domains: Mapping[str, tuple[int, ...]]) -> HandedOn:
     """With the splits that the decisions of both products can say."""
 
-    def has(split: Split) -> bool:
+    def has(split: RowSplit) -> bool:
         return all(value in domains[name] for _, asked in _sides(handed, split) for name, value in asked.items())
 
     return replace(handed, splits=tuple(filter(has, handed.splits)))
