@@ -17,6 +17,7 @@ from autosched.codegen.cuda.fragments.exchange import settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
+from autosched.codegen.cuda.fragments.own_elements import from_fragments
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import PEER
@@ -52,6 +53,10 @@ class CudaAssignPrinter:
             yield shuffle
             return
         stmt = settled(scope, stmt)
+        if (own := from_fragments(scope, stmt)) is not None:
+            for one in own:
+                yield from self._element(one)
+            return
         layout = self._layout(stmt)
         lanes = layout.lanes if layout is not None else 1
         if stmt.lane is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from math import gcd, prod
 
@@ -28,7 +28,7 @@ from autosched.costmodel.analytic.gpu.code_constants import GENERATED, GpuCode
 from autosched.costmodel.analytic.gpu.gpu_clock import gpu_scalar, gpu_tensor
 from autosched.costmodel.analytic.gpu.gpu_elementwise import team_terms
 from autosched.costmodel.analytic.gpu.least import gpu_least
-from autosched.costmodel.analytic.gpu.within_block import grid_terms, one_core, within_block
+from autosched.costmodel.analytic.gpu.within_block import InRegisters, grid_terms, one_core, within_block
 from autosched.costmodel.analytic.spatial.spatial_clock import spatial_stages, spatial_tensor
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
@@ -205,10 +205,17 @@ class TimedPart:
     around: tuple[TileLoopsPart, ...] = ()
     packed: TensorPart | None = None
 
+    @cached_property
+    def held(self) -> tuple[InRegisters, ...]:
+        """What products of a block hand on to it, or it to them, in registers."""
+        return InRegisters.of(self.part, self.plan, self.around[0])
+
     def repeated(self, terms: Terms, values: Columns) -> Terms:
         """What one iteration takes, in all that the busiest thread has."""
         if self.around and is_gpu(self.plan.target):
             terms = within_block(terms, self.plan.target)
+            for held in self.held:
+                terms = held.apply(terms, values, self.plan.target)
         for loops in self.around:
             threads = values[loops.names("threads")].astype(np.float64)
             times = loops.trips * _share_of(values[loops.names("shares")].astype(np.float64), threads)

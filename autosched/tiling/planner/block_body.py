@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.planner.nests import MOST_PLANS
+from autosched.tiling.planner.structure import NEAR
+from autosched.tiling.plans.handed_on import handed_on
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
 BLOCK_SCOPES = ("thread", "warp")
@@ -34,6 +36,14 @@ def with_chains(best: Sequence[Plan], every: Sequence[Plan]) -> list[Plan]:
     if found is None or any(map(_in_blocks, best)):
         return list(best)
     return [*best[: MOST_PLANS - 1], found]
+
+
+def handing_on_first(every: Sequence[Plan], cycles: Mapping[int, float]) -> list[Plan]:
+    """Plans of a body, the fastest first, but of those about as fast as it the ones first whose products hand on the
+    most in registers."""
+    near = [p for p in every if cycles[id(p)] <= NEAR * cycles[id(every[0])]]
+    most = sorted(near, key=lambda p: -len(handed_on(p.program, p.parts)))
+    return [*most, *(p for p in every if not any(p is n for n in near))]
 
 
 def _in_blocks(plan: Plan) -> bool:

@@ -15,7 +15,7 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
+from autosched.tiling.planner.block_body import block_intrinsics, handing_on_first, of_block, with_chains
 from autosched.tiling.planner.families import NO_BODY, NO_NEST, SLICES, family_of, family_of_names, with_each_family
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
@@ -109,7 +109,7 @@ def plan_program(
         chosen = with_each_family(with_chains(turn[:MOST_PLANS], every), every, cycles)
         best = [p for p in every if any(p is c for c in chosen)]
     else:
-        best = every[:MOST_PLANS]
+        best = (handing_on_first(every, cycles) if prefix and is_gpu(target) else every)[:MOST_PLANS]
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]

@@ -18,6 +18,8 @@ from autosched.machine.target import Target
 from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
+from autosched.tiling.space.tied_groups import settled
+from autosched.tiling.steps.gpu.tile_loops import MEMORY
 
 ROWS = 5
 DRAWN = 256
@@ -73,9 +75,22 @@ class BlockChain:
         return several(self.plan, most)
 
 
+def handing_on(plan: Plan, most: int, seed: int = 0) -> list[int]:
+    """Legal rows in which a product hands its fragments on to another, so many for each way to split them."""
+    space, found = plan.space, []
+    for position, decision in enumerate(space.decisions):
+        if ".place_" in decision.name:
+            for digit in (k for k, value in enumerate(decision.domain) if value > MEMORY):
+                inner = settled(space, [position], [digit])
+                drawn = inner.thinned(most, np.random.default_rng(seed))
+                found += [space.row_of(inner.schedule(int(row)).values) for row in drawn]
+    return found
+
+
 def several(plan: Plan, most: int) -> list[int]:
     """Legal rows that have as many values of decisions as so few can."""
     drawn = [int(r) for r in plan.space.thinned(DRAWN, np.random.default_rng(0))]
+    drawn += [row for row in handing_on(plan, 4) if row not in drawn]
     values = plan.space.values(drawn)
     has = [{(d.name, int(values[d.name][k])) for d in plan.space.decisions} for k in range(len(drawn))]
     seen: set[tuple[str, int]] = set()
@@ -111,3 +126,13 @@ def cases() -> dict[str, BlockChain]:
 
 
 CASES = cases()
+
+HANDED = {
+    "one warp": BlockChain("mlp", A100, dict(F16)),
+    "four warps": BlockChain("mlp", H200, F16 | {"m": 128, "tile": 64, "k": 32, "f": 128, "block": 64, "n": 24}),
+    "rows of warps": BlockChain("swiglu", RTX, BF16 | {"m": 128, "tile": 64, "k": 32, "f": 64, "block": 32}),
+    "a state": BlockChain("linear", RTX, dict(BF16)),
+    "ragged": BlockChain("mlp", A100, F16 | {"m": 44, "tile": 22, "k": 20, "f": 60, "block": 30, "n": 12}),
+    "ragged state": BlockChain("linear", H200, F16 | {"n": 69, "block": 23, "d": 12, "e": 20}),
+}
+"""Chains whose products can hand on in registers, by how rows are split."""

@@ -45,7 +45,7 @@ from autosched.codegen.tree.kernel import (
     statements,
 )
 from autosched.ir.value import Call, FromIndex, Logical, Read, Scalar, Select, Value, is_value, reads, walk
-from autosched.logic import FALSE, Bool, Const, Expr, Int, free_vars
+from autosched.logic import FALSE, Bool, Const, Expr, Int, Var, free_vars
 
 LOOP_KINDS = ("serial", "unrolled", "parallel", "block.x", "block.y", "block.z", *WORKERS)
 
@@ -294,7 +294,9 @@ class _Checker:
             if isinstance(subscript, Int):
                 self._known(subscript, f"an index of {buffer.name}")
             if buffer.scope == "register":
-                self._unrolled(buffer, subscript, element=position == len(index) - 1)
+                # A fragment may be filled from several others, of which a lane has its elements.
+                moved = not isinstance(index[-1], Var) and self.kernel.buffers[buffer.name].elements_per_thread == 0
+                self._unrolled(buffer, subscript, element=moved or position == len(index) - 1)
 
     def _outside_workers(self, what: str) -> None:
         """Others may go on there, which is for the block as a whole."""

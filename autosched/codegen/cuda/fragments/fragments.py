@@ -120,7 +120,8 @@ class _Finder:
                 if name not in self.uses:
                     self.names.append(name)
                 self.uses.setdefault(name, []).append(index)
-                mine.add(name)
+                if isinstance(stmt, Assign) and stmt.lane is not None and index[-1] == Var(stmt.lane.var):
+                    mine.add(name)  # others lie as they like
             if isinstance(stmt, IntrinsicCall):
                 for operand, ref in stmt.operands.items():
                     if ref.lane is None:

@@ -18,13 +18,15 @@ from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
+from autosched.codegen.lower.gpu.fragment_values import HeldFragments, in_registers
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
+from autosched.tiling.plans.handed_on import handed_on
 from autosched.tiling.plans.plan import TileLoop, TileLoopsPart
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.tile_loops import MEMORY, is_block_loop, place_of
+from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, is_block_loop, place_of
 
 THREAD, LONE = "thread", "chain"
 """Loops: a block's threads, each as a worker of its own; the only block of a grid without parallel loops."""
@@ -50,11 +52,22 @@ class _BlockLoops:
         self.part, self.ctx = part, ctx
         self.at: dict[str, Int] = {t.axis.name: Var(identifier(t.axis.name)) for t in part.loops}
         self.blocks = [t for t in part.loops if part.grid and is_block_loop(t.parallel, t.axis.lower, t.axis.upper)]
+        self.held = self.held_of(inner)
         self.moved = Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
+
+    def held_of(self, inner: Context) -> dict[str, HeldFragments]:
+        """What products of the body hand on in registers, in this row."""
+        found = {}
+        for handed in handed_on(inner.program, self.part.member.parts):
+            warps = self.chosen_place(handed.tensor) - MEMORY
+            for split in handed.splits:
+                if split.warps == warps:
+                    found[handed.tensor] = HeldFragments.declare(handed, split, inner)
+        return found
 
     def around(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Independent loops may go outside of those that are not: they are all perfectly nested."""
-        body = self.moved.of(body)
+        body = self.moved.of(in_registers(body, self.held) if self.held else body)
         for loop in reversed([t for t in self.part.loops if t not in self.blocks]):
             lower, upper = (substitute_int(bound, self.at) for bound in (loop.axis.lower, loop.axis.upper))
             body = (For(identifier(loop.axis.name), lower, upper, body),)
@@ -104,9 +117,13 @@ class _BlockLoops:
         return BufferPlace(new.name, tuple(owners))
 
     def in_memory(self, name: str) -> bool:
-        """Whether a row puts an intermediate into memory. The part that is the grid decides for all inside."""
+        """Whether a row puts an intermediate into memory."""
+        return self.chosen_place(name) == MEMORY
+
+    def chosen_place(self, name: str) -> int:
+        """Where a row puts an intermediate. The part that is the grid decides for all inside."""
         chosen = [v for n, v in self.ctx.values.items() if n.endswith("." + place_of(name).name)]
-        return MEMORY in chosen
+        return max(chosen, default=SHARED)
 
 
 def block_threads(body: tuple[Stmt, ...], lanes: int) -> int:

@@ -7,16 +7,20 @@ lies in shared memory or in memory (`place_X`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from autosched.ir.nodes import Tensor
-from autosched.logic import Const, Int, Var, maximum, minimum, where
+from autosched.logic import Const, Int, Var, all_of, maximum, minimum, where
 from autosched.machine.target import Target
+from autosched.tiling.analysis.accesses import all_reads
+from autosched.tiling.plans.handed_on import HandedOn, RowSplit, handed_on
 from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
-from autosched.tiling.steps.gpu.block_tile import RASTER
+from autosched.tiling.steps.gpu.block_tile import RASTER, gpu_pair, workers_name
 from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
+from autosched.tiling.steps.gpu.operand_sources import GLOBAL, stage_name
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, COPY, STAGE_COUNT, SYNC
 from autosched.tiling.steps.gpu.split_k import GATHER, SPLIT
 from autosched.tiling.steps.gpu.warp_roles import ROLES, TOGETHER
@@ -24,6 +28,7 @@ from autosched.tiling.steps.scalar import handles
 
 SHARED, MEMORY = 0, 1
 PLACES = ("shared", "memory")
+"""Behind these, `MEMORY` + n is in the registers of n warps."""
 LEAST_PLACED = 512
 """Bytes of an intermediate from which on its place is a decision; smaller ones are in shared memory."""
 ALIGNED = 1024
@@ -74,7 +79,14 @@ def parts_inside(plan: Plan) -> Iterator[Part]:
 def kept_inside(plan: Plan) -> dict[str, Tensor]:
     """What the bodies of a plan's tile loops keep for themselves, sums aside that never leave registers."""
     passing = {p.nest.stage.assign.tensor for p in plan.parts if isinstance(p, TensorPart) and not p.keep}
-    found = {n: t for n, t in plan.program.tensors.items() if t.intermediate and n not in passing}
+    loops = [p for p in plan.parts if isinstance(p, TileLoopsPart)]
+    inside = {name for p in loops for name in p.stages}
+    touched = {w.tensor for p in loops for w in p.windows.values()}
+    for stage in plan.program.stages:
+        if stage.name not in inside:
+            touched |= {stage.assign.tensor, *(r.tensor for r in all_reads(stage))}
+    own = {n: t for n, t in plan.program.tensors.items() if t.intermediate and n in touched}
+    found = {n: t for n, t in own.items() if n not in passing}
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
             found |= kept_inside(part.member)
@@ -154,6 +166,9 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     fixed = sum(size + ALIGNED for n, size in sizes.items() if n not in large)
     fixed += sum(map(_passed_bytes, teams)) + OPERANDS * ALIGNED * len(tensors)
     room = max(0, most - fixed) // 2
+    domains = {d.name: d.domain for step in part.member.space.steps for d in step.decisions}
+    offered = (_offered(h, domains) for h in handed_inside(part.member))
+    handed = {h.tensor: h for h in offered if h.splits}
     decisions: list[Decision] = []
     placed: Int = Const(0)
     in_memory: Int = Const(0)
@@ -162,14 +177,17 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
         fits = size + ALIGNED <= left
         left -= size + ALIGNED if fits else 0
         place = Var(names(place_of(name).name))
-        decisions.append(
-            Decision(place.name, (SHARED, MEMORY) if fits else (MEMORY, SHARED), PLACES if fits else PLACES[::-1])
-        )
+        warps = [s.warps for s in handed[name].splits] if name in handed else []
+        values = (*((SHARED, MEMORY) if fits else (MEMORY, SHARED)), *(MEMORY + n for n in warps))
+        held = (f"registers of {n} warp{'s' if n > 1 else ''}" for n in warps)
+        decisions.append(Decision(place.name, values, (*(PLACES if fits else PLACES[::-1]), *held)))
         placed = placed + where(place.eq(SHARED), size + ALIGNED, 0)
         in_memory = in_memory + where(place.eq(MEMORY), size, 0)
     kept = names("kept_shared")
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
-    rules: list[Rule] = []
+    registers = limits.get("registers_per_thread", 255)
+    passed_on = [n for n in large if n in handed]
+    rules = [rule for n in passed_on for rule in _splitting(handed[n], names(place_of(n).name), registers)]
     share = (most - fixed - min(room, sum(large.values()) + ALIGNED * len(large))) // max(1, len(tensors))
     threads: Int = Const(lanes)
     slices: Int = Const(0)
@@ -197,6 +215,58 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     }
     first = Step("places", tuple(decisions), (places,), {kept: placed, names("block_memory"): in_memory})
     return first, Step("tile loops", (), tuple(rules), derived)
+
+
+def handed_inside(plan: Plan) -> Iterator[HandedOn]:
+    """What products hand on in registers, in the bodies of tile loops too."""
+    yield from handed_on(plan.program, plan.parts)
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            yield from handed_inside(part.member)
+
+
+def _sides(handed: HandedOn, split: RowSplit) -> tuple[tuple[TensorPart, dict[str, int]], ...]:
+    """For each product, the decisions that split it so."""
+    sides = []
+    for part, mine, tiles in (
+        (handed.maker, split.along, split.made),
+        (handed.taker, split.rows, split.taken),
+    ):
+        asked: dict[str, int] = {}
+        for axis in gpu_pair(part.nest):
+            asked[workers_name(part.nest, part.names, axis)] = split.warps if axis is mine else 1
+            if axis is mine or part is handed.maker:  # a warp of the maker has whole rows
+                asked[part.names.register(axis)] = tiles if axis is mine else axis.units
+        sides.append((part, asked))
+    return tuple(sides)
+
+
+def _offered(handed: HandedOn, domains: Mapping[str, tuple[int, ...]]) -> HandedOn:
+    """With the splits that the decisions of both products can say."""
+
+    def has(split: RowSplit) -> bool:
+        return all(value in domains[name] for _, asked in _sides(handed, split) for name, value in asked.items())
+
+    return replace(handed, splits=tuple(filter(has, handed.splits)))
+
+
+def _splitting(handed: HandedOn, place: str, most: int) -> Iterator[Rule]:
+    """Products that hand on in registers: both split rows alike, a warp has whole rows, and what comes from registers
+    goes through no slice. A thread may take `most` registers. Each rule is of one product: a place settled leaves
+    nothing between them."""
+    for split in handed.splits:
+        here = Var(place).eq(MEMORY + split.warps)
+        for part, decided in _sides(handed, split):
+            asked = [Var(name).eq(value) for name, value in decided.items()]
+            if part is handed.taker:
+                asked.append(Var(stage_name(part.names, handed.operand)).eq(GLOBAL))
+                asked.append(Var(part.names("staged")).eq(0) | Var(part.names("slices")).eq(1))
+            stage = part.nest.stage.name
+            sentence = f"{handed.tensor} is in registers of {split.warps} warps, and {stage} splits it otherwise"
+            yield Rule(f"{place} {part.names.prefix}{split.warps}", here.implies(all_of(*asked)), sentence)
+        own, held = handed.taker.names("registers"), handed.registers(split)
+        sentence = f"{{{own}}} registers a thread beside {held} of {handed.tensor} > {most:,}"
+        yield Rule(f"{own} beside {handed.tensor} {split.warps}", here.implies(Var(own) <= most - held), sentence)
 
 
 def _passed_bytes(part: WarpCooperativePart) -> int:

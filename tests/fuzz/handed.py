@@ -1,0 +1,97 @@
+"""Random chains of products within blocks of a GPU whose fragments are handed on in registers, down to printed kernels.
+
+    python -m tests.fuzz.handed --programs 100
+
+Each way to split rows is run in the interpreter, and printed: the printer proves anew what each lane reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])] if __name__ == "__main__" else []
+
+from support.cards.block_chains import A100, H200, RTX, BlockChain, handing_on  # noqa: E402
+from support.compiled.kernel_check import check_kernel  # noqa: E402
+from support.match.agreement import disagreement, expect  # noqa: E402
+
+from autosched.codegen.cuda import print_cuda  # noqa: E402
+from autosched.codegen.lower import lower  # noqa: E402
+
+ROWS = 1
+"""Rows of each way to split."""
+
+
+def drawn(seed: int) -> BlockChain:
+    """A chain, its sizes (every other one has some that no instruction divides), types and machine."""
+    r = Random(seed)
+    ragged = seed % 2 == 1
+
+    def size(low: int, high: int) -> int:
+        return r.randint(16 * low, 16 * high) if ragged else 16 * r.randint(low, high)
+
+    chain, tile, block = r.choice(["mlp", "swiglu", "linear"]), size(1, 5), size(1, 4)
+    sizes: dict[str, Any] = {"t": r.choice(["f16", "bf16"])}
+    if chain == "linear":
+        sizes |= {"h": 1, "n": 2 * block, "block": block, "d": size(1, 3), "e": size(1, 2)}
+    else:
+        sizes |= {"m": 2 * tile, "tile": tile, "k": size(1, 2), "f": 2 * block, "block": block, "n": size(1, 3)}
+    return BlockChain(chain, r.choice([A100, RTX, H200]), sizes)
+
+
+def wrong_kernels(seed: int, count: Counter[str]) -> Iterator[str]:
+    """What is wrong with kernels of a chain."""
+    case = drawn(seed)
+    plan = case.plan
+    rows = handing_on(plan, ROWS, seed)
+    if not rows:
+        count["none"] += 1
+        return
+    wanted = expect(case.program, seed)
+    for row in rows:
+        count["kernels"] += 1
+        kernel = lower(plan, plan.space.schedule(row))
+        check_kernel(kernel)
+        if not any(name.endswith("_held") for name in kernel.buffers):
+            yield f"{plan.space.schedule(row)} holds nothing in registers"
+        print_cuda(kernel, case.machine)
+        if wrong := disagreement(plan, [row], wanted):
+            yield f"{case}: {wrong}"
+
+
+def search(first: int, programs: int, seconds: float = math.inf) -> tuple[Counter[str], list[str]]:
+    """Counts, and what was wrong with programs from number `first` on."""
+    count, wrong, begun = Counter[str](), list[str](), time.process_time()
+    for seed in range(first, first + programs):
+        if time.process_time() - begun > seconds:
+            break
+        count["programs"] += 1
+        try:
+            wrong += [f"{seed}: {text}" for text in wrong_kernels(seed, count)]
+        except Exception:  # of any kind: it is what we look for
+            wrong.append(f"{seed}: {traceback.format_exc()}")
+    return count, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="processor time after which it stops")
+    asked = parser.parse_args()
+    count, wrong = search(asked.first, asked.programs, asked.seconds)
+    print(dict(count), *wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
