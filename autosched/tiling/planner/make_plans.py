@@ -181,8 +181,9 @@ class _PlanLayout:
         prepared = program.prepared
         computed = {c.stage for nest in self.nests.values() for c in nest.computed.values()}
         fused = _fused(program, self.nests, {*self.literal, *computed}, self.policy)
-        starts = self.starts({*self.literal, *computed, *(f.stage.name for group in fused.values() for f in group)})
-        joined = {f.stage.name for group in (*fused.values(), starts.values()) for f in group}
+        behind = {f.stage.name for group in fused.values() for f in group}
+        starts = self.starts({*self.literal, *computed, *behind}, fused)
+        joined = behind | {f.stage.name for f in starts.values()}
         settled = {s.name for s in program.stages if s.assign.tensor in prepared} | joined | computed
         many = len([s for s in program.stages if s.name not in settled and s.name not in self.literal]) > 1
         parts: list[Part] = []
@@ -213,9 +214,9 @@ class _PlanLayout:
                 parts.append(self.scalar(stage, names))
         return parts
 
-    def starts(self, elsewhere: Collection[str]) -> dict[str, Fused]:
+    def starts(self, elsewhere: Collection[str], behind: Mapping[str, tuple[Fused, ...]]) -> dict[str, Fused]:
         """For tensorized stages of a CPU, the last stage in front that makes the values which their sums begin with,
-        where it is not computed `elsewhere`."""
+        where it is not computed `elsewhere`, nor reads what a stage `behind` writes, tile by tile."""
         if scheme_of(self.target) != "cpu":
             return {}
         stages, found = self.program.stages, dict[str, Fused]()
@@ -226,7 +227,8 @@ class _PlanLayout:
             if first is None or stages[first].name in self.nests or stages[first].name in elsewhere:
                 continue
             axes = fusable_start(stages[first], stage, stages[first + 1 : k])
-            if axes is not None:
+            read = {r.tensor for r in stages[first].reads} - {stage.assign.tensor}
+            if axes is not None and not read & {f.stage.assign.tensor for f in behind[stage.name]}:
                 found[stage.name] = Fused(_with_formulas(stages[first], self.policy), axes)
         return found
 

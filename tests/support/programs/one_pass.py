@@ -20,6 +20,7 @@ ONE_PASS: dict[str, Program] = {
     "ragged": workload("attention", h=1, n=19, l=39, d=8),
     "grouped heads": workload("attention", h=4, n=9, l=24, d=8, group=2),
     "causal": workload("attention", mask="causal", h=2, n=19, l=40, d=16),
+    "fewer keys": workload("attention", mask="causal", h=1, n=40, l=20, d=8),
     "window": workload("attention", mask="window", h=2, n=24, l=48, d=16, window=10),
     "bias": workload("attention_alibi", h=2, n=16, l=24, d=8),
     "capped": workload("attention_softcap", h=2, n=16, l=24, d=8),

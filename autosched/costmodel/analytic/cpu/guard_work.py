@@ -14,6 +14,7 @@ import numpy.typing as npt
 from autosched.costmodel.analytic.cpu.loops_around import added_around
 from autosched.logic import Affine
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TileLoopsPart
 from autosched.tiling.steps import StepNames, tiled_axes
 from autosched.tiling.steps.cpu.skip_guarded import bounding, share, skipping_row
@@ -60,8 +61,8 @@ def sums_left(
         sizes[:, k] = v[names.register(axis)]
     chosen, which = np.unique(sizes, axis=0, return_inverse=True)
     each = [dict(zip((a.name for a in tiled), map(int, row), strict=False)) for row in chosen]
-    shares = [prod(_below_zero(nest, f, around, of_tile) or 1.0 for f in forms) for of_tile in each]
-    return np.array(shares)[which.reshape(rows)]
+    shares = [[_below_zero(nest, f, around, of_tile) for f in forms] for of_tile in each]
+    return np.array([prod(1.0 if s is None else s for s in of_forms) for of_forms in shares])[which.reshape(rows)]
 
 
 def least_counted(nest: Nest, around: Sequence[TileLoopsPart] = ()) -> float:
@@ -83,15 +84,26 @@ def _below_zero(
     None where it is not known, or where there are too many."""
     axes = [nest.by_name[n] for n in form.coefficients if n in nest.by_name]
     added = added_around(nest, form, around)
-    if added is None or not 0 < prod(a.extent for a in axes) * len(added) <= MOST_PLACES:
+    if added is None or not all(a.extent for a in axes):
         return None
-    total = np.full((1,) * len(axes), form.constant, np.int64)
-    for d, axis in enumerate(axes):
-        factor, at = form.coefficient(axis.name), np.arange(axis.extent, dtype=np.int64)
-        if of_tile is not None:
-            alone = axis.unit > 1 and factor > 0
-            stretch = axis.unit * (1 if alone else of_tile.get(axis.name, 1))
-            first = at // stretch * stretch
-            at = first if factor > 0 else np.minimum(first + stretch, axis.extent) - 1
-        total = total + factor * at.reshape([axis.extent if k == d else 1 for k in range(len(axes))])
-    return float(sum(share * (total + n < 0).mean() for n, share in added.items()))
+    places = [_places(axis, form.coefficient(axis.name), of_tile) for axis in axes]
+    if prod(len(at) for at, _ in places) * len(added) > MOST_PLACES:
+        return None
+    total, weight = np.full((1,) * len(axes), form.constant, np.int64), np.ones((1,) * len(axes))
+    for d, (axis, (at, shares)) in enumerate(zip(axes, places, strict=True)):
+        shape = [len(at) if k == d else 1 for k in range(len(axes))]
+        total = total + form.coefficient(axis.name) * at.reshape(shape)
+        weight = weight * shares.reshape(shape)
+    return float(sum(share * weight[total + n < 0].sum() for n, share in added.items()))
+
+
+def _places(
+    axis: NestAxis, factor: int, of_tile: Mapping[str, int] | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Positions of an axis, each with the share of the axis that it stands for: of each stretch of a tile the one at
+    which a sum with this factor is the least."""
+    alone = axis.unit > 1 and factor > 0
+    stretch = 1 if of_tile is None else axis.unit * (1 if alone else of_tile.get(axis.name, 1))
+    first = np.arange(0, axis.extent, stretch, dtype=np.int64)
+    last = np.minimum(first + stretch, axis.extent)
+    return first if factor > 0 else last - 1, (last - first) / axis.extent

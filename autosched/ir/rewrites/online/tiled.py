@@ -226,10 +226,10 @@ class Tiled(Pass):
         smaller = max(SMALLEST, min(SMALLER, 1 << (self.tile.bit_length() - 1)))
         if lower == base and not reached and size % smaller == 0 and size <= length:
             self.interior = True
-            here = (self.least_upper(to) - base) // size
-            body += self.loop(first, minimum(here, length // size), base, to, moving)
+            whole_blocks = minimum(self.not_negative(self.least_upper(to) - base) // size, length // size)
+            body += self.loop(first, whole_blocks, base, to, moving)
             self.interior = False
-            first, self.block = minimum(here, length // size) * (size // smaller), smaller
+            first, self.block = whole_blocks * (size // smaller), smaller
         full, rest = divmod(length, self.block)
         end: Int = Const(full) if reached else minimum(ceil_div(upper - base, self.block), full)
         body += self.loop(first, end, base, to, moving)
@@ -244,6 +244,11 @@ class Tiled(Pass):
                 body.append(Loop(Axis(name, self.from_block(first, full), stop), left))
         self.block = size
         return tuple(body)
+
+    def not_negative(self, count: Int) -> Int:
+        """So many elements, or none: rows may end in front of the axis."""
+        known = free_vars(count) <= self.tiles.keys() and interval(count, self.tiles)[0] >= 0
+        return count if known else maximum(count, 0)
 
     def stretch(self, to: Places) -> tuple[Int, int]:
         """Where blocks begin, and how many elements there are from there on."""
@@ -297,27 +302,29 @@ class Tiled(Pass):
             if total := self.total(carried, states):
                 yield from self.each(carried, to, partial(self.put, carried.member.target, "=", total))
             flag = self.like(carried.member.target, "as_written", DTYPES["s32"])
-            if not self.branches or self.tile == 1:
-                yield from self.asked_rows(carried, flag, to)
+            none = Literal(0, flag.dtype)
+            row = self.of_row(carried.member, flag) if carried.member.extra else flag
+            asks_tile = self.branches and self.tile > 1
+            if carried.member.extra or asks_tile:
+                yield from self.one(row, "=", none, to)
+            if not asks_tile:
+                yield from self.asked_rows(carried, row, to)
                 continue
             whole = self.of_tile(carried.member, flag)
-            none = Literal(0, flag.dtype)
             yield self.put(whole, "=", none, to)
             yield from self.each(carried, to, partial(self.flagged, carried, whole, "max="))
-            yield self.guarded(Comparison("!=", whole, none), to, tuple(self.asked_rows(carried, flag, to)))
+            yield self.guarded(Comparison("!=", whole, none), to, tuple(self.asked_rows(carried, row, to)))
         for each in self.consumers:
             yield from self.inside(to, partial(self.consumed, each))
 
-    def asked_rows(self, carried: MemberStates, flag: Read, to: Places) -> Iterator[Statement]:
-        """A member's rows, each asked whether any of its results is not finite."""
-        if not carried.member.extra:
-            yield from self.each(carried, to, partial(self.flagged, carried, flag, "="))
-            yield from self.inside(to, partial(self.alone, carried, flag))
-            return
-        row = self.of_row(carried.member, flag)
-        yield from self.one(row, "=", Literal(0, flag.dtype), to)
-        yield from self.each(carried, to, partial(self.flagged, carried, row, "max="))
-        yield from self.inside(to, partial(self.some, carried, row))
+    def asked_rows(self, carried: MemberStates, row: Read, to: Places) -> Iterator[Statement]:
+        """A member's rows, each asked by its flag whether any of its results is not finite."""
+        if carried.member.extra:
+            yield from self.each(carried, to, partial(self.flagged, carried, row, "max="))
+            yield from self.inside(to, partial(self.some, carried, row))
+        else:
+            yield from self.each(carried, to, partial(self.flagged, carried, row, "="))
+            yield from self.inside(to, partial(self.alone, carried, row))
 
     def consumed(self, each: Consumer, to: Places) -> tuple[Statement, ...]:
         """One row of a stage that reads results."""

@@ -85,6 +85,23 @@ def test_what_has_to_be_done_before_stays_in_front(made: Program) -> None:
     assert disagreement(plans[0], plans[0].space.sample(4, np.random.default_rng(4)), expect(made)) is None
 
 
+@pytest.mark.parametrize("read", ["G[e, i]", "G[i // 2, e]", "G[19 - i, e]", "G[i, e]"])
+def test_a_start_that_reads_what_a_stage_behind_writes_stays_in_front(read: str) -> None:
+    text = """
+def f(P: f32[20, 9], V: f32[9, 20], G: f32[20, 20], A: f32[20, 20]):
+    for i, e in grid(20, 20):
+        A[i, e] = A[i, e] * READ
+    for i, e, j in grid(20, 20, 9):
+        A[i, e] += P[i, j] * V[j, e]
+    for i, e in grid(20, 20):
+        G[i, e] = A[i, e] * 2.0
+"""
+    made = parse(text.replace("READ", read), "f.py")
+    assert not started(made)
+    for plan in plans_of(made)[:3]:
+        assert disagreement(plan, plan.space.sample(6, np.random.default_rng(0)), expect(made)) is None
+
+
 def test_sums_that_read_their_target_begin_with_all_of_it() -> None:
     text = RESCALED.replace("START", "A[i, e] = A[i, e] * m[i]").replace("    BETWEEN\n", "")
     made = parse(text.replace("P[i, j] * V[j, e]", "A[i, j] * V[j, e]"), "f.py")
