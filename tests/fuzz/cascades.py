@@ -38,6 +38,16 @@ HEAD = (
 )
 KINDS = ("random", "one", "none", "wide", "ties", "greatest", "nan", "infinite")
 
+CONDITIONS = (
+    "j <= i + 1",
+    "j <= i - 2",  # nothing for the first rows
+    "i + j < 4",  # nothing for the last
+    "G[i, j] != 0",
+    "j % 2 == 0",
+    "X[i, j] > Y[i, j]",
+    "j >= i",
+)
+
 
 @dataclass
 class Found:
@@ -81,7 +91,7 @@ class _Writer:
         return leaf
 
     def condition(self) -> str:
-        return self.pick("j <= i + 1", "G[i, j] != 0", "j % 2 == 0", "X[i, j] > Y[i, j]", "j >= i")
+        return self.pick(*CONDITIONS)
 
     def score(self) -> str:
         """What a reference is the greatest of."""
