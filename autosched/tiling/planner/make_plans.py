@@ -216,7 +216,7 @@ class _PlanLayout:
 
     def starts(self, elsewhere: Collection[str], behind: Mapping[str, tuple[Fused, ...]]) -> dict[str, Fused]:
         """For tensorized stages of a CPU, the last stage in front that makes the values which their sums begin with,
-        where it is not computed `elsewhere`, nor reads what a stage `behind` writes, tile by tile."""
+        where it is not computed `elsewhere`; `behind` are the stages fused with each."""
         if scheme_of(self.target) != "cpu":
             return {}
         stages, found = self.program.stages, dict[str, Fused]()
@@ -226,9 +226,9 @@ class _PlanLayout:
             first = next((n for n in reversed(range(k)) if stages[n].assign.tensor == stage.assign.tensor), None)
             if first is None or stages[first].name in self.nests or stages[first].name in elsewhere:
                 continue
-            axes = fusable_start(stages[first], stage, stages[first + 1 : k])
-            read = {r.tensor for r in stages[first].reads} - {stage.assign.tensor}
-            if axes is not None and not read & {f.stage.assign.tensor for f in behind[stage.name]}:
+            fused = [f.stage for f in behind[stage.name]]
+            axes = fusable_start(stages[first], stage, stages[first + 1 : k], fused)
+            if axes is not None:
                 found[stage.name] = Fused(_with_formulas(stages[first], self.policy), axes)
         return found
 

@@ -67,13 +67,16 @@ def fusable_epilogue(
     return None
 
 
-def fusable_start(before: Stage, sums: Stage, between: Sequence[Stage] = ()) -> dict[str, str] | None:
+def fusable_start(
+    before: Stage, sums: Stage, between: Sequence[Stage] = (), behind: Sequence[Stage] = ()
+) -> dict[str, str] | None:
     """The axes of `before` in terms of those of `sums`, where each of these sums may begin with what `before` makes of
     its element, or None: `A[i, e] = A[i, e] * f[i]` in front of `A[i, e] += …`.
 
     It may where `before` is elementwise over exactly the spatial axes of `sums` and unguarded, every read of its target
     is of the element that it writes, `sums` reads its target for nothing else, and no stage in `between` them in the
-    text touches the target or writes what `before` reads.
+    text touches the target or writes what `before` reads; nor do stages `behind` write that, which run on each finished
+    element.
     """
     target = before.assign.tensor
     if sums.assign.tensor != target or sums.assign.op == "=" or sums.init is not None:
@@ -83,6 +86,8 @@ def fusable_start(before: Stage, sums: Stage, between: Sequence[Stage] = ()) -> 
     if target in _read_by(sums) or any(r.tensor == target and r.index != before.assign.index for r in before.reads):
         return None
     moved = _read_by(before)
+    if (moved - {target}) & {s.assign.tensor for s in behind}:
+        return None
     if any(s.assign.tensor in moved | {target} or target in _read_by(s) for s in between):
         return None
     return next(_correspondences(sums, before, (before.assign.index,)), None)

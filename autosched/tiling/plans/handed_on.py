@@ -99,7 +99,7 @@ def handed_on(program: Program, parts: Sequence[Part]) -> list[HandedOn]:
         for taker in products[number + 1 :]:
             operand = _operand(taker.nest, made.tensor)
             readers = [s.name for s in program.stages for r in all_reads(s) if r.tensor == made.tensor]
-            if operand is None or taker.start is not None or readers != [taker.nest.stage.name]:
+            if operand is None or readers != [taker.nest.stage.name]:
                 continue
             dims = dims_of(maker.nest, made.index)
             splits = splits_of(maker.nest, made, taker.nest, operand) if dims is not None else ()
@@ -125,7 +125,7 @@ def left_by(part: TensorPart) -> Assign | None:
 
 
 def _made_once(program: Program, tensor: str) -> bool:
-    """Whether one stage writes it, and nobody outside sees it."""
+    """Whether it is an intermediate that one stage writes."""
     writers = [s for s in program.stages if s.assign.tensor == tensor]
     if not program.tensors[tensor].intermediate or len(writers) != 1:
         return False

@@ -35,7 +35,7 @@ def from_fragments(scope: CudaScope, stmt: Assign) -> list[Assign] | None:
         return None
     layout = scope.layouts[stmt.buffer]
     if layout.operand is None or layout.operand.fragment is None or layout.lanes != LANES:
-        raise UsageError(f"{stmt.buffer} is filled from fragments, and nobody knows which lane holds what of it")
+        raise UsageError(f"{stmt.buffer} is filled from fragments, and its own has no map of lanes")
     _, own = owners(layout.operand)
     made = []
     for v in range(layout.held):
@@ -66,7 +66,7 @@ def _own(scope: CudaScope, read: Value, lane: str, mine: Numbers, lanes: Numbers
     assert isinstance(read, Read)
     source = scope.layouts[read.tensor]
     if source.operand is None or source.operand.fragment is None:
-        raise UsageError(f"{read.tensor}: nobody knows which lane holds what of it")
+        raise UsageError(f"{read.tensor}: its fragment has no map of lanes")
     holder, own = owners(source.operand)
     *outer, last = (i for i in read.index if isinstance(i, Int))
     varying = sorted(free_vars(last).union(*map(free_vars, outer)) - {lane} - set(scope.workers))

@@ -57,7 +57,9 @@ class _BlockLoops:
 
     def held_of(self, inner: Context) -> dict[str, HeldFragments]:
         """What products of the body hand on in registers, in this row."""
-        found = {}
+        found = dict[str, HeldFragments]()
+        if not any(self.chosen_place(name) > MEMORY for name in inner.program.tensors):
+            return found
         for handed in handed_on(inner.program, self.part.member.parts):
             warps = self.chosen_place(handed.tensor) - MEMORY
             for split in handed.splits:

@@ -37,4 +37,4 @@ def carried(scalar: ScalarStage, axis: Axis, ats: Ats) -> tuple[Stmt, ...]:
         value = replaced(assign.value, {before: held})
         steps.append(Assign(register, place, scalar.placed(value, here, 0)))
         steps.append(Assign(assign.tensor, place_index(assign.index, here), held))
-    return (*starts, For(var.name, axis.lower + apart, axis.upper, tuple(steps)))
+    return (*starts, For(var.name, axis.lower + int(apart), axis.upper, tuple(steps)))

@@ -77,11 +77,14 @@ class Reduction:
 
     def emit(self) -> tuple[Stmt, ...]:
         before = self.invariants()
-        starts: list[Stmt] = []
-        stores: list[Stmt] = []
         # An initial value is given to all elements, guarded or not; without one, guarded elements are not touched.
         guards = () if self.stage.init is not None else spatial_formulas(self.stage)
         touched = [all_of(*(substitute_bool(g, at) for g in guards)) for at in self.ats]
+        if self.merges_rows() and all(t == TRUE for t in touched) and (row := consecutive(self.ats)) is not None:
+            begins = [s for copy in range(len(self.ats)) for s in self.neutral(copy)]
+            return (*before, *begins, *self.loops(0, self.ats), *self.rows_stored(row))
+        starts: list[Stmt] = []
+        stores: list[Stmt] = []
         by_lane = self.vectored and any(LANE in free_vars(t) for t in touched)
         for copy, at in enumerate(self.ats):
             start, store = self.ends(copy, at, touched[copy] if by_lane else TRUE)
@@ -91,9 +94,6 @@ class Reduction:
             starts += start
             stores += store
         loops = self.loops(0, self.ats)
-        if all(t == TRUE for t in touched) and (rows := consecutive(self.ats)) is not None and self.merges_rows():
-            begins = [s for copy in range(len(self.ats)) for s in self.neutral(copy)]
-            return (*before, *begins, *loops, *self.rows_stored(rows))
         if len(self.ats) == 1 and not by_lane and touched[0] != TRUE:
             plain = self.ends(0, self.ats[0], TRUE)
             return (If(touched[0], (*before, *plain[0], *loops, *plain[1])),)
@@ -141,8 +141,8 @@ class Reduction:
             begin = Assign(self.acc, self.place(first), start, self.lane, valid)
             return [begin], [Assign(assign.tensor, index, self.held(first), self.lane, valid)]
         stmts = self.one_register(first)
-        narrowed, held = self.narrowed((self.acc, self.nan), Const(first), 1)
-        total = self.total(held, Const(0), Const(first) if self.width == 1 else Const(0))
+        narrowed, held, number = self.narrowed((self.acc, self.nan), Const(first), 1)
+        total = self.total(held, number, Const(0))
         return self.neutral(copy), [*stmts, *narrowed, Assign(assign.tensor, index, combine(assign.op, start, total))]
 
     def neutral(self, copy: int) -> list[Stmt]:
@@ -154,7 +154,7 @@ class Reduction:
             begins += [Assign(self.nan, self.place(n), none, self.lane) for n in self.numbers(copy)]
         return begins
 
-    def total(self, held: Pair, element: Int, number: Int) -> Value:
+    def total(self, held: Pair, number: Int, element: Int) -> Value:
         """An element of a register of results."""
         acc, nan = (Read(name, (number, element), self.dtype) for name in held)
         return Arith("+", acc, nan, self.dtype) if self.nan else acc
@@ -169,9 +169,9 @@ class Reduction:
                 stmts += self.joined(held, self.place(n), held, (self.place(n), self.place(n + count)), self.lane)
         return stmts
 
-    def narrowed(self, held: Pair, number: Int, left: int) -> tuple[list[Stmt], Pair]:
+    def narrowed(self, held: Pair, number: Int, left: int) -> tuple[list[Stmt], Pair, Int]:
         """A register's lanes combined, halves onto halves, into narrower registers; with the one that has so many lanes
-        `left`."""
+        `left`, and its number."""
         stmts: list[Stmt] = []
         width = self.width
         while width > left:
@@ -180,13 +180,13 @@ class Reduction:
             half = self.half(width)
             stmts += self.joined(half, (Const(0), e), held, ((number, e), (number, e + width)), lane)
             held, number = half, Const(0)
-        return stmts, held
+        return stmts, held, number
 
     # -- rows side by side --------------------------------------------------------------------------------------------
 
     def merges_rows(self) -> bool:
-        """Whether the lanes of several rows are combined together: as many shuffles as for one row, and one more for
-        each further row."""
+        """Whether the lanes of several rows are combined together: two shuffles for each row but one and log2(lanes a
+        row), in place of log2(lanes) for each row."""
         rows = len(self.ats)
         return self.shape.across and rows & (rows - 1) == 0 and 1 < rows <= self.width
 
@@ -200,12 +200,12 @@ class Reduction:
             for low, high in zip(numbers[::2], numbers[1::2], strict=True):
                 stmts += self.exchanged(stage, (low, high))
             numbers, bit = numbers[::2], bit + 1
-        narrowed, held = self.narrowed((self.acc, self.nan), Const(0), len(self.ats))
+        narrowed, held, number = self.narrowed((self.acc, self.nan), Const(0), len(self.ats))
         lanes = self.ats[0] | {row: self.ats[0][row] + Var(LANE)}
         index = place_index(self.stage.assign.index, lanes)
         start = Read(self.stage.assign.tensor, index, self.dtype)
         first = start if self.stage.init is None else place(self.stage.init, lanes)
-        total = self.total(held, Var(LANE), Const(0))
+        total = self.total(held, number, Var(LANE))
         value = combine(self.stage.assign.op, first, total)
         return [*stmts, *narrowed, Assign(self.stage.assign.tensor, index, value, Lane(LANE, len(self.ats)))]
 

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic.cpu.loops_around import added_around
+from autosched.ir.nodes import Axis
 from autosched.logic import Affine
+from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TileLoopsPart
@@ -56,19 +58,25 @@ def sums_left(
     if not forms or nest.intrinsic.matrices is not None:
         return np.ones(rows)
     tiled = [a for a in tiled_axes(nest) if any(f.coefficient(a.name) for f in forms)]
-    sizes = np.ones((rows, len(tiled) + 1), np.int64)
+    sizes = np.ones((rows, len(tiled) + 1), np.int64)  # one column more: rows differ where no axis is tiled, too
     for k, axis in enumerate(tiled):
         sizes[:, k] = v[names.register(axis)]
     chosen, which = np.unique(sizes, axis=0, return_inverse=True)
-    each = [dict(zip((a.name for a in tiled), map(int, row), strict=False)) for row in chosen]
-    shares = [[_below_zero(nest, f, around, of_tile) for f in forms] for of_tile in each]
+    each = [tuple((a.name, int(n)) for a, n in zip(tiled, row[:-1], strict=True)) for row in chosen]
+    loops = _loops(around)
+    shares = [[_below_zero(nest, k, loops, of_tile) for k in range(len(forms))] for of_tile in each]
     return np.array([prod(1.0 if s is None else s for s in of_forms) for of_forms in shares])[which.reshape(rows)]
 
 
 def least_counted(nest: Nest, around: Sequence[TileLoopsPart] = ()) -> float:
     """The share of results, or of their steps, that count under the guards, at least: tiles without one are not
     computed. A size that is not known may leave none."""
-    return max(0.0, 1.0 - sum(1.0 - (_below_zero(nest, form, around) or 0.0) for form in _dropping(nest)))
+    loops = _loops(around)
+    return max(0.0, 1.0 - sum(1.0 - (_below_zero(nest, k, loops, None) or 0.0) for k in range(len(_dropping(nest)))))
+
+
+def _loops(around: Sequence[TileLoopsPart]) -> tuple[Axis, ...]:
+    return tuple(t.axis for part in around for t in part.loops)
 
 
 def _dropping(nest: Nest) -> list[Affine]:
@@ -76,14 +84,16 @@ def _dropping(nest: Nest) -> list[Affine]:
     return [f for f in (*nest.accumulate_sums, *(f for _, f in nest.stepped_sums)) if f is not None]
 
 
+@of_nest
 def _below_zero(
-    nest: Nest, form: Affine, around: Sequence[TileLoopsPart], of_tile: Mapping[str, int] | None = None
+    nest: Nest, number: int, loops: tuple[Axis, ...], tile: tuple[tuple[str, int], ...] | None
 ) -> float | None:
-    """The share of the positions along the axes of a sum for which it is below 0; with `of_tile`, for which it is at
-    some position of the register tile. A vector is looked at alone where fewer elements count the farther along it is.
-    None where it is not known, or where there are too many."""
+    """The share of the positions along the axes of the sum of dropping guard number `number` for which it is below 0;
+    with `tile` (sizes by axis), for which it is at some position of the register tile. A vector is looked at alone
+    where fewer elements count the farther along it is. None where it is not known, or where there are too many."""
+    form, of_tile = _dropping(nest)[number], None if tile is None else dict(tile)
     axes = [nest.by_name[n] for n in form.coefficients if n in nest.by_name]
-    added = added_around(nest, form, around)
+    added = added_around(nest, form, loops)
     if added is None or not all(a.extent for a in axes):
         return None
     places = [_places(axis, form.coefficient(axis.name), of_tile) for axis in axes]

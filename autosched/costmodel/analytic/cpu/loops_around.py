@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from autosched.ir.nodes import Axis
 from autosched.logic import Affine, evaluate, free_vars
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.plan import TileLoopsPart
 
 MOST_ITERATIONS = 1 << 14
 """Iterations of the loops around that are looked at."""
@@ -16,11 +15,10 @@ Shares = dict[int, float]
 """Number to the share of iterations that add it."""
 
 
-def added_around(nest: Nest, form: Affine, around: Sequence[TileLoopsPart]) -> Shares | None:
-    """What names that are no axes of the nest add; None where these are sizes that are not known, or loops with too
-    many iterations."""
+def added_around(nest: Nest, form: Affine, loops: Sequence[Axis]) -> Shares | None:
+    """What names that are no axes of the nest add, in `loops` around it, the outermost first; None where these are
+    sizes that are not known, or loops with too many iterations."""
     names = {n for n in form.coefficients if n not in nest.by_name}
-    loops = [t.axis for part in around for t in part.loops]
     needed = list[Axis]()
     wanted = set(names)
     for axis in reversed(loops):

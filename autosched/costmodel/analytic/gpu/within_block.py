@@ -83,7 +83,7 @@ class InRegisters:
         return tuple(found)
 
     def apply(self, terms: Terms, v: Columns, target: Target) -> Terms:
-        """What stays in registers is no bytes, and who takes it waits for nobody."""
+        """Terms without the bytes that stay in registers, and without the barrier in front of what takes them."""
         if self.place not in v:
             return terms
         held = v[self.place] > MEMORY

@@ -21,11 +21,11 @@ LAST = "            for i, c in grid(tile, n):\n                for j in range(b
 AGAIN = MLP.replace(LAST, """            for i in range(tile):
                 Y[i_tile * tile + i, 0] += acc(P[i_tile * tile + i, 3])
 """ + LAST)
-"""Somebody else reads what the first product leaves."""
+"""A third stage reads what the first product leaves."""
 UPDATED = MLP.replace(LAST, """            for i, j in grid(tile, block):
                 P[i_tile * tile + i, j] *= t(0.5)
 """ + LAST)
-"""Somebody else writes it, too."""
+"""A third stage writes it, too."""
 OUTSIDE = MLP + """        for i in range(tile):
             Y[i_tile * tile + i, 0] += acc(P[i_tile * tile + i, 3])
 """
