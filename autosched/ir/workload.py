@@ -101,6 +101,7 @@ FAMILIES: dict[str, Family] = {
     "conv2d_bias_relu": Family("conv2d_bias_relu", _folded, {**_LAYOUTS, "residual": ("0", "1")}),
     "matmul_requant": Family("matmul_requant", _plain("matmul_requant")),
     "attention": Family("fused/attention", _masked("attention"), {"mask": ("full", "causal", "window")}),
+    "attention_rounded": Family("fused/attention_rounded", _masked("attention_rounded"), {"mask": ("full", "causal")}),
     "linear_attention": Family("fused/linear_attention", _masked("linear_attention"), {"mask": ("full", "causal")}),
     "matmul_experts": Family("fused/experts", _named("matmul_experts_{rows}"), {"rows": ("contiguous", "masked")}),
     **{name: Family(f"fused/{file}", _plain(name)) for file, names in _FUSED.items() for name in names},

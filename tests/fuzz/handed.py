@@ -1,8 +1,9 @@
-"""Random chains of products within blocks of a GPU whose fragments are handed on in registers, down to printed kernels.
+"""Random chains within blocks of a GPU whose rows warps hold in registers, down to printed kernels.
 
     python -m tests.fuzz.handed --programs 100
 
-Each way to split rows is run in the interpreter, and printed: the printer proves anew what each lane reads.
+Each way to split rows is run in the interpreter, slices fetched ahead and not, and printed: the printer proves anew
+what each lane reads.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])] if __name__ == "__main__" else []
 
-from support.cards.block_chains import A100, H200, RTX, BlockChain, handing_on  # noqa: E402
+from support.cards.block_chains import A100, H200, RTX, BlockChain, holding  # noqa: E402
 from support.compiled.kernel_check import check_kernel  # noqa: E402
 from support.match.agreement import disagreement, expect  # noqa: E402
 
 from autosched.codegen.cuda import print_cuda  # noqa: E402
 from autosched.codegen.lower import lower  # noqa: E402
 
-ROWS = 1
+ROWS = 2
 """Rows of each way to split."""
 
 
@@ -39,10 +40,17 @@ def drawn(seed: int) -> BlockChain:
     def size(low: int, high: int) -> int:
         return r.randint(16 * low, 16 * high) if ragged else 16 * r.randint(low, high)
 
-    chain, tile, block = r.choice(["mlp", "swiglu", "linear"]), size(1, 5), size(1, 4)
+    chains = ["mlp", "swiglu", "linear", "flash", "causal", "window", "layers"]
+    chain, tile, block = r.choice(chains), size(1, 5), size(1, 4)
     sizes: dict[str, Any] = {"t": r.choice(["f16", "bf16"])}
     if chain == "linear":
         sizes |= {"h": 1, "n": 2 * block, "block": block, "d": size(1, 3), "e": size(1, 2)}
+    elif chain == "causal":
+        sizes |= {"n": 2 * tile, "tile": tile, "l": 2 * tile, "block": tile, "d": size(1, 3)}
+    elif chain in ("flash", "window"):
+        sizes |= {"n": 2 * tile, "tile": tile, "l": 3 * block, "block": block, "d": size(1, 3)}
+    elif chain == "layers":
+        sizes |= {"m": 2 * tile, "tile": tile, "k": size(1, 3), "l": 2}
     else:
         sizes |= {"m": 2 * tile, "tile": tile, "k": size(1, 2), "f": 2 * block, "block": block, "n": size(1, 3)}
     return BlockChain(chain, r.choice([A100, RTX, H200]), sizes)
@@ -52,7 +60,7 @@ def wrong_kernels(seed: int, count: Counter[str]) -> Iterator[str]:
     """What is wrong with kernels of a chain."""
     case = drawn(seed)
     plan = case.plan
-    rows = handing_on(plan, ROWS, seed)
+    rows = holding(plan, ROWS, seed)
     if not rows:
         count["none"] += 1
         return

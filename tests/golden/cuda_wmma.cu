@@ -13,7 +13,15 @@
 
 using namespace autosched;
 
-__device__ __forceinline__ float max_f32(float a, float b) { return a > b || a != a ? a : b; }  /* NaN wins */
+__device__ __forceinline__ float max_f32(float a, float b) {  /* NaN wins */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+#else
+    return a > b || a != a ? a : b;
+#endif
+}
 
 __device__ __forceinline__ void wmma_m16n16k16_f16_f32_load_b_row(uint32_t (&b)[8], const void* from, int stride) {
     asm volatile("wmma.load.b.sync.aligned.row.m16n16k16.f16 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"

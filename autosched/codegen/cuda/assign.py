@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from autosched.codegen.analysis.access import at_lane, flat_offset, plain
 from autosched.codegen.c_like.blocks import loop_head, under
 from autosched.codegen.c_like.values import all_bits_zero
-from autosched.codegen.cuda.fragments.exchange import settled, shuffled
+from autosched.codegen.cuda.fragments.exchange import across_fragment, settled, shuffled
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
@@ -22,8 +22,9 @@ from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import PEER
 from autosched.codegen.tree.kernel import Assign
+from autosched.errors import UsageError
 from autosched.ir.value import Read, Select, Value, is_plain, map_value, walk
-from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of
+from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 
 ELEMENT, GROUP, INSIDE = ".v", ".u", ".x"
@@ -51,6 +52,9 @@ class CudaAssignPrinter:
         scope = self.scope
         if (shuffle := shuffled(scope, stmt)) is not None:
             yield shuffle
+            return
+        if (shuffles := across_fragment(scope, stmt)) is not None:
+            yield from shuffles
             return
         stmt = settled(scope, stmt)
         if (own := from_fragments(scope, stmt)) is not None:
@@ -320,6 +324,8 @@ def _placed(stmt: Assign, lane: str, element: Int, scope: CudaScope, own: Int | 
         if name not in scope.layouts:
             return at_lane(parts, lane, element)
         *outer, last = parts
+        if scope.layouts[name].lanes > 1 and last != Var(lane) and lane in free_vars(last):
+            raise UsageError(f"{name} is read where another lane may hold it")
         inside = mine if last == Var(lane) else substitute_int(last, {lane: element})
         return (*at_lane(tuple(outer), lane, element), inside)
 

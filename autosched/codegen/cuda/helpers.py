@@ -22,8 +22,22 @@ __device__ __forceinline__ auto floor_mod(A a, B b) {
     const auto r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }""",
+    **{
+        f"{which}_f32": f"""\
+__device__ __forceinline__ float {which}_f32(float a, float b) {{  /* NaN wins */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float c;
+    asm("{which}.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+#else
+    return a {sign} b || a != a ? a : b;
+#endif
+}}"""
+        for which, sign in (("max", ">"), ("min", "<"))
+    },
 }
-"""On `int`, or on `int64_t` where one side is."""
+"""On `int`, or on `int64_t` where one side is; extremes by the instruction that GPUs have from compute capability 8.0
+on (PTX ISA, max)."""
 _WORDS = {"__builtin_popcountll": "__popcll", "__builtin_popcount": "__popc"}
 _DEFINED = re.compile(r"^__device__ __forceinline__ [\w ]+?(\w+)\(", re.MULTILINE)
 CONVERT = "convert"

@@ -42,7 +42,8 @@ class Buffer:
     """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays.
 
     `elements_per_thread`: of registers that a warp's threads hold together. Each thread in turn holds so many
-    neighbours; 0 where an instruction's fragment map decides, or one thread holds all.
+    neighbours; 0 where an instruction's fragment map decides, or one thread holds all. `fragment_of`: registers that
+    lie over a warp's threads as the accumulators of this instruction.
     `matrices`: of scope `matrix`, the machine's registers, of which the buffer has those from number `first` on. Each
     is set to zero, loaded and stored as a whole (`codegen.analysis.matrix_moves`)."""
 
@@ -54,6 +55,7 @@ class Buffer:
     elements_per_thread: int = 0
     matrices: Matrices | None = None
     first: int = 0
+    fragment_of: Intrinsic | None = None
 
     @property
     def elements(self) -> int:

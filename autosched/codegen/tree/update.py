@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from autosched.codegen.tree.kernel import Assign, Lane
 from autosched.ir.nodes import Stage
 from autosched.ir.value import Arith, Call, Condition, Read, Select, Unary, Value
-from autosched.logic import Bool
+from autosched.logic import TRUE, Bool, Int
 
 COMBINE = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
 
@@ -40,3 +41,19 @@ def guarded(guards: tuple[Condition, ...], value: Value, old: Value) -> Value:
         if not isinstance(guard, Bool):
             value = Select(guard, value, old, value.dtype)
     return value
+
+
+def left_by(stage: Stage) -> Value:
+    """What a stage without a reduction leaves, in its own axes."""
+    if stage.init is None:
+        return updated(stage)
+    return combine(stage.assign.op, stage.init, stage.assign.value)
+
+
+def write(target: Read, value: Value, lane: Lane | None = None, valid: Bool = TRUE) -> Assign:
+    """An assignment to what would be read as `target`."""
+    return Assign(target.tensor, tuple(i for i in target.index if isinstance(i, Int)), value, lane, valid)
+
+
+def chosen(valid: Bool, new: Value, held: Value) -> Value:
+    return new if valid == TRUE else Select(valid, new, held, new.dtype)

@@ -206,16 +206,16 @@ class TimedPart:
     packed: TensorPart | None = None
 
     @cached_property
-    def held(self) -> tuple[InRegisters, ...]:
-        """What products of a block hand on to it, or it to them, in registers."""
-        return InRegisters.of(self.part, self.plan, self.around[0])
+    def held(self) -> InRegisters | None:
+        """What warps that share rows may hold of it in registers."""
+        return InRegisters.of(self.part, self.plan, self.around[-1])
 
     def repeated(self, terms: Terms, values: Columns) -> Terms:
         """What one iteration takes, in all that the busiest thread has."""
         if self.around and is_gpu(self.plan.target):
             terms = within_block(terms, self.plan.target)
-            for held in self.held:
-                terms = held.apply(terms, values, self.plan.target)
+            if self.held is not None:
+                terms = self.held.apply(terms, values, self.plan.target)
         for loops in self.around:
             threads = values[loops.names("threads")].astype(np.float64)
             times = loops.trips * _share_of(values[loops.names("shares")].astype(np.float64), threads)

@@ -65,11 +65,17 @@ def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None
     return Oracle(values, wants, tolerances, scalars)
 
 
+OVER_REALS = 2.0
+"""Of a plan by a rewrite that is equal over the reals only: an operation on each side may round otherwise."""
+
+
 def slack(plan: Plan) -> float:
     """How much wider tolerances are than the program's own arithmetic earns: 1, or more where an intrinsic keeps fewer
-    fraction bits than its accumulator has (accepted over the reals, or promoted every few steps)."""
+    fraction bits than its accumulator has (accepted over the reals, or promoted every few steps), and where a rewrite
+    is equal over the reals only."""
     used = [mapping.intrinsic for mapping in plan.mappings]
-    return max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
+    own = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
+    return max(own, OVER_REALS) if any(r.numerics == "real" for r in plan.rewrites) else own
 
 
 def widened(given: Oracle, program: Program, seed: int, slack: float) -> Oracle:

@@ -49,11 +49,13 @@ def number(x: Any) -> Any:
 @dataclass
 class Rules:
     """Evaluates pairs (value, error) in `frame`; `errors` holds error arrays of tensors. With `contracted`, a product
-    may be fused with an addition, so every float operation counts as rounded differently."""
+    may be fused with an addition, so every float operation counts as rounded differently; `moved`: a conversion may
+    round another number, of the same value over the reals (the exponential behind another reference)."""
 
     frame: Frame
     errors: dict[str, Any]
     contracted: bool = False
+    moved: bool = False
 
     def pair(self, node: Value, mask: Any) -> Pair:
         """The value and its error over the frame's slab."""
@@ -73,7 +75,8 @@ class Rules:
             case Call(function, args, dtype):
                 return self.call(function, [self.pair(a, mask) for a in args], dtype, args[0].dtype)
             case Cast(operand, dtype, saturating):
-                return _cast(self.pair(operand, mask), operand.dtype, dtype, saturating)
+                pair = self.pair(operand, mask)
+                return self.converted(pair, _cast(pair, operand.dtype, dtype, saturating), dtype)
             case Select(test, then, other, _):
                 return self.select(test, then, other, mask)
             case _:
@@ -86,6 +89,13 @@ class Rules:
         f = self.frame
         arrays = {**f.arrays, tensor: self.errors[tensor]}
         return fetch(Frame(arrays, f.scalars, f.env, f.slab, f.rank, f.lenient, f.location), tensor, index, mask)
+
+    def converted(self, given: Pair, result: Pair, dtype: DType) -> Pair:
+        """A conversion's result; where it may round another number than the given one, with a rounding on each side."""
+        v, e = result
+        if e is None or not (self.moved and dtype.is_float):
+            return result
+        return v, np.where(given[1] > 0, e + 2 * dtype.unit_roundoff * np.abs(number(v)), e)
 
     def arith(self, op: str, left: Pair, right: Pair, dtype: DType) -> Pair:
         (a, ea), (b, eb) = left, right

@@ -46,7 +46,8 @@ def run_with_error(
 
     `fused_stages` names stages whose float sums a kernel may reassociate and whose products it may fuse with additions;
     `slack` is how many times larger the error of such a sum may be (an instruction keeps fewer bits than its
-    accumulator has), as long as it is `CREDIBLE`. Errors as `run`.
+    accumulator has), as long as it is `CREDIBLE`; where it is more than 1, conversions may round other numbers, too.
+    Errors as `run`.
     """
     program, memory, numbers = prepare(program, arrays, scalars or {})
     fused = {id(s.assign): slack for s in program.stages if s.name in fused_stages and s.assign.value.dtype.is_float}
@@ -116,7 +117,7 @@ class ErrorRun(NestRun):
         super().go()
 
     def rules(self, frame: Frame, contracted: bool = False) -> Rules:
-        return Rules(frame, self.errors, contracted)
+        return Rules(frame, self.errors, contracted, self.slack > 1)
 
     def _masks(self, frame: Frame, rules: Rules) -> tuple[Any, Any]:
         """Where the nest's conditions hold, and where errors leave that open."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.planner.nests import MOST_PLANS
-from autosched.tiling.planner.structure import NEAR
-from autosched.tiling.plans.handed_on import handed_on
+from autosched.tiling.planner.rank import plan_cycles
+from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
 BLOCK_SCOPES = ("thread", "warp")
 """Whose instructions the parts of a block may use side by side: lanes are counted within a warp."""
+
+HOLDING = 2.0
+"""Times the cycles of the fastest body, up to which one comes first that holds more in registers: cycles count what is
+computed, and not what goes through shared memory, nor barriers (a round figure)."""
 
 
 def of_block(body: Program) -> Program:
@@ -38,12 +42,18 @@ def with_chains(best: Sequence[Plan], every: Sequence[Plan]) -> list[Plan]:
     return [*best[: MOST_PLANS - 1], found]
 
 
-def handing_on_first(every: Sequence[Plan], cycles: Mapping[int, float]) -> list[Plan]:
-    """Plans of a body, the fastest first, but of those about as fast as it the ones first whose products hand on the
-    most in registers."""
-    near = [p for p in every if cycles[id(p)] <= NEAR * cycles[id(every[0])]]
-    most = sorted(near, key=lambda p: -len(handed_on(p.program, p.parts)))
-    return [*most, *(p for p in every if not any(p is n for n in near))]
+def holding_first(every: Sequence[TileLoopsPart]) -> list[TileLoopsPart]:
+    """Bodies of the same loops, the fastest first, but of those about as fast as it the ones first that hold the most
+    in registers of the warps that share their rows."""
+    cycles = [plan_cycles(part.member) for part in every]
+    near = [part for part, mine in zip(every, cycles, strict=True) if mine <= HOLDING * min(cycles)]
+
+    def held(part: TileLoopsPart) -> tuple[int, int]:
+        rows = warp_rows(part)
+        return (0, 0) if rows is None else (sum(len(p.taken) for p in rows.products), len(rows.held))
+
+    most = sorted(near, key=held, reverse=True)
+    return [*most, *(part for part in every if not any(part is n for n in near))]
 
 
 def _in_blocks(plan: Plan) -> bool:

@@ -236,7 +236,7 @@ class _PlanLayout:
         if is_gpu(self.target):
             exact = FloatPolicy(reassociate=False)
             part = scalar_part(self.program, stage, names, self.dependences, exact, serial=False)
-            return replace(part, scheme="gpu", across=None, rows=None, blocked=None)
+            return replace(part, scheme="gpu", across=None, rows=None, blocked=None, by_rows=self.policy)
         part = scalar_part(self.program, stage, names, self.dependences, self.policy, fuses(self.target))
         store = nontemporal_store(self.program, (stage,), (), self.target) if part.vector else None
         return replace(part, nontemporal=store)

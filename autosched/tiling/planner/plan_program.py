@@ -15,7 +15,7 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
-from autosched.tiling.planner.block_body import block_intrinsics, handing_on_first, of_block, with_chains
+from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
 from autosched.tiling.planner.families import NO_BODY, NO_NEST, SLICES, family_of, family_of_names, with_each_family
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
@@ -80,14 +80,15 @@ def plan_program(
     found: list[Plan] = []
     left_out: dict[str, str] = {}
     sizes = BLOCK_SIZES if is_gpu(target) else SIZES
-    grids = not (is_gpu(target) and prefix)  # a body is the work of one block
+    within = is_gpu(target) and bool(prefix)  # a body is the work of one block
+    grids = not within
     for variant in chain(
-        adapted_programs(simple, matches, intrinsics, numerics, conditions, factors=not is_gpu(target)),
+        adapted_programs(simple, matches, intrinsics, numerics, conditions, not is_gpu(target) or within, within),
         split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
-        one_pass_programs(program, intrinsics, numerics, sizes, branches=not is_gpu(target)) if inside else (),
+        one_pass_programs(program, intrinsics, numerics, sizes) if inside else (),
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
         chosen_programs(simple, intrinsics, numerics) if inside and not is_gpu(target) else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
@@ -109,7 +110,7 @@ def plan_program(
         chosen = with_each_family(with_chains(turn[:MOST_PLANS], every), every, cycles)
         best = [p for p in every if any(p is c for c in chosen)]
     else:
-        best = (handing_on_first(every, cycles) if prefix and is_gpu(target) else every)[:MOST_PLANS]
+        best = every[:MOST_PLANS]
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]

@@ -15,6 +15,7 @@ from autosched.ir.program import Program
 from autosched.logic import evaluate, free_vars, interval
 from autosched.tiling.analysis.dependence import together
 from autosched.tiling.analysis.windows import Windowed, nested, windowed
+from autosched.tiling.planner.block_body import holding_first
 from autosched.tiling.plans.plan import LiteralPart, Plan, TileLoop, TileLoopsPart
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps import is_gpu
@@ -46,8 +47,10 @@ def tile_loops(
     for part in parts:
         loops, body = nested(part.body, kept)
         made = windowed(program, loops, body, choose) if loops else None
-        inside = _tile_loops(program, part, loops, made, members, prefix, shared) if made else ()
-        found.append([*islice(inside, MOST_MEMBERS)] or [part])
+        inside = [*_tile_loops(program, part, loops, made, members, prefix, shared)] if made else []
+        if inside and is_gpu(inside[0].member.target):
+            inside = holding_first(inside)
+        found.append([*inside[:MOST_MEMBERS]] or [part])
     choices: list[Held] = []
     for turn in zip_longest(*found):
         chosen = [own if own is not None else first[0] for own, first in zip(turn, found, strict=True)]

@@ -119,6 +119,8 @@ class ScalarPart:
     carried: str | None = None
     """The axis (innermost) along which each element is computed from the one before (`carried_elements`)."""
     policy: FloatPolicy = field(default_factory=FloatPolicy)
+    by_rows: FloatPolicy | None = None
+    """The policy where warps of a GPU that share rows compute the stage in fragments (None: they do not)."""
     fused: bool = False
     """Whether a product and an addition become one instruction."""
     nontemporal: NontemporalStore | None = None
@@ -209,6 +211,11 @@ class TileLoopsPart:
     trips: float
     grid: bool = False
     chosen: tuple[ChosenSlice, ...] = ()
+
+    @cached_property
+    def cache(self) -> dict[Hashable, Any]:
+        """What was found out about the body once, for all rows."""
+        return {}
 
     @property
     def title(self) -> str:

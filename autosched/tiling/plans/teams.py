@@ -55,7 +55,7 @@ def team_part(
     program: Program, stages: tuple[Stage, ...], names: StepNames, dependences: Dependences, policy: FloatPolicy
 ) -> WarpCooperativePart | None:
     """The stages as one team's work; None where that cannot be."""
-    if not all(_plain(program, s) and _free(s, dependences) for s in stages):
+    if not all(plain_stage(program, s) and _free(s, dependences) for s in stages):
         return None
     found = _along_rows(stages, names, policy)
     if found is None or _read_before(found):
@@ -143,7 +143,7 @@ def waits_for_memory(
 # -- what a stage may be --------------------------------------------------------------------------------------------
 
 
-def _plain(program: Program, stage: Stage) -> bool:
+def plain_stage(program: Program, stage: Stage) -> bool:
     """Whether a stage has constant loops, addresses and guards by formulas, whole bytes, and no division that might be
     by zero where a lane has no element."""
     bounds = all(is_constant(a) and a.extent > 0 for a in stage.axes)
@@ -183,7 +183,7 @@ def _free(stage: Stage, dependences: Dependences) -> bool:
     return not found.of_kind("serial") and spatial <= set(found.of_kind("independent"))
 
 
-def _summed(stage: Stage, policy: FloatPolicy) -> bool:
+def summed(stage: Stage, policy: FloatPolicy) -> bool:
     """Whether a reduction's terms may be taken in any order, by several threads."""
     op, dtype = stage.assign.op, stage.assign.value.dtype
     return policy.reorders(op, dtype) and (op not in ("min=", "max=") or dtype.name in EXTREMES)
@@ -200,7 +200,7 @@ def _accumulates(stage: Stage) -> bool:
 
 def _along_rows(stages: tuple[Stage, ...], names: StepNames, policy: FloatPolicy) -> WarpCooperativePart | None:
     sums = [s for s in stages if s.reduction]
-    if not sums or not all(_summed(s, policy) and _accumulates(s) for s in sums):
+    if not sums or not all(summed(s, policy) and _accumulates(s) for s in sums):
         return None
     if len(stages) > 1 and any(s.guards for s in stages):  # what one of them leaves out of a row, another may read
         return None

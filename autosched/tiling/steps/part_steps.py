@@ -22,10 +22,14 @@ from autosched.tiling.space.base import MOST_ROWS
 from autosched.tiling.step import NOTHING_TO_DECIDE, Decision, Step, deciding_steps
 from autosched.tiling.steps.common.tile_loops import tile_loops_step
 from autosched.tiling.steps.gpu.block_tile import is_gpu
+from autosched.tiling.steps.gpu.held_rows import ROWS
 from autosched.tiling.steps.gpu.tile_loops import grid_steps
 from autosched.tiling.steps.nest_steps import nest_steps
 from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.steps.scalar.team_steps import team_choices, team_step
+
+LAST = ("threads", ROWS.name)
+"""Names of decisions that are held last where a space has too many rows."""
 
 
 def part_steps(parts: Sequence[Part], program: Program, target: Target, threads: int) -> list[Step]:
@@ -54,7 +58,8 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
 def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
     """The steps of all parts. Where they span more rows than an id numbers, decisions of several values are held at
     one until they do not: first those that say at which (`Decision.held`), then the last of each part in turn, inside
-    tile loops too, since later steps refine what earlier ones lay out. Threads, which were asked for, come last."""
+    tile loops too, since later steps refine what earlier ones lay out. Threads, which were asked for, and whether warps
+    hold rows, on which most of a body hangs, come last."""
     rows = prod(len(d.domain) for steps in parts for s in steps for d in s.decisions)
     held = set()
     for decision in _refining([d for steps in parts for s in steps for d in s.decisions]):
@@ -75,9 +80,9 @@ def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
 def _refining(decisions: Sequence[Decision]) -> Iterator[Decision]:
     """Decisions of several values, those first that matter least. A part's have names alike up to the last dot."""
     several = [d for d in decisions if len(d.domain) > 1]
-    threads = [d for d in several if d.name.rpartition(".")[2] == "threads"]
-    others = [d for d in several if d not in threads]
-    for group in ([d for d in others if d.held is not None], [d for d in others if d.held is None], threads):
+    last = [d for d in several if d.name.rpartition(".")[2] in LAST]
+    others = [d for d in several if d not in last]
+    for group in ([d for d in others if d.held is not None], [d for d in others if d.held is None], last):
         parts: dict[str, list[Decision]] = {}
         for d in group:
             parts.setdefault(d.name.rpartition(".")[0], []).append(d)

@@ -66,19 +66,21 @@ def adapted_programs(
     numerics: str,
     mode: str = "guard",
     factors: bool = True,
+    beside: bool = False,
 ) -> Iterator[Variant]:
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
     becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
-    need. `factors`: whether operands that are expressions become intermediates where nothing else helps.
+    need. `factors`: whether operands that are expressions become intermediates where nothing else helps; `beside`: also
+    where something does.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
     while todo:
         here = todo.pop(0)
         yield here
-        for adapted in _next(here, mode, intrinsics if factors else (), numerics):
+        for adapted in _next(here, mode, intrinsics if factors else (), numerics, beside):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
@@ -119,7 +121,9 @@ def _worth(program: Program, adapted: Variant) -> list[str]:
     ]
 
 
-def _next(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
+def _next(
+    here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str, beside: bool
+) -> Iterator[Variant]:
     """One more stage adapted, for the first stage that needs it (the others follow from there). `intrinsics` are those
     that are asked about a stage whose expressions are intermediates."""
     by_stage: dict[str, list[Match]] = {}
@@ -143,12 +147,14 @@ def _next(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: s
         for mapping in {id(m.program): m for m in chosen}.values():
             names = (*here.adapters, *mapping.adapters)
             yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
-        if chosen:
+        if chosen and not beside:
             return
         stage = found_of_stage[0].stage
-        needed = not plain and stage not in here.stages and intrinsics
-        if needed and (apart := _factored(here, stage, intrinsics, numerics)) is not None:
+        needed = (beside or not plain) and stage not in here.stages and intrinsics
+        apart = _factored(here, stage, intrinsics, numerics) if needed else None
+        if apart is not None:
             yield apart
+        if chosen or apart is not None:
             return
 
 

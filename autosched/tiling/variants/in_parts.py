@@ -60,7 +60,6 @@ def in_parts_programs(
     for and has fewer tiles of rows than there are workers."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
-    branches = not is_gpu(target)
     plain, _ = simplify(program)
     separate = separate_versions(program).program
     for cascade in cascades_of(separate):
@@ -69,7 +68,7 @@ def in_parts_programs(
         found = [
             variant
             for size in sizes or part_sizes(separate, cascade, target, threads)
-            if (variant := _variant(plain, separate, cascade, size, intrinsics, numerics, branches)) is not None
+            if (variant := _variant(plain, separate, cascade, size, intrinsics, numerics)) is not None
         ]
         yield from found
         if found:
@@ -83,11 +82,10 @@ def _variant(
     sizes: PartSizes,
     intrinsics: Sequence[Intrinsic],
     numerics: str,
-    branches: bool,
 ) -> Variant | None:
     """The program with a cascade in parts; None where that is not proved at the level asked for."""
     names = {m.stage.name for m in cascade.members}
-    every = online(separate, numerics == "real", sizes.block, sizes.parts, sizes.tile, branches)
+    every = online(separate, numerics == "real", sizes.block, sizes.parts, sizes.tile, branches=True)
     found = next((v for v in every if v.after is not None and set(v.stages) <= names), None)
     if found is None or found.after is None or found.numerics is None or not accepts(numerics, found.numerics):
         return None

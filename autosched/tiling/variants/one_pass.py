@@ -32,11 +32,10 @@ def one_pass_programs(
     intrinsics: Sequence[Intrinsic],
     numerics: str,
     sizes: Sequence[tuple[int, int]] = SIZES,
-    branches: bool = True,
 ) -> Iterator[Variant]:
     """A variant for each size of tiles and blocks (those of grouped rows before `sizes`), where the pass is proved at
     the level asked for and has products: without them its rows are in a cache as the program is written. None for a
-    program with sizes that are not known. `branches`: whether they cost the machine little."""
+    program with sizes that are not known."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     plain, _ = simplify(program)
@@ -45,7 +44,7 @@ def one_pass_programs(
     ops = {s.name: s.assign.op for s in separate.stages}
     seen = set()
     for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *sizes):
-        for found in online(separate, numerics == "real", block=block, tile=tile, branches=branches):
+        for found in online(separate, numerics == "real", block=block, tile=tile, branches=True):
             if found.numerics is None or found.after is None or not accepts(numerics, found.numerics):
                 continue
             if any(ops.get(n) in ("max=", "min=") for n in (*found.rescale, *found.deferred)):

@@ -6,6 +6,7 @@ card (barriers, fences), and compiles for its architecture without spilling; the
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz.handed import search
-from support.cards.block_chains import CASES, HANDED, ROWS, handing_on, several
+from support.cards.block_chains import CASES, HANDED, ROWS, holding, several
 from support.cards.gpu_plans import CATALOGUE
 from support.cards.hand_kernels import needs_compiler
 from support.cards.nvrtc import compiled
 from support.compiled.kernel_check import check_kernel
-from support.programs.block_chains import ALONE, MANY
+from support.programs.block_chains import ALONE, MANY, MLP
 
 from autosched import ir
 from autosched.codegen.cuda import print_cuda
@@ -36,6 +37,7 @@ from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.families import PARTS, family_of
 from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.plans.find_warp_rows import rows_inside
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
@@ -118,7 +120,7 @@ def test_chains_within_blocks(name: str) -> None:
 def test_fragments_are_handed_on_in_registers(name: str) -> None:
     """In every split that a space has: nothing of the tensor is in memory."""
     plan = HANDED[name].plan
-    rows = handing_on(plan, 2)
+    rows = holding(plan, 2)
     assert rows
     for row, text in zip(rows, check(plan, rows, "handed_" + re.sub(r"\W", "_", name)), strict=True):
         assert re.search(r" P_held(\[\d+\])+;", text), plan.space.schedule(row)
@@ -135,7 +137,7 @@ def test_random_chains_are_handed_on_rightly() -> None:
 def test_a_lane_reads_no_other_lane_s_fragments() -> None:
     """A read that is moved by one element is refused by the printer: another lane has what it wants."""
     case = HANDED["one warp"]
-    kernel = lower(case.plan, case.plan.space.schedule(handing_on(case.plan, 1)[0]))
+    kernel = lower(case.plan, case.plan.space.schedule(holding(case.plan, 1)[0]))
 
     def moved(stmt: Stmt) -> Stmt:
         match stmt:
@@ -152,12 +154,49 @@ def test_a_lane_reads_no_other_lane_s_fragments() -> None:
         print_cuda(wrong, case.machine)
 
 
-def test_fragments_that_lie_otherwise_stay_in_shared_memory() -> None:
+def test_no_lane_takes_what_lies_otherwise() -> None:
     """Lanes hold pairs of 32-bit sums, where bytes are wanted by fours and tf32 one by one."""
     for name in ("mlp tf32", *(n for n in CASES if n.startswith("bytes s8"))):
-        decisions = [d for d in CASES[name].plan.space.decisions if ".place_" in d.name]
-        assert decisions
-        assert all(set(d.domain) <= {0, 1} for d in decisions), name
+        loops = [p for p in CASES[name].plan.parts if isinstance(p, TileLoopsPart)]
+        found = [rows for part in loops for rows in rows_inside(part)]
+        assert found, name
+        assert not any(product.taken for rows in found for product in rows.products), name
+
+
+def test_what_is_read_behind_the_loop_leaves_registers() -> None:
+    """The last block's probabilities are read once more: registers go to memory behind the loop."""
+    text = MLP + """        for i in range(tile):
+            Y[i_tile * tile + i, 0] += acc(P[i_tile * tile + i, 3])
+"""
+    target = dataclasses.replace(load_target("nvidia-a100"), cores=3)
+    planned = plan_program(ir.parse(text), target, CATALOGUE, usable(CATALOGUE, target, "simulator", None))
+    plan = next(p for p in planned.plans if any(isinstance(q, TileLoopsPart) for q in p.parts))
+    rows = holding(plan, 2)
+    assert rows
+    check(plan, rows, "behind")
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_attention_of_one_pass_stays_in_registers(mask: str) -> None:
+    """What a rewrite makes of the plain loops: scores, probabilities, a row's numbers and both products' sums in
+    registers, keys and values fetched a block ahead, queries loaded once; rows without a number as written."""
+    program = workload("attention_rounded", h=2, n=128, l=128, d=32, mask=mask)
+    target = dataclasses.replace(load_target("nvidia-a100"), cores=3)
+    found = usable(CATALOGUE, target, "simulator", None)
+    planned = plan_program(program, target, CATALOGUE, found, numerics="real")
+    plan = next(p for p in planned.every if any(r.name.startswith("online") for r in p.rewrites))
+    rows = holding(plan, 4)
+    assert rows
+    texts = check(plan, rows, f"one_pass_{mask}")
+    for text in texts:
+        assert not re.search(r"\b(M_term|M_term_factor)(_\d+)?\[", text)
+    assert any("Q_kept" in text for text in texts)
+    assert any("start_copy" in text and "wait_copies<0>" in text for text in texts)
+    special = compute(program, 0, slack=slack(plan)).inputs
+    special["Q"][0, 3], special["K"][1, 5, 2] = np.inf, np.nan
+    oracle = compute(program, 0, inputs=special, slack=slack(plan))
+    kernel = lower(plan, plan.space.schedule(rows[0]))
+    right(oracle, run_kernel(kernel, oracle.inputs, oracle.scalars), plan, rows[0])
 
 
 @pytest.mark.parametrize("heads", [1, 2])

@@ -19,9 +19,10 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.tile_loops import MEMORY
+from autosched.tiling.steps.gpu.held_rows import AHEAD
+from autosched.tiling.steps.gpu.held_rows import ROWS as HELD
 
-ROWS = 5
+ROWS = 6
 DRAWN = 256
 """Rows from which those with new values of decisions are taken."""
 A100, RTX, H200 = "nvidia-a100", "nvidia-rtx4090", "nvidia-h200"
@@ -75,22 +76,27 @@ class BlockChain:
         return several(self.plan, most)
 
 
-def handing_on(plan: Plan, most: int, seed: int = 0) -> list[int]:
-    """Legal rows in which a product hands its fragments on to another, so many for each way to split them."""
+def holding(plan: Plan, most: int, seed: int = 0) -> list[int]:
+    """Legal rows in which warps hold rows in registers: so many for each number of warps, half of them with slices
+    fetched an iteration ahead where that can be."""
     space, found = plan.space, []
     for position, decision in enumerate(space.decisions):
-        if ".place_" in decision.name:
-            for digit in (k for k, value in enumerate(decision.domain) if value > MEMORY):
-                inner = settled(space, [position], [digit])
-                drawn = inner.thinned(most, np.random.default_rng(seed))
-                found += [space.row_of(inner.schedule(int(row)).values) for row in drawn]
+        if decision.name.endswith(HELD.name):
+            name = decision.name.removesuffix(HELD.name) + AHEAD.name
+            ahead = [n for n, d in enumerate(space.decisions) if d.name == name and len(d.domain) > 1]
+            for digit in (k for k, value in enumerate(decision.domain) if value):
+                for number in range(most):
+                    asked = {position: digit} | (dict.fromkeys(ahead, number % 2))
+                    inner = settled(space, [*asked], [*asked.values()])
+                    drawn = inner.thinned(1, np.random.default_rng((seed, number)))
+                    found += [space.row_of(inner.schedule(int(row)).values) for row in drawn]
     return found
 
 
 def several(plan: Plan, most: int) -> list[int]:
     """Legal rows that have as many values of decisions as so few can."""
     drawn = [int(r) for r in plan.space.thinned(DRAWN, np.random.default_rng(0))]
-    drawn += [row for row in handing_on(plan, 4) if row not in drawn]
+    drawn += [row for row in holding(plan, 4) if row not in drawn]
     values = plan.space.values(drawn)
     has = [{(d.name, int(values[d.name][k])) for d in plan.space.decisions} for k in range(len(drawn))]
     seen: set[tuple[str, int]] = set()

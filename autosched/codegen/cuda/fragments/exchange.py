@@ -18,7 +18,8 @@ from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign
 from autosched.errors import UsageError
 from autosched.ir.value import Read, Value, map_value, walk
-from autosched.logic import Const, Int, Var, evaluate, free_vars
+from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars
+from autosched.tiling.plans.warp_rows import LANES, owners
 
 Numbers = npt.NDArray[np.int64]
 
@@ -58,6 +59,50 @@ def shuffled(scope: CudaScope, stmt: Assign) -> str | None:
         final = Const(0)
     scope.used.headers.add("lanes")
     return f"{scope.register(target, stmt.index, final)} = {text};"
+
+
+def across_fragment(scope: CudaScope, stmt: Assign) -> list[str] | None:
+    """A copy from other places of a fragment as shuffles, one for each of a lane's elements; None where it is none, or
+    no lane reads another's. UsageError where lanes read from different distances, or different registers."""
+    value = stmt.value
+    if stmt.lane is None or not isinstance(value, Read) or stmt.valid != TRUE:
+        return None
+    source, target = scope.layouts.get(value.tensor), scope.layouts.get(stmt.buffer)
+    last = value.index[-1]
+    if source is None or target is None or not isinstance(last, Int) or free_vars(last) != {stmt.lane.var}:
+        return None
+    if last == Var(stmt.lane.var) or not (_mapped(source) and _mapped(target)):
+        return None
+    assert source.operand is not None
+    assert target.operand is not None
+    holder, held = owners(source.operand)
+    lane, own = owners(target.operand)
+    if not (stmt.lane.width == len(lane) and stmt.index[-1] == Var(stmt.lane.var)):
+        return None
+    wanted = np.asarray(evaluate(last, {stmt.lane.var: np.arange(len(lane))}))
+    if (holder[wanted] == lane).all():
+        return None
+    lines: list[str] = []
+    asked: dict[str, str] = {}
+    for number in range(target.held):
+        mine = np.flatnonzero(own == number)
+        distance, registers = holder[wanted[mine]] ^ lane[mine], held[wanted[mine]]
+        if (distance != distance[0]).any() or (registers != registers[0]).any():
+            raise UsageError(f"{value.tensor} is read where lanes have it at different distances")
+        text = scope.register(source, value.index, Const(int(registers[0])))
+        place = scope.register(target, stmt.index, Const(number))
+        if distance[0]:
+            scope.used.headers.add("lanes")
+            text = f"of_partner({text}, {int(distance[0])})"
+        lines.append(f"{place} = {asked.get(text, text)};")
+        asked.setdefault(text, place)
+    return lines
+
+
+def _mapped(layout: Layout) -> bool:
+    """Whether lanes of a warp hold a fragment of which the map is known."""
+    known = layout.operand is not None and layout.operand.fragment is not None
+    return known and layout.lanes == LANES and not layout.packed
 
 
 def settled(scope: CudaScope, stmt: Assign) -> Assign:

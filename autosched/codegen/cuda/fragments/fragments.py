@@ -110,6 +110,8 @@ class _Finder:
     uses: dict[str, list[tuple[Index, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        made = {n: b.fragment_of for n, b in self.kernel.buffers.items() if b.fragment_of is not None}
+        self.operands |= {n: (i, i.accumulator.name) for n, i in made.items()}
         self.workers: set[Index] = {Var(s.var) for s in self.body if isinstance(s, For) and s.kind in WORKERS}
         together: list[set[str]] = []
         for stmt in self.body:

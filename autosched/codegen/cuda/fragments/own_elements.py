@@ -19,7 +19,7 @@ from autosched.ir.value import Read, Value, map_value, walk
 from autosched.ir.variables import value_vars
 from autosched.logic import Const, Int, Var, evaluate, free_vars, where
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.plans.handed_on import LANES, Numbers, owners
+from autosched.tiling.plans.warp_rows import LANES, Numbers, owners
 
 MOST_TRIPS = 4096
 """Of the loops whose variables number registers."""

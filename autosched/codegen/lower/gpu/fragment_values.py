@@ -1,6 +1,6 @@
-"""What a product hands on in its fragments: the tensor becomes registers of each warp, and both products name these.
+"""What a body keeps in the fragments of the warps that share its rows: its tensors become registers of each warp.
 
-    P[i, j] = f16(max(acc[warp, ir, jr, e], 0))              P_held[warp, ir, jr, e] = …
+    S[i, j] = acc[warp, ir, jr, e]                          S_held[warp, ir, jr, e] = …
     a_reg[ir, e] = P[warp * 16 + e // 16, ku * 16 + e % 16]  a_reg[ir, e] = P_held[warp, ir, ku * 2 + e % 16 // 8, …]
 
 Which lane has what is for a printer to find out: the plan has proved that each has what it reads.
@@ -11,39 +11,76 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Assign, For, KernelError, Lane, Stmt, bodies, with_bodies
 from autosched.ir.value import Index, Read, Value, map_value, walk
-from autosched.logic import Const, Int, Var, free_vars
+from autosched.logic import Const, Int, Var, evaluate, free_vars
 from autosched.logic.walk import substitute_int
-from autosched.tiling.plans.handed_on import HandedOn, RowSplit
+from autosched.tiling.plans.warp_rows import Spread, WarpRows
+
+TRIED = (0, 3, 17)
+"""Values of the variables around, at which a lane's own element is looked for."""
 
 
 @dataclass(frozen=True)
-class HeldFragments:
-    """A tensor of the body in registers of the warps of one split."""
+class HeldTensor:
+    """A tensor of the body in registers of so many warps."""
 
-    handed: HandedOn
-    split: RowSplit
+    rows: WarpRows
+    spread: Spread
+    warps: int
     buffer: str
 
     @staticmethod
-    def declare(handed: HandedOn, split: RowSplit, ctx: Context) -> HeldFragments:
-        dtype = ctx.program.tensors[handed.tensor].dtype
-        name = ctx.declare(f"{handed.tensor}_held", dtype, handed.shape(split), "register").name
-        return HeldFragments(handed, split, name)
+    def declare(rows: WarpRows, spread: Spread, warps: int, ctx: Context) -> HeldTensor:
+        tensor = spread.tensor
+        shape = rows.shape(spread, warps)
+        name = f"{tensor.name}_held"
+        made = ctx.declare(name, tensor.dtype, shape, "register", fragment_of=rows.intrinsic)
+        return HeldTensor(rows, spread, warps, made.name)
 
-    def index(self, index: tuple[Int, ...], warp: str, lane: Lane, *, own: bool) -> tuple[Int, ...]:
-        """Where an element of the tensor is; `own`: it is the lane's own element of the product that makes it."""
-        tiles, number = self.handed.fragment_index(self.split, index)
+    def at(self, warp: Int, row_tile: Int, column_tile: Int, number: Int) -> Read:
+        """The element of this number in the fragment of a warp's tile."""
+        tiles = (row_tile,) if self.spread.columns is None else (row_tile, column_tile)
+        return Read(self.buffer, (warp, *tiles, number), self.spread.tensor.dtype)
+
+    def of(self, index: tuple[Int, ...], warp: Int, lane: Lane) -> Read:
+        """An element of the tensor. KernelError for a row's number where other lanes have the row."""
+        tall, wide = self.rows.row_unit, self.rows.column_unit
+        row = index[self.spread.rows]
+        column = Const(0) if self.spread.columns is None else index[self.spread.columns]
+        tiles = row // tall % self.rows.tiles(self.warps), column // wide
+        own = self._own(row, column, lane)
+        if self.spread.columns is None and not own:
+            raise KernelError(f"{self.spread.tensor.name} is read where other lanes have its rows")
         if own:  # lanes of one tile
-            tiles = tuple(substitute_int(t, {lane.var: Const(0)}) for t in tiles)
-            number = Var(lane.var)
-        return (Var(warp), *tiles, number)
+            tiles = tiles[0], tiles[1]
+            first: Mapping[str, Int] = {lane.var: Const(0)}
+            return self.at(warp, substitute_int(tiles[0], first), substitute_int(tiles[1], first), Var(lane.var))
+        return self.at(warp, *tiles, self.rows.number(row % tall, column % wide))
+
+    def _own(self, row: Int, column: Int, lane: Lane) -> bool:
+        """Whether lane e of an assignment is at element e of the fragment; without columns, in its row."""
+        if lane.width != self.rows.fragment.elements:
+            return False
+        element = np.arange(lane.width)
+        mine = [np.asarray(evaluate(c, {LANE: element})) for c in self.rows.coordinates(Var(LANE))]
+        asked = [(row % self.rows.row_unit, mine[0])]
+        if self.spread.columns is not None:
+            asked.append((column % self.rows.column_unit, mine[1]))
+        for at, own in asked:
+            others = free_vars(at) - {lane.var}
+            for value in TRIED:
+                if (np.asarray(evaluate(at, dict.fromkeys(others, value) | {lane.var: element})) != own).any():
+                    return False
+        return True
 
 
-def in_registers(body: tuple[Stmt, ...], held: Mapping[str, HeldFragments], warp: str = "") -> tuple[Stmt, ...]:
+def in_registers(body: tuple[Stmt, ...], held: Mapping[str, HeldTensor], warp: str = "") -> tuple[Stmt, ...]:
     """The statements of a body with these tensors in registers; loops whose variables number registers are unrolled."""
 
     def visit(stmt: Stmt) -> Stmt:
@@ -62,7 +99,7 @@ def in_registers(body: tuple[Stmt, ...], held: Mapping[str, HeldFragments], warp
     return tuple(map(visit, body))
 
 
-def _assigned(stmt: Assign, held: Mapping[str, HeldFragments], warp: str) -> Assign:
+def _assigned(stmt: Assign, held: Mapping[str, HeldTensor], warp: str) -> Assign:
     touched = {stmt.buffer, *(n.tensor for n in walk(stmt.value) if isinstance(n, Read))} & held.keys()
     if not touched:
         return stmt
@@ -73,17 +110,16 @@ def _assigned(stmt: Assign, held: Mapping[str, HeldFragments], warp: str) -> Ass
     def read(value: Value) -> Value:
         if not isinstance(value, Read) or value.tensor not in held:
             return value
-        mine, index = held[value.tensor], tuple(i for i in value.index if isinstance(i, Int))
-        return replace(value, tensor=mine.buffer, index=mine.index(index, warp, lane, own=False))
+        return held[value.tensor].of(tuple(i for i in value.index if isinstance(i, Int)), Var(warp), lane)
 
     stmt = replace(stmt, value=map_value(stmt.value, read))
     if stmt.buffer not in held:
         return stmt
-    mine = held[stmt.buffer]
-    return replace(stmt, buffer=mine.buffer, index=mine.index(stmt.index, warp, lane, own=True))
+    place = held[stmt.buffer].of(stmt.index, Var(warp), lane)
+    return replace(stmt, buffer=place.tensor, index=tuple(i for i in place.index if isinstance(i, Int)))
 
 
-def _numbering(body: tuple[Stmt, ...], held: Mapping[str, HeldFragments]) -> frozenset[str]:
+def _numbering(body: tuple[Stmt, ...], held: Mapping[str, HeldTensor]) -> frozenset[str]:
     """Variables in subscripts of the registers."""
     names = {h.buffer for h in held.values()}
     found: set[str] = set()

@@ -18,15 +18,21 @@ from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
-from autosched.codegen.lower.gpu.fragment_values import HeldFragments, in_registers
+from autosched.codegen.lower.gpu.fetched_ahead import fetched_ahead
+from autosched.codegen.lower.gpu.fragment_rows import FragmentRows
+from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
+from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
-from autosched.logic import Const, Int, Var
+from autosched.logic import Const, Int, Var, interval
 from autosched.logic.walk import substitute_int
-from autosched.tiling.plans.handed_on import handed_on
-from autosched.tiling.plans.plan import TileLoop, TileLoopsPart
-from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, is_block_loop, place_of
+from autosched.tiling.analysis.accesses import all_reads
+from autosched.tiling.plans.find_warp_rows import warp_rows
+from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
+from autosched.tiling.plans.warp_rows import defined_first
+from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
+from autosched.tiling.steps.gpu.held_rows import AHEAD, ROWS
+from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
 
 THREAD, LONE = "thread", "chain"
 """Loops: a block's threads, each as a worker of its own; the only block of a grid without parallel loops."""
@@ -39,10 +45,11 @@ def lower_block_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) 
     inner = replace(ctx, program=part.member.program, buffers={}, prepare=[], barriers={})
     for name in part.windows:
         inner.tensor(name)
-    body = tuple(s for p in part.member.parts for s in lower_part(p, inner))
+    lowering = _BlockLoops(part, ctx, inner)
+    body = tuple(s for p in part.member.parts for s in lowering.inside(p, lower_part))
     if inner.prepare or inner.barriers:
         raise KernelError("the body of tile loops prepares data, or waits at barriers of its own")
-    return _BlockLoops(part, ctx, inner).around(body)
+    return lowering.around(body)
 
 
 class _BlockLoops:
@@ -52,27 +59,38 @@ class _BlockLoops:
         self.part, self.ctx = part, ctx
         self.at: dict[str, Int] = {t.axis.name: Var(identifier(t.axis.name)) for t in part.loops}
         self.blocks = [t for t in part.loops if part.grid and is_block_loop(t.parallel, t.axis.lower, t.axis.upper)]
-        self.held = self.held_of(inner)
-        self.moved = Moved({n: self.place(b) for n, b in inner.buffers.items()}, self.at)
+        self.inner = inner
+        self.held: dict[str, HeldTensor] = {}
+        self.rows: FragmentRows | None = None
+        warps = ROWS.of(part.names, ctx.values)
+        if warps and (rows := warp_rows(part)) is not None:
+            self.held = {n: HeldTensor.declare(rows, s, warps, inner) for n, s in rows.held.items()}
+            self.rows = FragmentRows(rows, warps, self.held, inner)
 
-    def held_of(self, inner: Context) -> dict[str, HeldFragments]:
-        """What products of the body hand on in registers, in this row."""
-        found = dict[str, HeldFragments]()
-        if not any(self.chosen_place(name) > MEMORY for name in inner.program.tensors):
-            return found
-        for handed in handed_on(inner.program, self.part.member.parts):
-            warps = self.chosen_place(handed.tensor) - MEMORY
-            for split in handed.splits:
-                if split.warps == warps:
-                    found[handed.tensor] = HeldFragments.declare(handed, split, inner)
-        return found
+    def inside(self, part: Part, lower_part: LowerPart) -> tuple[Stmt, ...]:
+        """The statements of one part of the body."""
+        held = self.rows
+        if held is not None and isinstance(part, ScalarPart | WarpCooperativePart) and held.rows.computes(part):
+            return held.lower(part)
+        return lower_part(part, self.inner)
 
     def around(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Independent loops may go outside of those that are not: they are all perfectly nested."""
-        body = self.moved.of(in_registers(body, self.held) if self.held else body)
-        for loop in reversed([t for t in self.part.loops if t not in self.blocks]):
+        """Independent loops may go outside of those that are not: they are all perfectly nested. What registers hold
+        over all iterations comes from memory in front of the loops, and goes there behind them."""
+        body = in_registers(body, self.held) if self.held else body
+        before, after = self.carried()
+        moved = Moved({n: self.place(b) for n, b in self.inner.buffers.items()}, self.at)
+        body = moved.of(body)
+        inside = [t for t in self.part.loops if t not in self.blocks]
+        before = moved.of(before)
+        for number, loop in enumerate(reversed(inside)):
             lower, upper = (substitute_int(bound, self.at) for bound in (loop.axis.lower, loop.axis.upper))
-            body = (For(identifier(loop.axis.name), lower, upper, body),)
+            made = For(identifier(loop.axis.name), lower, upper, body)
+            if self.rows is not None and number == 0 and len(inside) == 1:
+                first, made = self.over_iterations(made)
+                before = (*before, *first)
+            body = (made,)
+        body = (*before, *body, *moved.of(after))
         if not self.part.grid:
             return body
         body = in_block(body, block_threads(body, self.ctx.lanes))
@@ -83,6 +101,37 @@ class _BlockLoops:
             note = f"blocks of {loop.axis.name}"
             body = (For(identifier(loop.axis.name), Const(loop.first), Const(loop.last + 1), body, kind, note=note),)
         return self.merged(merged, body) if merged else body
+
+    def over_iterations(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
+        """What stands in front of a loop whose body holds rows in registers, and the loop: fragments that it does not
+        change stay in registers, and slices are fetched an iteration ahead, if the row says so."""
+        kept, body = kept_fragments(flattened(loop.body), loop.var, self.ctx)
+        fetched: tuple[Stmt, ...] = ()
+        if AHEAD.of(self.part.names, self.ctx.values):
+            fetched, body = fetched_ahead(body, loop, self.ctx)
+        return (*fetched, *kept), replace(loop, body=body)
+
+    def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
+        """What fills registers in front of the loops, and what leaves them behind. A tensor that each iteration writes
+        before it reads it is not filled where there is one, and does not leave where nothing else reads it."""
+        if self.rows is None:
+            return (), ()
+        rows = self.rows.rows
+        made = {n for n in rows.carried if defined_first(rows, n)}
+        wanted = {n for n in rows.carried if n not in made or self.read_outside(self.part.windows[n].tensor)}
+        filled = wanted if not self.runs() else wanted - made
+        return self.rows.taken(sorted(filled)), self.rows.left(sorted(wanted))
+
+    def runs(self) -> bool:
+        """Whether the loops have an iteration, wherever they stand."""
+        sizes = self.ctx.program.symbolic
+        return all(interval(t.axis.upper - t.axis.lower, sizes)[0] > 0 for t in self.part.loops)
+
+    def read_outside(self, tensor: str) -> bool:
+        """Whether anything but these loops may read a tensor."""
+        program = self.ctx.program
+        others = (s for s in program.stages if s.name not in self.part.stages)
+        return not program.tensors[tensor].intermediate or any(r.tensor == tensor for s in others for r in all_reads(s))
 
     def merged(self, loops: Sequence[TileLoop | None], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """More loops than a grid has dimensions, by one number."""
@@ -113,7 +162,9 @@ class _BlockLoops:
             for loop in self.blocks:
                 owners.append(self.at[loop.axis.name] - loop.first)
                 shape.append(loop.last - loop.first + 1)
-        new = ctx.declare(name, buffer.dtype, (*shape, *buffer.shape), scope, None, buffer.elements_per_thread)
+        whole = (*shape, *buffer.shape)
+        lanes = buffer.elements_per_thread
+        new = ctx.declare(name, buffer.dtype, whole, scope, None, lanes, fragment_of=buffer.fragment_of)
         if scope == "workspace":  # its name may be another's in the body around
             ctx.buffers[new.name] = replace(new, origin=tensor)
         return BufferPlace(new.name, tuple(owners))

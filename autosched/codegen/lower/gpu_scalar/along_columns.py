@@ -24,7 +24,6 @@ from autosched.codegen.lower.gpu_scalar.team import (
     Team,
     TeamRegisters,
     blocks,
-    chosen,
     flattened,
     in_slot,
     kept,
@@ -32,13 +31,12 @@ from autosched.codegen.lower.gpu_scalar.team import (
     unflattened,
     warps,
     with_formulas,
-    write,
 )
 from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Stmt
 from autosched.codegen.tree.rename import place_index
-from autosched.codegen.tree.update import accumulated, combine
+from autosched.codegen.tree.update import accumulated, chosen, combine, write
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, conjuncts, free_vars

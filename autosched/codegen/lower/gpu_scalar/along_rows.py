@@ -25,23 +25,20 @@ from autosched.codegen.lower.gpu_scalar.team import (
     Team,
     TeamRegisters,
     blocks,
-    chosen,
     in_slot,
     kept,
-    left_by,
     over_lanes,
     under,
     unflattened,
     warps,
     with_formulas,
-    write,
 )
 from autosched.codegen.lower.scalar.quotient import with_reciprocals
 from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
-from autosched.codegen.tree.update import accumulated, combine
+from autosched.codegen.tree.update import accumulated, chosen, combine, left_by, write
 from autosched.ir.formula import apply_formulas
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, map_value

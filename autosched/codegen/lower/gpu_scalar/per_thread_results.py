@@ -22,19 +22,17 @@ from autosched.codegen.lower.gpu_scalar.team import (
     Team,
     TeamRegisters,
     blocks,
-    chosen,
     in_slot,
     kept,
     unflattened,
     warps,
     with_formulas,
-    write,
 )
 from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, Stmt
 from autosched.codegen.tree.rename import place, place_index
-from autosched.codegen.tree.update import accumulated, combine
+from autosched.codegen.tree.update import accumulated, chosen, combine, write
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Literal, Read, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars

@@ -23,11 +23,11 @@ from autosched.codegen.lower.gpu_scalar.team import (
     unflattened,
     warps,
     with_formulas,
-    write,
 )
 from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Stmt
 from autosched.codegen.tree.rename import place, place_index
+from autosched.codegen.tree.update import write
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of

@@ -16,12 +16,12 @@ from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
-from autosched.codegen.tree.update import combine, updated
+from autosched.codegen.tree.update import combine, left_by, write
 from autosched.ir.dtypes import DType
 from autosched.ir.formula import apply_formulas
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Read, Select, Value, reads
+from autosched.ir.value import Read, Value, reads
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.plan import WarpCooperativePart
@@ -185,22 +185,6 @@ class TeamRegisters:
         """The loads since the last call."""
         found, self.loads = self.loads, []
         return found
-
-
-def left_by(stage: Stage) -> Value:
-    """What a stage without a reduction leaves, in its own axes."""
-    if stage.init is None:
-        return updated(stage)
-    return combine(stage.assign.op, stage.init, stage.assign.value)
-
-
-def write(target: Read, value: Value, lane: Lane | None = None, valid: Bool = TRUE) -> Assign:
-    """An assignment to what would be read as `target`."""
-    return Assign(target.tensor, tuple(i for i in target.index if isinstance(i, Int)), value, lane, valid)
-
-
-def chosen(valid: Bool, new: Value, held: Value) -> Value:
-    return new if valid == TRUE else Select(valid, new, held, new.dtype)
 
 
 def over_lanes(total: Read, other: Read, op: str, lanes: int, warp: int) -> list[Stmt]:

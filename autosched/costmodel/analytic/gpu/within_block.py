@@ -11,12 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic.gpu.gpu_clock import LAUNCH_SECONDS
+from autosched.ir.value import Call, Read, walk
 from autosched.machine.target import Target
-from autosched.tiling.plans.handed_on import handed_on
-from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart
-from autosched.tiling.steps.gpu.tile_loops import MEMORY, place_of, tensor_bytes
+from autosched.tiling.plans.find_warp_rows import warp_rows
+from autosched.tiling.plans.plan import Part, Plan, TileLoopsPart
+from autosched.tiling.plans.warp_rows import FragmentStage, WarpRows, stages_of
+from autosched.tiling.steps.gpu.held_rows import ROWS
+from autosched.tiling.steps.gpu.tile_loops import tensor_bytes
 
 BARRIER_CYCLES = 40.0  # of a block's threads that meet after a part (a round figure)
+
+ISSUERS = 4.0  # schedulers of a core, each an instruction of a warp a cycle (H100 whitepaper)
+CALL_OPERATIONS = 8  # of an exponential (docs/cuda.md, "Scalar stages"); the like of it
+ROW_LANES = 8.0  # elements of a row in one fragment: its lanes do the same for a row's number
+SHUFFLE_OPERATIONS = 6.0  # of a row's lanes: three shuffles, and what follows each
 
 MOVING = ("shared", "l2", "dram", "store")
 """Terms of bytes."""
@@ -60,38 +68,64 @@ def grid_terms(part: TileLoopsPart, v: Columns, target: Target) -> Terms:
 
 @dataclass(frozen=True)
 class InRegisters:
-    """A tensor that a product leaves in its fragments, or takes (`taken`) from those of another, in rows that say so:
-    `place` is the decision. `left` is the share of the product's bytes that still moves."""
+    """A part of a body whose rows warps may share (`handle` is the decision). `left` is the share of its bytes that
+    still moves; with `issued`, operations of all lanes, it is computed in fragments. `waits`: a barrier stands in front
+    of it all the same."""
 
-    place: str
+    handle: str
     left: float
-    taken: bool
+    waits: bool
+    issued: float | None = None
 
     @staticmethod
-    def of(part: Part, plan: Plan, grid: TileLoopsPart) -> tuple[InRegisters, ...]:
-        """Those of one part of the body of a block."""
-        if not isinstance(part, TensorPart):
-            return ()
-        found = []
-        for handed in handed_on(plan.program, plan.parts):
-            if part in (handed.maker, handed.taker):
-                place, own = grid.names(place_of(handed.tensor).name), tensor_bytes(plan.program.tensors[handed.tensor])
-                names = {part.nest.mapping.operands[o.name].tensor for o in part.nest.intrinsic.inputs}
-                names |= {handed.tensor} if part is handed.maker else {part.nest.stage.assign.tensor}
-                every = sum(tensor_bytes(plan.program.tensors[n]) for n in names)
-                found.append(InRegisters(place, 1.0 - own / every, part is handed.taker))
-        return tuple(found)
+    def of(part: Part, plan: Plan, loops: TileLoopsPart) -> InRegisters | None:
+        """That of one part of the body of these loops; None where it holds nothing."""
+        rows = warp_rows(loops)
+        if rows is None:
+            return None
+        handle = loops.names(ROWS.name)
+        if rows.computes(part):
+            return InRegisters(handle, 0.0, False, sum(map(_operations, stages_in(rows, part))))
+        product = next((p for p in rows.products if p.part is part), None)
+        if product is None:
+            return None
+        tensors = {t for s in product.part.computed_stages for t in (s.assign.tensor, *(r.tensor for r in s.reads))}
+        every = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors)
+        kept = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors & rows.held.keys())
+        return InRegisters(handle, 1.0 - kept / every, not product.taken)
 
     def apply(self, terms: Terms, v: Columns, target: Target) -> Terms:
-        """Terms without the bytes that stay in registers, and without the barrier in front of what takes them."""
-        if self.place not in v:
+        """Terms without what stays in registers, and without the barrier in front of what takes it."""
+        if self.handle not in v:
             return terms
-        held = v[self.place] > MEMORY
+        warps = v[self.handle].astype(np.float64)
+        held = warps > 0
+        if self.issued is not None:
+            lanes = float(target.limits["warp_threads"])
+            seconds = self.issued / lanes / np.clip(warps, 1.0, ISSUERS) / target.clock_hz
+            none = np.zeros_like(seconds)
+            own = dict.fromkeys(terms, none) | {"compute": seconds, "total": seconds}
+            return {name: np.where(held, own.get(name, none), column) for name, column in terms.items()}
         moves = np.where(held, self.left, 1.0)
         found = terms | {name: terms[name] * moves for name in MOVING if name in terms}
         total = terms["total"] * moves
-        if self.taken and "launch" in terms:
+        if not self.waits and "launch" in terms:
             barrier = np.where(held, np.minimum(BARRIER_CYCLES / target.clock_hz, terms["launch"]), 0.0)
             found["launch"] = terms["launch"] - barrier
             total = np.maximum(total - barrier, 0.0)
         return found | {"total": total}
+
+
+def stages_in(rows: WarpRows, part: Part) -> list[FragmentStage]:
+    return [rows.stages[s.name] for s in stages_of(part)]
+
+
+def _operations(row: FragmentStage) -> float:
+    """Operations of all lanes: those of a number of each row are done by every lane that has the row."""
+    stage, axis = row.stage, row.column_axis
+    wide = axis.extent if axis is not None else ROW_LANES
+    rows = next(a.extent for a in stage.axes if a.name == row.rows)
+    nodes = (n for n in walk(stage.assign.value) if not isinstance(n, Read))
+    calls = sum(CALL_OPERATIONS if isinstance(n, Call) else 1 for n in nodes)
+    across = ROW_LANES * SHUFFLE_OPERATIONS if row.reduces else 0.0
+    return float(rows) * (wide * (1.0 + calls) + across)

@@ -70,10 +70,11 @@ def _parts(term: Term) -> list[Found]:
 
 
 def _visited(term: Term, take: Callable[[Value, tuple[Condition, ...]], Value | None]) -> Value:
-    """Offer the largest parts that hold a function and none of the member's own axes; `take` may give another value."""
+    """Offer the largest parts that hold a function and none of the member's own axes, without the conversions around
+    them, which another member may not have; `take` may give another value."""
 
     def visit(node: Value, when: tuple[Condition, ...]) -> Value:
-        if not value_vars(node) & term.extra and any(_costs(v) for v in walk(node)):
+        if not isinstance(node, Cast) and not value_vars(node) & term.extra and any(_costs(v) for v in walk(node)):
             return take(node, when) or node
         match node:
             case Arith(op, left, right, dtype):

@@ -32,6 +32,11 @@ def is_gpu(target: Target) -> bool:
     return "warp_threads" in target.limits
 
 
+def is_block_loop(parallel: bool, lower: Int, upper: Int) -> bool:
+    """Whether blocks of a grid share a loop."""
+    return parallel and isinstance(lower, Const) and isinstance(upper, Const)
+
+
 def gpu_pair(nest: Nest) -> tuple[NestAxis, ...]:
     """The (at most two) spatial axes that a block's tile spans, outermost first."""
     return tiled_axes(nest)[-2:]

@@ -42,12 +42,13 @@ def gpu_copy(
     kinds += [BULK] if target.bulk_copies else []
     depths = STAGES if len(kinds) > 1 else tuple(s for s in STAGES if s <= SYNC_STAGES)
     rules = []
-    found = {0}
+    aligned = {
+        operand: aligned_bytes(nest, operand) if nest.depth in nest.operand_axes(operand) else 0 for operand in staged
+    }
     total: Int = Const(0)
     for operand, is_staged in staged.items():
         total = total + is_staged * slice_bytes(nest, operand, pair, names)
-        most = aligned_bytes(nest, operand) if nest.depth in nest.operand_axes(operand) else 0
-        found.add(most)
+        most = aligned[operand]
         fits = is_staged.eq(0) | (vector <= most)
         sentence = f"{{{vector.name}}} bytes of {operand} at once, whose rows are aligned to {most or 'one element'}"
         rules.append(Rule(names(f"vector_{operand}"), fits, sentence))
@@ -78,11 +79,12 @@ def gpu_copy(
         rules.append(Rule(copy.name, copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))
     nothing = Var(names("staged")).eq(0)
     inert = {copy.name: nothing, stages.name: nothing, vector.name: nothing | copy.eq(BULK)}
-    widths = tuple(sorted(found))
+    widths = tuple(sorted({0, *aligned.values()}))
+    wide = min(aligned.values(), default=0) or None  # what all operands can have
     decisions = (
         Decision(copy.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),
         Decision(stages.name, depths),
-        Decision(vector.name, widths, tuple(WIDTHS[w] for w in widths)),
+        Decision(vector.name, widths, tuple(WIDTHS[w] for w in widths), held=wide),
     )
     derived = {names("slice_bytes"): total, names("slices_bytes"): Var(names("slice_bytes")) * stages}
     return Step("gpu copy", decisions, tuple(rules), derived, inert)

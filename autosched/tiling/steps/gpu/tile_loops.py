@@ -2,25 +2,26 @@
 
 Each part of the body keeps the decisions of its own kind that make sense within one block: its tiles are computed one
 after the other, nothing is left to other blocks, and no engine or producer works beside. What the body keeps for itself
-lies in shared memory or in memory (`place_X`).
+lies in shared memory or in memory (`place_X`), or in registers of the warps that share its rows (`held_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from autosched.ir.nodes import Tensor
-from autosched.logic import Const, Int, Var, all_of, maximum, minimum, where
+from autosched.logic import Const, Int, Var, maximum, minimum, where
 from autosched.machine.target import Target
 from autosched.tiling.analysis.accesses import all_reads
-from autosched.tiling.plans.handed_on import HandedOn, RowSplit, handed_on
+from autosched.tiling.plans.find_warp_rows import rows_inside
 from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart, WarpCooperativePart
+from autosched.tiling.plans.warp_rows import WarpRows
 from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
-from autosched.tiling.steps.gpu.block_tile import RASTER, gpu_pair, workers_name
+from autosched.tiling.steps.gpu.block_tile import RASTER, is_block_loop
 from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
-from autosched.tiling.steps.gpu.operand_sources import GLOBAL, stage_name
+from autosched.tiling.steps.gpu.held_rows import AHEAD, MOST_TILES, decided, fetches, held_rows_step, whole_rows
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, COPY, STAGE_COUNT, SYNC
 from autosched.tiling.steps.gpu.split_k import GATHER, SPLIT
 from autosched.tiling.steps.gpu.warp_roles import ROLES, TOGETHER
@@ -28,7 +29,6 @@ from autosched.tiling.steps.scalar import handles
 
 SHARED, MEMORY = 0, 1
 PLACES = ("shared", "memory")
-"""Behind these, `MEMORY` + n is in the registers of n warps."""
 LEAST_PLACED = 512
 """Bytes of an intermediate from which on its place is a decision; smaller ones are in shared memory."""
 ALIGNED = 1024
@@ -58,14 +58,28 @@ def place_of(tensor: str) -> Handle:
 def grid_steps(part: TileLoopsPart, target: Target) -> list[Step]:
     """The steps of the body's parts, as they are within one block, and what the block needs in all."""
     allowed = {name: values for inner in parts_inside(part.member) for name, values in _within_block(inner)}
-    inside = [_settled(step, allowed) for step in deciding_steps(part.member.space.steps)]
+    wider = {name: tiles for rows in rows_inside(part) for name, tiles in whole_rows(rows) if tiles <= MOST_TILES}
+    inside = [_settled(step, allowed, wider) for step in deciding_steps(part.member.space.steps)]
     if not part.grid:
         return [
             *inside,
             Step("tile loops", (), (), dict.fromkeys((part.names("threads"), part.names("shares")), Const(1))),
         ]
-    places, block = _block(part, target)
-    return [places, *inside, block]
+    found = [*rows_inside(part)]
+    computed = (inner for rows in found for inner in rows.loops.member.parts if rows.computes(inner))
+    beside = {name for inner in computed for name in decided(inner, inside)}
+    inside = [_giving_way(step, beside) for step in inside]
+    steps = [held_rows_step(rows, _placed(rows, part), inside, target) for rows in found]
+    held = [rows for rows, step in zip(found, steps, strict=True) if step is not None]
+    places, block = _block(part, held, target)
+    return [places, *(step for step in steps if step is not None), *inside, block]
+
+
+def _placed(rows: WarpRows, grid: TileLoopsPart) -> list[str]:
+    """The decisions where tensors of a body lie that its warps may hold."""
+    inside = kept_inside(rows.loops.member)
+    own = (n for n in rows.held if n in inside and n not in rows.carried)
+    return [grid.names(place_of(n).name) for n in own if tensor_bytes(inside[n]) >= LEAST_PLACED]
 
 
 def parts_inside(plan: Plan) -> Iterator[Part]:
@@ -109,10 +123,6 @@ def blocks_of(part: TileLoopsPart) -> int:
     return total
 
 
-def is_block_loop(parallel: bool, lower: Int, upper: Int) -> bool:
-    return parallel and isinstance(lower, Const) and isinstance(upper, Const)
-
-
 def _within_block(part: Part) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The values that a part's decisions may take within a block."""
     match part:
@@ -138,10 +148,19 @@ def _within_block(part: Part) -> Iterator[tuple[str, tuple[int, ...]]]:
             pass
 
 
-def _settled(step: Step, allowed: Allowed) -> Step:
-    """The step with the values that are allowed, at least the first that is."""
+def _giving_way(step: Step, names: Collection[str]) -> Step:
+    """The step, of which decisions of these names give way first where a space has too many rows."""
+    kept = (replace(d, held=d.domain[0]) if d.name in names else d for d in step.decisions)
+    return replace(step, decisions=tuple(kept))
+
+
+def _settled(step: Step, allowed: Allowed, wider: Mapping[str, int]) -> Step:
+    """The step with the values that are allowed, at least the first that is; `wider`: values that decisions have beside
+    theirs."""
     kept = []
     for decision in step.decisions:
+        if decision.name in wider and wider[decision.name] not in decision.domain and not decision.labels:
+            decision = replace(decision, domain=(*decision.domain, wider[decision.name]))
         values = [v for v in decision.domain if v in allowed.get(decision.name, decision.domain)]
         values = values or [decision.domain[0]]
         labels = tuple(str(decision.label(v)) for v in values) if decision.labels else ()
@@ -149,9 +168,9 @@ def _settled(step: Step, allowed: Allowed) -> Step:
     return Step(step.name, tuple(kept), step.rules, step.derived, step.inert)
 
 
-def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
+def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> tuple[Step, Step]:
     """What a block needs in all, by a rule for each part, so that parts are chosen one by one: intermediates have up to
-    half of shared memory, slices the rest, in equal shares.
+    half of shared memory, slices the rest, in equal shares; `held`: bodies whose rows warps may hold.
 
     Decisions `place_X`. Derived: `block_threads`, `block_shared` (bytes, at most), `block_memory` (of intermediates
     in memory), `blocks_at_once` of a core, `threads` (cores that have blocks: the clock takes each part by itself) and
@@ -166,9 +185,6 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     fixed = sum(size + ALIGNED for n, size in sizes.items() if n not in large)
     fixed += sum(map(_passed_bytes, teams)) + OPERANDS * ALIGNED * len(tensors)
     room = max(0, most - fixed) // 2
-    domains = {d.name: d.domain for step in part.member.space.steps for d in step.decisions}
-    offered = (_offered(h, domains) for h in handed_inside(part.member))
-    handed = {h.tensor: h for h in offered if h.splits}
     decisions: list[Decision] = []
     placed: Int = Const(0)
     in_memory: Int = Const(0)
@@ -177,17 +193,13 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
         fits = size + ALIGNED <= left
         left -= size + ALIGNED if fits else 0
         place = Var(names(place_of(name).name))
-        warps = [s.warps for s in handed[name].splits] if name in handed else []
-        values = (*((SHARED, MEMORY) if fits else (MEMORY, SHARED)), *(MEMORY + n for n in warps))
-        held = (f"registers of {n} warp{'s' if n > 1 else ''}" for n in warps)
-        decisions.append(Decision(place.name, values, (*(PLACES if fits else PLACES[::-1]), *held)))
+        values = (SHARED, MEMORY) if fits else (MEMORY, SHARED)
+        decisions.append(Decision(place.name, values, PLACES if fits else PLACES[::-1]))
         placed = placed + where(place.eq(SHARED), size + ALIGNED, 0)
         in_memory = in_memory + where(place.eq(MEMORY), size, 0)
     kept = names("kept_shared")
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
-    registers = limits.get("registers_per_thread", 255)
-    passed_on = [n for n in large if n in handed]
-    rules = [rule for n in passed_on for rule in _splitting(handed[n], names(place_of(n).name), registers)]
+    rules: list[Rule] = []
     share = (most - fixed - min(room, sum(large.values()) + ALIGNED * len(large))) // max(1, len(tensors))
     threads: Int = Const(lanes)
     slices: Int = Const(0)
@@ -197,11 +209,13 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
         threads = maximum(threads, Var(own))
         sentence = f"{{{own}}} threads in a block that has other parts > {MOST_THREADS}"
         rules.append(Rule(f"{own} beside others", Var(own) <= MOST_THREADS, sentence))
+    ahead = {id(p.part): Var(r.loops.names(AHEAD.name)) for r in held if fetches(r) for p in r.products}
     for tensor in tensors:
         own = tensor.names("shared_bytes")
-        slices = slices + Var(own)
-        sentence = f"{{{own}}} bytes of slices in a block that has other parts > {share:,}"
-        rules.append(Rule(f"{own} beside others", Var(own) <= max(0, share), sentence))
+        bytes_ = Var(own) * (1 + ahead.get(id(tensor), Const(0)))
+        slices = slices + bytes_
+        sentence = f"{{{own}}} bytes of slices in a block that has other parts > {share:,}, or twice as many"
+        rules.append(Rule(f"{own} beside others", bytes_ <= max(0, share), sentence))
     shared, at_once = names("block_shared"), names("blocks_at_once")
     of_core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else most
     reserved = limits.get("shared_bytes_reserved_per_block", 0)
@@ -215,58 +229,6 @@ def _block(part: TileLoopsPart, target: Target) -> tuple[Step, Step]:
     }
     first = Step("places", tuple(decisions), (places,), {kept: placed, names("block_memory"): in_memory})
     return first, Step("tile loops", (), tuple(rules), derived)
-
-
-def handed_inside(plan: Plan) -> Iterator[HandedOn]:
-    """What products hand on in registers, in the bodies of tile loops too."""
-    yield from handed_on(plan.program, plan.parts)
-    for part in plan.parts:
-        if isinstance(part, TileLoopsPart):
-            yield from handed_inside(part.member)
-
-
-def _sides(handed: HandedOn, split: RowSplit) -> tuple[tuple[TensorPart, dict[str, int]], ...]:
-    """For each product, the decisions that split it so."""
-    sides = []
-    for part, mine, tiles in (
-        (handed.maker, split.along, split.made),
-        (handed.taker, split.rows, split.taken),
-    ):
-        asked: dict[str, int] = {}
-        for axis in gpu_pair(part.nest):
-            asked[workers_name(part.nest, part.names, axis)] = split.warps if axis is mine else 1
-            if axis is mine or part is handed.maker:  # a warp of the maker has whole rows
-                asked[part.names.register(axis)] = tiles if axis is mine else axis.units
-        sides.append((part, asked))
-    return tuple(sides)
-
-
-def _offered(handed: HandedOn, domains: Mapping[str, tuple[int, ...]]) -> HandedOn:
-    """With the splits that the decisions of both products can say."""
-
-    def has(split: RowSplit) -> bool:
-        return all(value in domains[name] for _, asked in _sides(handed, split) for name, value in asked.items())
-
-    return replace(handed, splits=tuple(filter(has, handed.splits)))
-
-
-def _splitting(handed: HandedOn, place: str, most: int) -> Iterator[Rule]:
-    """Products that hand on in registers: both split rows alike, a warp has whole rows, and what comes from registers
-    goes through no slice. A thread may take `most` registers. Each rule is of one product: a place settled leaves
-    nothing between them."""
-    for split in handed.splits:
-        here = Var(place).eq(MEMORY + split.warps)
-        for part, decided in _sides(handed, split):
-            asked = [Var(name).eq(value) for name, value in decided.items()]
-            if part is handed.taker:
-                asked.append(Var(stage_name(part.names, handed.operand)).eq(GLOBAL))
-                asked.append(Var(part.names("staged")).eq(0) | Var(part.names("slices")).eq(1))
-            stage = part.nest.stage.name
-            sentence = f"{handed.tensor} is in registers of {split.warps} warps, and {stage} splits it otherwise"
-            yield Rule(f"{place} {part.names.prefix}{split.warps}", here.implies(all_of(*asked)), sentence)
-        own, held = handed.taker.names("registers"), handed.registers(split)
-        sentence = f"{{{own}}} registers a thread beside {held} of {handed.tensor} > {most:,}"
-        yield Rule(f"{own} beside {handed.tensor} {split.warps}", here.implies(Var(own) <= most - held), sentence)
 
 
 def _passed_bytes(part: WarpCooperativePart) -> int:

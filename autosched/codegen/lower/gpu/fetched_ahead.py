@@ -1,0 +1,147 @@
+"""Slices of the next iteration, fetched while this one computes: shared memory has two of each, which take turns.
+
+    for j_block:                                  K_shared[0] = … of the first iteration, if there is one
+        for warp: K_shared[…] = K[j_block, …]     for j_block:
+        for warp: … K_shared[…] …              →      for warp: wait
+                                                      for warp: K_shared[1 - turn] = K[j_block + 1, …], if there is one
+                                                      for warp: … K_shared[turn] …
+
+All threads wait once an iteration: what they have copied is there then, and nobody reads the other slice any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from autosched.codegen.lower.common.context import Context
+from autosched.codegen.passes.substitute import bind
+from autosched.codegen.tree.kernel import (
+    WORKERS,
+    Assign,
+    AsyncCopies,
+    For,
+    If,
+    IntrinsicCall,
+    KernelError,
+    RegisterRef,
+    Stmt,
+    WaitCopies,
+    bodies,
+    statements,
+    with_bodies,
+)
+from autosched.ir.value import Read, Value, map_value, walk
+from autosched.logic import TRUE, Bool, Const, Int, Var
+
+Body = tuple[Stmt, ...]
+STAGES = 2
+
+
+def fetched_ahead(body: Body, loop: For, ctx: Context) -> tuple[Body, Body]:
+    """What fetches the slices of the first iteration, and the body that fetches those of the next one: slices that
+    phases of the block's workers fill whole, of memory that the body does not write."""
+    fills = [s for s in body if isinstance(s, For) and _fills_shared(s, body, ctx)]
+    if not fills:
+        return (), body
+    shared = {n for f in fills for n in _written((f,))}
+    others = [s for s in body if not any(s is f for f in fills)]
+    for name in shared:
+        old = ctx.buffers[name]
+        ctx.buffers[name] = replace(old, shape=(STAGES, *old.shape))
+    here = Var(loop.var)
+    turn = (here - loop.lower) % STAGES
+    first = tuple(_copies(f, shared, Const(0), {loop.var: loop.lower}) for f in fills)
+    after = tuple(_copies(f, shared, (here + 1 - loop.lower) % STAGES, {loop.var: here + 1}) for f in fills)
+    waits = tuple(replace(f, body=(WaitCopies(0),)) for f in _by_workers(fills))
+    ahead: Body = (*waits, *_together(after, here + 1 < loop.upper))
+    changed = _written(tuple(others))
+    computed = tuple(_alone(_staged(s, shared, turn), shared, changed, ctx) for s in others)
+    return _together(first, loop.lower < loop.upper), (*ahead, *computed)
+
+
+def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
+    """Whether a phase of workers copies memory that the body does not write to shared memory, which nothing else fills,
+    and no more."""
+    if workers.kind not in WORKERS:
+        return False
+    inside = [s for s in statements(workers.body) if not isinstance(s, For)]
+    fills = [s for s in inside if isinstance(s, Assign) and ctx.buffers[s.buffer].scope == "shared"]
+    if not fills or len(fills) < len(inside):
+        return False
+    elsewhere = {n for s in body if s is not workers for n in _written((s,))}
+    read = {n.tensor for s in fills for n in walk(s.value) if isinstance(n, Read)}
+    return not (_written((workers,)) & elsewhere or read & (elsewhere | _written((workers,))))
+
+
+def _written(body: Body) -> set[str]:
+    return {s.buffer for s in statements(body) if isinstance(s, Assign)}
+
+
+def _copies(fill: For, shared: set[str], stage: Int, at: Mapping[str, Int]) -> For:
+    """A phase that starts the copies of one slice."""
+    (moved,) = bind((fill,), at)
+    moved = _staged(moved, shared, stage)
+    assert isinstance(moved, For)
+    return replace(moved, body=(AsyncCopies(moved.body, "", Const(0)),))
+
+
+def _by_workers(phases: Sequence[For]) -> dict[For, list[For]]:
+    """The phases of the same workers together, by one loop over these."""
+    found: dict[For, list[For]] = {}
+    for phase in phases:
+        found.setdefault(replace(phase, body=(), note=""), []).append(phase)
+    return found
+
+
+def _together(phases: Sequence[For], condition: Bool) -> Body:
+    """Phases of the same workers as one, under a condition."""
+    made = []
+    for workers, some in _by_workers(phases).items():
+        body = tuple(s for p in some for s in p.body)
+        made.append(replace(workers, body=body if condition == TRUE else (If(condition, body),)))
+    return tuple(made)
+
+
+def _staged(stmt: Stmt, shared: set[str], stage: Int) -> Stmt:
+    """A statement on one stage of the slices."""
+
+    def read(value: Value) -> Value:
+        if isinstance(value, Read) and value.tensor in shared:
+            return replace(value, index=(stage, *value.index))
+        return value
+
+    match stmt:
+        case Assign():
+            index = (stage, *stmt.index) if stmt.buffer in shared else stmt.index
+            return replace(stmt, index=index, value=map_value(stmt.value, read))
+        case IntrinsicCall():
+            return replace(stmt, operands={o: _placed(r, shared, stage) for o, r in stmt.operands.items()})
+        case _:
+            return with_bodies(stmt, lambda inner: tuple(_staged(s, shared, stage) for s in inner)) or stmt
+
+
+def _placed(ref: RegisterRef, shared: set[str], stage: Int) -> RegisterRef:
+    if ref.buffer in shared and ref.descriptor is not None:
+        raise KernelError("an instruction reads the slice itself: its descriptor names no stage")
+    return replace(ref, index=(stage, *ref.index)) if ref.buffer in shared else ref
+
+
+def _alone(stmt: Stmt, shared: set[str], changed: set[str], ctx: Context) -> Stmt:
+    """A phase that touches no common memory which the body changes but these slices waits for nobody."""
+    if not (isinstance(stmt, For) and stmt.kind in WORKERS):
+        return stmt
+    common = {n for n in _buffers(stmt) if ctx.buffers[n].scope not in ("register", "local")} - shared
+    return stmt if common & changed else replace(stmt, no_barrier=True)
+
+
+def _buffers(stmt: Stmt) -> Iterator[str]:
+    match stmt:
+        case Assign():
+            yield stmt.buffer
+            yield from (n.tensor for n in walk(stmt.value) if isinstance(n, Read))
+        case IntrinsicCall():
+            yield from (r.buffer for r in stmt.operands.values())
+    for inner in bodies(stmt):
+        for inside in inner:
+            yield from _buffers(inside)

@@ -1,0 +1,130 @@
+"""Rows of a body in registers: which warps share them, and whether slices are fetched an iteration ahead.
+
+With `held_rows` settled, each product of the body has the one share-out that leaves every lane its own elements, and
+nothing is left between the products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from autosched.logic import Var, all_of
+from autosched.machine.target import Target
+from autosched.tiling.plans.plan import Part, ScalarPart, WarpCooperativePart
+from autosched.tiling.plans.warp_rows import RowProduct, WarpRows
+from autosched.tiling.step import Decision, Handle, Rule, Step
+from autosched.tiling.steps.gpu.block_tile import gpu_pair, is_block_loop, workers_name
+from autosched.tiling.steps.gpu.operand_sources import GLOBAL, stage_name
+from autosched.tiling.steps.gpu.slice_copies import STAGE_COUNT
+
+ROWS = Handle("held_rows", 0)
+"""The warps that share a body's rows, and hold in registers what these are made of; 0: nothing is held."""
+
+AHEAD = Handle("ahead", 0)
+"""Whether slices are fetched while the iteration before computes: two of each in shared memory."""
+WHEN = ("when needed", "an iteration ahead")
+MOST_TILES = 16
+"""Of an instruction that a warp has along rows that it holds."""
+
+
+def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step], target: Target) -> Step | None:
+    """Which warps share the rows of a body, and hold what these are made of; None where decisions of its products (in
+    `steps`) leave no choice. What is held lies nowhere else (`places`: the decisions on that), and what is computed in
+    registers has no decisions of its own.
+
+    Decisions `held_rows`, and `ahead` of a loop inside a block: when its slices are fetched."""
+    domains = {d.name: d.domain for step in steps for d in step.decisions}
+
+    def has(warps: int) -> bool:
+        return all(value in domains[name] for p in rows.products for name, value in _split(rows, p, warps).items())
+
+    splits = tuple(filter(has, rows.splits))
+    if not splits:
+        return None
+    names = rows.loops.names
+    handle = names(ROWS.name)
+    most = target.limits.get("registers_per_thread", 255)
+    rules = [r for warps in splits for product in rows.products for r in _splitting(rows, product, warps, handle, most)]
+    held = Var(handle) > 0
+    computed = (part for part in rows.loops.member.parts if rows.computes(part))
+    inert = dict.fromkeys((*places, *(d for part in computed for d in decided(part, steps))), held)
+    labels = ("in memory", *(f"in registers of {n} warp{'s' if n > 1 else ''}" for n in splits))
+    note = f"what rows of {', '.join(t.axis.name for t in rows.loops.loops)} are made of"
+    decisions = [Decision(handle, (0, *splits), labels, note)]
+    if fetches(rows):
+        ahead = names(AHEAD.name)
+        decisions.append(Decision(ahead, (0, 1), WHEN))
+        rules += _fetching(rows, ahead)
+        sources = [Var(stage_name(p.part.names, o)).eq(GLOBAL) for p in rows.products for o in _from_outside(rows, p)]
+        inert[ahead] = Var(handle).eq(0) | all_of(*sources)
+    return Step("held rows", tuple(decisions), tuple(rules), {}, inert)
+
+
+def fetches(rows: WarpRows) -> bool:
+    """Whether slices may be fetched an iteration ahead: there is one loop, which runs on inside of a block."""
+    first, *others = rows.loops.loops
+    axis = first.axis
+    return not others and not (rows.loops.grid and is_block_loop(first.parallel, axis.lower, axis.upper))
+
+
+def _from_outside(rows: WarpRows, product: RowProduct) -> list[str]:
+    """The operands of a product that the body does not write."""
+    nest, written = product.part.nest, rows.loops.member.program.written
+    return [o.name for o in nest.intrinsic.inputs if nest.mapping.operands[o.name].tensor not in written]
+
+
+def _fetching(rows: WarpRows, ahead: str) -> Iterator[Rule]:
+    """A product whose slices are fetched an iteration ahead has whole ones, which are copied in no other way beside."""
+    for product in rows.products:
+        names, stage = product.part.names, product.part.nest.stage.name
+        whole = Var(names("slices")).eq(1) & Var(names(STAGE_COUNT.name)).eq(1)
+        fits = Var(ahead).eq(0) | Var(names("staged")).eq(0) | whole
+        yield Rule(f"{ahead} {stage}", fits, f"{stage} has {{{names('slices')}}} slices, of which one is fetched ahead")
+        inside = {o.name for o in product.part.nest.intrinsic.inputs} - set(_from_outside(rows, product))
+        for operand in sorted(inside):
+            here = Var(ahead).eq(0) | Var(stage_name(names, operand)).eq(GLOBAL)
+            sentence = f"the body makes operand {operand} of {stage}: no slice of it is there ahead"
+            yield Rule(f"{ahead} {stage} {operand}", here, sentence)
+
+
+def decided(part: Part, steps: Sequence[Step]) -> Iterator[str]:
+    """The decisions of one part."""
+    if isinstance(part, ScalarPart | WarpCooperativePart):
+        names, prefix = [d.name for step in steps for d in step.decisions], part.names.prefix
+        yield from (n for n in names if n.startswith(prefix) and "." not in n.removeprefix(prefix))
+
+
+def _split(rows: WarpRows, product: RowProduct, warps: int) -> dict[str, int]:
+    """The decisions of a product that share its rows among so many warps, each with whole rows of what is held."""
+    part, asked = product.part, dict[str, int]()
+    made = {s.assign.tensor for s in part.computed_stages}
+    for axis in gpu_pair(part.nest):
+        mine = axis is product.rows
+        asked[workers_name(part.nest, part.names, axis)] = warps if mine else 1
+        if mine or made & rows.held.keys():
+            asked[part.names.register(axis)] = axis.units // warps if mine else axis.units
+    return asked
+
+
+def _splitting(rows: WarpRows, product: RowProduct, warps: int, handle: str, most: int) -> Iterator[Rule]:
+    """A product whose rows so many warps share takes from no slice what is in registers, of which a thread may have
+    `most`."""
+    part, here = product.part, Var(handle).eq(warps)
+    asked = [Var(name).eq(value) for name, value in _split(rows, product, warps).items()]
+    if product.taken:
+        asked += [Var(stage_name(part.names, operand)).eq(GLOBAL) for operand in product.taken]
+        asked.append(Var(part.names("staged")).eq(0) | Var(part.names("slices")).eq(1))
+    stage = part.nest.stage.name
+    sentence = f"{warps} warps share the rows, and {stage} is shared out otherwise"
+    yield Rule(f"{handle} {stage} {warps}", here.implies(all_of(*asked)), sentence)
+    beside = rows.registers(warps, frozenset({part.nest.stage.assign.tensor}))
+    own = part.names("registers")
+    sentence = f"{{{own}}} registers a thread beside {beside} that hold rows > {most:,}"
+    yield Rule(f"{own} {warps}", here.implies(Var(own) <= most - beside), sentence)
+
+
+def whole_rows(rows: WarpRows) -> Iterator[tuple[str, int]]:
+    """The decisions of products by which a warp has whole rows of what is held, each with its tiles."""
+    for product in rows.products:
+        if product.columns is not None and product.columns in gpu_pair(product.part.nest):
+            yield product.part.names.register(product.columns), product.columns.units
