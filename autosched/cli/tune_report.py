@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from shlex import quote
 from statistics import median
 from typing import Any
@@ -22,6 +23,7 @@ from autosched.report.plan_text import plan_lines
 from autosched.report.text import amount_of, compared, schedule_lines, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.request import TuneRequest
+from autosched.search.tuning.baseline import Baseline
 from autosched.search.tuning.fallbacks import standing_by
 from autosched.search.tuning.families import families
 from autosched.search.tuning.forms import gains
@@ -93,7 +95,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "space": {"plans": len(tuning.plans), "rows": study.space.legal, "rejected": study.space.rejected},
         "trials": {"done": result.done, "failed": result.failed} | _ended(result),
         "best": found,
-        "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
+        "baseline": asdict(baseline) if baseline else None,
         "verified": verified,
         **families_json(families(tuning)),
         **({"forms": list(map(form_object, tuning.forms, gains(tuning)))} if tuning.forms else {}),
@@ -150,9 +152,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         lines.append(f"       {counted}: none under a mask, and once what is the same along a loop")
     lines += [f"       {said}" for said in peak_lines(tuning, best)]
     if tuning.baseline and tuning.baseline.time_s:
-        ratio = tuning.baseline.time_s / best.time_s
-        naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
-        lines.append(f"       {compared(ratio)} {naive}")
+        lines.append(f"       {beside(tuning.baseline, best.time_s, tuning.study.record.device)}")
     lines += _left(tuning, result)
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
@@ -195,6 +195,14 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         suffix = backend.export_suffix(tuning.study.record.device) or ".json"
         lines += [f"use it   autosched export {study} -o {request.program.name}{suffix}{where}"]
     return "\n".join(lines)
+
+
+def beside(baseline: Baseline, best_s: float, device: str) -> str:
+    """How the best compares with the baseline, and how that was measured; a simulated machine is always the same."""
+    alone = "" if device == "simulator" else ", measured alone"
+    how = alone if baseline.best_s is None else f", measured in turn with the best, at {seconds(baseline.best_s)}"
+    ratio = (baseline.time_s or 0.0) / (baseline.best_s or best_s)
+    return f"{compared(ratio)} {baseline.name} ({seconds(baseline.time_s)}{how})"
 
 
 def _labelled(label: str, lines: Sequence[str]) -> list[str]:

@@ -114,11 +114,15 @@ class Interleaves(Protocol):
 
 
 def rounds_of(times_s: Sequence[float], rounds: int) -> int:
-    """How often a device runs kernels of these times in turn by itself, instead of `rounds` measurements of each. In a
-    round each is called twice, and for a millisecond at least."""
-    round_s = max(sum(2 * max(t, 1e-3) for t in times_s), 1e-9)
+    """How often a device runs kernels of these times in turn by itself, instead of `rounds` measurements of each."""
+    round_s = round_of(times_s)
     fewest = min(LEAST * rounds, max(rounds, int(LONG_S / round_s)))
     return min(MOST * rounds, max(fewest, int(RACE_S / round_s)))
+
+
+def round_of(times_s: Sequence[float]) -> float:
+    """What a round of kernels of these times takes: each is called twice, and for a millisecond at least."""
+    return max(sum(2 * max(t, 1e-3) for t in times_s), 1e-9)
 
 
 def raced_by_device(device: Interleaves, builds: Sequence[Build], rounds: int) -> list[Measurement]:

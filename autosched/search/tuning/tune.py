@@ -277,7 +277,7 @@ def tune(
             with tuning.watch.phase("measure"), suppress(OutOfTime):
                 deadline.again()
                 built_s = max(t.measurement.costs_s.get("build", 0.0) for t in tuning.study.trials)
-                found = measure_baseline(request.program, request.target, tuning.device, built_s)
+                found = measure_baseline(request.program, request.target, tuning.device, built_s, result.best)
                 tuning = replace(tuning, baseline=found)
                 deadline.met()
             result = replace(result, seconds=tuning.watch.seconds())
