@@ -111,7 +111,7 @@ class Noisy:
 
 @dataclass(frozen=True)
 class MeasuredAgain:
-    """A trial whose samples differed too widely to lose by: its seconds before and after."""
+    """A trial whose samples differed too widely to lose by: its seconds at first, and those that count."""
 
     first_s: float
     again_s: float | None
