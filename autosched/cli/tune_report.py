@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from shlex import quote
 from statistics import median
@@ -14,6 +14,7 @@ from autosched.cli.fusion import fusion_json, fusion_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.cli.peak import peak_lines
+from autosched.cli.unused import without_lines
 from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
@@ -132,9 +133,18 @@ def _seconds(result: Result) -> dict[str, float]:
     return found | {"measure": spent["measure"] + spent.get("check", 0.0)}
 
 
-def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Sequence[str] = ()) -> str:
+def as_text(
+    tuning: Tuning,
+    result: Result,
+    *,
+    brief: bool,
+    form_commands: Sequence[str] = (),
+    given: Collection[str] = (),
+    match_command: str = "autosched match",
+) -> str:
     """The best candidate, its comparisons, its check, and the commands to type next; with `brief` the first line only.
-    `form_commands` write a better form of the program, where there is one, and tune it."""
+    `form_commands` write a better form of the program, where there is one, and tune it; `match_command` says why the
+    instructions that were `given` do not fit."""
     assert result.best is not None
     best, request = result.best, tuning.request
     m = best.trial.measurement
@@ -172,6 +182,7 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
+    lines += _labelled("note", without_lines(tuning, plan, given, match_command))
     lines += _labelled("plans", family_lines(families(tuning), result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
