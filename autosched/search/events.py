@@ -59,10 +59,10 @@ class StudyOpened:
 
 @dataclass(frozen=True)
 class NearMiss:
-    """The study is new, but `study` in the same store differs from it only in these fields of its key."""
+    """The study is new, but `study` in the same store is of the same program; what differs, in words."""
 
     study: str
-    fields: tuple[str, ...]
+    differences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
