@@ -10,7 +10,7 @@ from typing import Any
 
 from autosched.cli.families import families_json, family_lines
 from autosched.cli.forms import faster, form_object, form_told, worth_telling
-from autosched.cli.fusion import fusion_json, fusion_lines
+from autosched.cli.fusion import fusion_json, fusion_lines, masked_lines, other_lines, work_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.cli.peak import peak_lines
@@ -19,9 +19,9 @@ from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
 from autosched.errors import AutoschedError
-from autosched.ir.work import operations, steps
+from autosched.ir.work import operations
 from autosched.report.plan_text import plan_lines
-from autosched.report.text import amount_of, compared, schedule_lines, seconds, speed, times
+from autosched.report.text import compared, schedule_lines, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.baseline import Baseline
@@ -42,9 +42,6 @@ from autosched.tiling.steps.gpu.shared_proofs import in_short
 
 DRIFT = 0.10
 """More than the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
-
-ALIKE = 0.99
-"""Share of the operations that loops execute above which nothing is said about the others."""
 
 
 def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
@@ -157,9 +154,7 @@ def as_text(
     if tuning.study.record.device == "simulator":
         lines.append(f"       as simulated: nothing ran on a machine of {request.target.name}")
     backend = request.target.backend
-    if 0 < work < ALIKE * (written := steps(request.program)):
-        counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
-        lines.append(f"       {counted}: none under a mask, and once what is the same along a loop")
+    lines += [f"       {said}" for said in work_lines(request.program)]
     lines += [f"       {said}" for said in peak_lines(tuning, best)]
     if tuning.baseline and tuning.baseline.time_s:
         lines.append(f"       {beside(tuning.baseline, best.time_s, tuning.study.record.device)}")
@@ -176,12 +171,14 @@ def as_text(
     plan = best.candidate.plan
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
+    lines += [f"       {line}" for line in other_lines(plan)]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
+    lines += [f"       {line}" for line in masked_lines(plan, best.trial.row)]
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))
     lines += _labelled("plans", family_lines(families(tuning), result.done))
     lines.append(f"check  {checked(m)}")
