@@ -15,6 +15,7 @@ from autosched.ir.work import operations, steps
 from autosched.logic import free_vars
 from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.report.text import amount_of
+from autosched.tensorize.explanation.certificate import left_out
 from autosched.tensorize.explanation.padding import WORTH_SAYING
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
@@ -123,6 +124,16 @@ def masked_lines(plan: Plan, row: int) -> list[str]:
             what = f"about {useful:.0%} of what {part.nest.intrinsic.name} computes of {of} is useful"
             lines.append(f"{what}, a mask leaves out {1 - useful:.0%}")
     return list(dict.fromkeys(lines))
+
+
+def left_out_lines(plan: Plan) -> list[str]:
+    """A line for the steps that products leave out under guards; none of a plan that leaves none out."""
+    said: dict[str, list[str]] = {}
+    for mapping in plan.mappings:
+        for guard in left_out(mapping):
+            said.setdefault(guard, []).append(mapping.stage.name)
+    each = (f"{' '.join(dict.fromkeys(stages))} where {guard} fails" for guard, stages in said.items())
+    return [f"left out steps of {'; of '.join(each)} (show --as proof has the proof)"] if said else []
 
 
 def _products(plan: Plan, around: tuple[TileLoopsPart, ...]) -> Iterator[tuple[TensorPart, tuple[TileLoopsPart, ...]]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from autosched.cli.families import families_json, family_lines
 from autosched.cli.forms import faster, form_object, form_told, worth_telling
-from autosched.cli.fusion import fusion_json, fusion_lines, masked_lines, other_lines, work_lines
+from autosched.cli.fusion import fusion_json, fusion_lines, left_out_lines, masked_lines, other_lines, work_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.cli.peak import peak_lines
@@ -171,7 +171,7 @@ def as_text(
     plan = best.candidate.plan
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
-    lines += [f"       {line}" for line in other_lines(plan)]
+    lines += [f"       {line}" for line in (*other_lines(plan), *left_out_lines(plan))]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]

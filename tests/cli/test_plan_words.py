@@ -25,6 +25,15 @@ def tri(A: f32[n, k], B: f32[n, k], C: f32[n, n], R: f32[n], *, n=64, k=16):
             R[i] = max(R[i], A[i, p])
 """
 
+MASKED = """
+def masked(A: f32[32, 32], B: f32[32, 64], C: f32[32, 64]):
+    for i, j in grid(32, 64):
+        C[i, j] = 0
+        for p in range(32):
+            if p <= i:
+                C[i, j] += A[i, p] * B[p, j]
+"""
+
 
 def product_of(text: str) -> Plan:
     """The plan whose name has the product alone, a register along j."""
@@ -74,3 +83,15 @@ def test_show_says_what_tune_says(cli: Cli) -> None:
     (work,) = (line.removeprefix("work").strip() for line in shown if line.startswith("work "))
     assert work in said
     assert "operations of the loops as written count: none under a mask" in work
+
+
+@pytest.mark.slow
+def test_steps_that_a_product_leaves_out_are_on_a_line(cli: Cli) -> None:
+    (cli.folder / "masked.py").write_text(MASKED)
+    near = cli.near()
+    tuned = near("tune", "masked.py", "-t", "x86-avx512", "-d", "simulator", "-n", 2).out
+    said = "left out steps of C where p <= i fails (show --as proof has the proof)"
+    assert f"       {said}\n" in tuned
+    assert said in near("show", "--as", "schedule").out.splitlines()
+    proof = near("show", "--as", "proof").out
+    assert "  left out: steps where p <= i fails\n" in proof
