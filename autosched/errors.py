@@ -10,8 +10,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-SHOWN = 24
-"""Known names that an error lists at most: all workloads, and all sizes, dtypes and options of each, are fewer."""
+SHOWN, LIKE = 24, 8
+"""Known names that an error lists at most (all workloads, and all sizes, dtypes and options of each, are fewer).
+Of more it lists those most like the unknown one, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +115,9 @@ class UnknownNameError(UsageError):
     ) -> None:
         names = sorted(known)
         close = nearest(name, names)
-        if len(names) > most:  # those most like it, in their order
-            like = sorted(names, key=lambda n: difflib.SequenceMatcher(None, name, n).ratio(), reverse=True)[:most]
-            shown = ", ".join(sorted(like)) + f" and {len(names) - most} more"
+        if len(names) > most:
+            like = sorted(names, key=lambda n: likeness(name, n), reverse=True)[:LIKE]
+            shown = ", ".join(like) + f" and {len(names) - LIKE} more"
         else:
             shown = ", ".join(names)
         hint = (f"did you mean {close!r}? " if close else "") + f"known: {shown or 'none'}"
@@ -137,15 +138,29 @@ def check_name(kind: str, name: object) -> None:
         raise UsageError(said, hint="a class of your own gets a name from an entry point: see docs/python.md")
 
 
+def likeness(name: str, known: str) -> float:
+    """How much a name is like a known one, of 1: like all of it, or like it without what stands before a slash, or
+    behind a dot.
+
+    >>> likeness("vpdpbusd", "x86/vpdpbusd.zmm") > likeness("vpdpbusd", "x86/vpdpbusds.zmm") > 0.9
+    True
+    """
+    plain = known.rpartition("/")[2]
+    spelt = {known, plain, plain.partition(".")[0]}
+    return max(difflib.SequenceMatcher(None, name, one).ratio() for one in spelt)
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like `name`, or None when nothing comes close.
 
-    The first words of a dotted name count for it: `vpdpbusdd` is close to `vpdpbusd.zmm`.
+    The first words of a dotted name count for it, and what stands behind a slash: `vpdpbusdd` is close to
+    `x86/vpdpbusd.zmm`.
     """
     spelt: dict[str, str] = {n: n for n in known}
     for full in tuple(spelt):
-        words = full.split(".")
-        for end in range(1, len(words)):
-            spelt.setdefault(".".join(words[:end]), full)
+        for whole in dict.fromkeys((full, full.rpartition("/")[2])):
+            words = whole.split(".")
+            for end in range(1, len(words) + 1):
+                spelt.setdefault(".".join(words[:end]), full)
     found = difflib.get_close_matches(name, list(spelt), n=1, cutoff=0.5)
     return spelt[found[0]] if found else None

@@ -218,9 +218,86 @@ def _explain(model: type[BaseModel], document: Document, base: Path, error: Any)
         close = nearest(str(where[-1]), known)
         hint = (f"did you mean {close!r}? " if close else "") + f"keys here: {', '.join(known)}"
         return document.error(f"unknown key {where[-1]!r}", *path, key=True, hint=hint)
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = _plainly(error)
     name = next((str(s) for s in reversed(path) if isinstance(s, str)), None)
     return document.error(f"{name}: {message}" if name else message, *path)
+
+
+_KINDS = {
+    "int": "an integer",
+    "float": "a number",
+    "finite_number": "a finite number",
+    "string": "a text",
+    "bool": "true or false",
+    "list": "a list",
+    "tuple": "a list",
+    "set": "a list",
+    "dict": "keys with values",
+    "model": "keys with values",
+    "model_attributes": "keys with values",
+}
+"""The first word of a pydantic error's type, and what the file is to hold there."""
+_BOUNDS = {
+    "greater_than": ("gt", "above"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "below"),
+    "less_than_equal": ("le", "at most"),
+}
+MAX_GIVEN = 40
+"""Characters of what was given that an error repeats."""
+
+
+def _plainly(error: Any) -> str:
+    """A pydantic error in our words: what has to stand there, and what does."""
+    kind, context = str(error["type"]), error.get("ctx", {})
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        bound = f"{context[name]:,}".removesuffix(".0")
+        return f"must be {words} {bound}, not {_given(error['input'])}"
+    if kind == "literal_error":
+        return f"must be {context['expected']}, not {_given(error['input'])}"
+    if kind == "string_pattern_mismatch":
+        return f"{_given(error['input'])} is not of the form {_form(context['pattern'])}"
+    if kind in ("too_short", "string_too_short"):
+        return f"must have at least {context.get('min_length')}, and is {_given(error['input'])}"
+    if kind in ("too_long", "string_too_long"):
+        return f"must have at most {context.get('max_length')}"
+    wanted = next((said for k, said in _KINDS.items() if kind in (f"{k}_type", f"{k}_parsing", k)), None)
+    if kind == "int_from_float":
+        wanted = _KINDS["int"]
+    if wanted is not None:
+        return f"must be {wanted}, not {_given(error['input'])}"
+    return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+
+
+def _form(pattern: str) -> str:
+    r"""A regular expression as people may read it: its ends and brackets that only group say nothing.
+
+    >>> _form(r"^[a-z][a-z0-9_]*$")
+    '[a-z][a-z0-9_]*'
+    """
+    return pattern.removeprefix("^").removesuffix("$")
+
+
+def _given(value: Any) -> str:
+    """What stands in the file, in few characters.
+
+    >>> _given({"a": 1}), _given(None), _given("six"), _given(True)
+    ('keys with values', 'nothing', "'six'", 'true')
+    """
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "keys with values"
+        case list() | tuple():
+            return "a list"
+        case float():
+            return f"{value:g}"
+    text = repr(value)
+    return text if len(text) <= MAX_GIVEN else f"{text[:MAX_GIVEN]}…"
 
 
 def _keys(models: list[type[BaseModel]]) -> list[str]:

@@ -77,6 +77,12 @@ def form_commands(
     return shlex.join(write), shlex.join(["autosched", "tune", file, *flags, *tuning])
 
 
+def match_command(spec: str, defines: Sequence[str], flags: Sequence[str]) -> str:
+    """The command that explains why instructions fit the program or not."""
+    sizes = [word for text in defines for word in ("-D", text)]
+    return shlex.join(["autosched", "match", spec, *sizes, *flags, "--explain"])
+
+
 def flags_of(given: Mapping[str, Sequence[str] | None], numerics: str) -> list[str]:
     """Flags with their values as words, and the numerics level where it is not the default."""
     words = [word for flag, values in given.items() for value in values or () for word in (flag, value)]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, working_bytes
 from autosched.codegen.tree.kernel import Kernel
+from autosched.costmodel.analytic.cpu.guard_work import useful_share
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.report.plan_text import loop_words
+from autosched.ir.work import operations, steps
+from autosched.logic import free_vars
+from autosched.report.plan_text import LoopBounds, loop_words
+from autosched.report.text import amount_of
+from autosched.tensorize.explanation.certificate import left_out
+from autosched.tensorize.explanation.padding import WORTH_SAYING
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
     LiteralPart,
@@ -24,7 +30,9 @@ from autosched.tiling.plans.plan import (
 
 NUMBERED = re.compile(r"(.+)_\d+")
 SHOWN = 4
-"""Intermediates that are named."""
+"""Intermediates, and stages of a kind, that are named."""
+ALIKE = 0.99
+"""Share of the operations that loops execute above which nothing is said about the others."""
 
 
 def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
@@ -64,12 +72,85 @@ def _has_memory(tensor: str, kernel: Kernel) -> bool:
     return any(b.scope == "workspace" and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
 
 
-def _loops(plan: Plan) -> Iterator[str]:
-    """The names of its tile loops, those inside others behind them."""
+def _loops(plan: Plan) -> Iterator[LoopBounds]:
+    """Its tile loops, those inside others behind them."""
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
-            yield from (loop.axis.name for loop in part.loops)
+            for axis in (loop.axis for loop in part.loops):
+                begins, ends = (tuple(sorted(free_vars(bound))) for bound in (axis.lower, axis.upper))
+                yield LoopBounds(axis.name, begins, ends)
             yield from _loops(part.member)
+
+
+def other_lines(plan: Plan) -> list[str]:
+    """A line for the stages that the plan's name leaves out: those that are computed in vectors or as written, at the
+    top and in each tile loop; none where it names all."""
+    said = list(_others(plan, ""))
+    return [f"others   {' · '.join(said)}"] if said else []
+
+
+def _others(plan: Plan, within: str) -> Iterator[str]:
+    kinds: dict[str, list[str]] = {}
+    for part in plan.parts:
+        match part:
+            case ScalarPart():
+                kind = "reductions" if part.stage.reduction else "elementwise"
+                kinds.setdefault(f"once before, {kind}" if part.prepared else kind, []).append(part.stage.name)
+            case LiteralPart():
+                kinds.setdefault("as written", []).extend(part.stages)
+            case _:
+                pass
+    if kinds:
+        named = (f"{kind} {_some(names)}" for kind, names in sorted(kinds.items(), reverse=True))
+        yield (f"in {within}: " if within else "") + ", ".join(named)
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            yield from _others(part.member, part.loops[-1].axis.name)
+
+
+def _some(names: Sequence[str]) -> str:
+    return " ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def masked_lines(plan: Plan, row: int) -> list[str]:
+    """For each product whose row computes much that a mask leaves out: the share that is useful."""
+    values = plan.space.values([row])
+    lines = []
+    for part, around in _products(plan, ()):
+        useful = useful_share(part.nest, part.names, values, around) if part.scheme == "cpu" else None
+        if useful is not None and useful < WORTH_SAYING:
+            where = f" in {around[-1].loops[-1].axis.name}" if around else ""
+            of = f"{part.nest.stage.name}{where}"
+            what = f"about {useful:.0%} of what {part.nest.intrinsic.name} computes of {of} is useful"
+            lines.append(f"{what}, a mask leaves out {1 - useful:.0%}")
+    return list(dict.fromkeys(lines))
+
+
+def left_out_lines(plan: Plan) -> list[str]:
+    """A line for the steps that products leave out under guards; none of a plan that leaves none out."""
+    said: dict[str, list[str]] = {}
+    for mapping in plan.mappings:
+        for guard in left_out(mapping):
+            said.setdefault(guard, []).append(mapping.stage.name)
+    each = (f"{' '.join(dict.fromkeys(stages))} where {guard} fails" for guard, stages in said.items())
+    return [f"left out steps of {'; of '.join(each)} (show --as proof has the proof)"] if said else []
+
+
+def _products(plan: Plan, around: tuple[TileLoopsPart, ...]) -> Iterator[tuple[TensorPart, tuple[TileLoopsPart, ...]]]:
+    for part in plan.parts:
+        if isinstance(part, TensorPart):
+            yield part, around
+        elif isinstance(part, TileLoopsPart):
+            yield from _products(part.member, (*around, part))
+
+
+def work_lines(program: Program) -> list[str]:
+    """How much of the loops' work counts, where that is not all of it."""
+    work, written = operations(program), steps(program)
+    if not 0 < work < ALIKE * written:
+        return []
+    counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
+    return [f"{counted}: none under a mask, and once what is the same along a loop"]
 
 
 def copy_words(plan: Plan, program: Program) -> list[str]:

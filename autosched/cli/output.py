@@ -16,6 +16,10 @@ from autosched.report.text import JOULES, scaled
 from autosched.store.records import Measurement
 
 _WIDE = 100_000
+GAP = 2
+"""Blanks between two columns."""
+LEAST = 8
+"""Characters that a column keeps, however narrow the terminal."""
 
 
 def talk() -> Console:
@@ -46,20 +50,52 @@ def complain(message: str, hint: str | None = None) -> None:
     sys.stderr.write(for_terminal(f"error: {message}\n" + (f"help: {hint}\n" if hint else "")))
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
-    """A table on standard output; columns that hold numbers are set to the right."""
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None, shorten: Sequence[str] = ()
+) -> None:
+    """A table on standard output; columns that hold numbers are set to the right. On a terminal those to `shorten` have
+    what the others leave of its width."""
     shown = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
+    texts = [[for_terminal(str(x)) for x in row] for row in rows]
+    terminal = Console(file=sys.stdout, highlight=False, markup=False) if sys.stdout.isatty() else None
+    if terminal is not None and shorten:
+        texts = shortened(columns, texts, shorten, terminal.width)
     for c, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(r[c], int | float) or _is_number(str(r[c])) for r in rows)
         shown.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        shown.add_row(*(for_terminal(str(x)) for x in row))
-    if sys.stdout.isatty():
-        Console(file=sys.stdout, highlight=False).print(shown)
+    for row in texts:
+        shown.add_row(*row)
+    if terminal is not None:
+        terminal.print(shown)
     else:  # one line a row, however long: programs read it line by line
         text = io.StringIO()
-        Console(file=text, highlight=False, width=_WIDE, color_system=None).print(shown)
+        Console(file=text, highlight=False, markup=False, width=_WIDE, color_system=None).print(shown)
         answer("\n".join(line.rstrip() for line in text.getvalue().splitlines()))
+
+
+def shortened(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], which: Sequence[str], width: int
+) -> list[list[str]]:
+    """The rows with the texts of some columns cut so that each row fits into `width`: the shorter columns stay whole as
+    far as an equal share of the rest lets them.
+
+    >>> shortened(["n", "plan", "row"], [["1", "short", "a=1 b=2 c=3 d=4"]], ["plan", "row"], 20)
+    [['1', 'short', 'a=1 b=…d=4']]
+    """
+    wide = {c: max(map(len, (name, *(row[c] for row in rows)))) for c, name in enumerate(columns)}
+    cut = sorted((c for c, name in enumerate(columns) if name in which), key=lambda c: wide[c])
+    left = width - GAP * (len(columns) - 1) - sum(w for c, w in wide.items() if c not in cut)
+    limits = dict[int, int]()
+    for number, c in enumerate(cut):
+        limits[c] = min(wide[c], max(left // (len(cut) - number), LEAST))
+        left -= limits[c]
+    return [[_cut(text, limits.get(c, len(text))) for c, text in enumerate(row)] for row in rows]
+
+
+def _cut(text: str, most: int) -> str:
+    """The text without its middle: plans differ at their ends."""
+    end = (most - 1) // 3
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
 def _is_number(text: str) -> bool:

@@ -70,7 +70,8 @@ class Progress:
                 rows = f"{event.rows:,} legal schedules of {event.rows_in_all:,}"
                 self._line(f"space  {plans} · {rows}   ({event.seconds:.1f} s)")
             case events.NearMiss():
-                self._line(f"note   {event.study} differs only in {', '.join(event.fields)}: its results are not used")
+                why = "; ".join(event.differences)
+                self._line(f"note   a new study, though {event.study} is of the same program: {why}")
             case events.StudyOpened():
                 self.before = event.done
                 self._line(f"study  {event.name}   ({_state(event)}; seed {event.seed})")

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from shlex import quote
 from statistics import median
 from typing import Any
 
 from autosched.cli.families import families_json, family_lines
 from autosched.cli.forms import faster, form_object, form_told, worth_telling
-from autosched.cli.fusion import fusion_json, fusion_lines
+from autosched.cli.fusion import fusion_json, fusion_lines, left_out_lines, masked_lines, other_lines, work_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.cli.peak import peak_lines
+from autosched.cli.unused import without_lines
 from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
 from autosched.errors import AutoschedError
-from autosched.ir.work import operations, steps
+from autosched.ir.work import operations
 from autosched.report.plan_text import plan_lines
-from autosched.report.text import amount_of, compared, schedule_lines, seconds, speed, times
+from autosched.report.text import compared, schedule_lines, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.request import TuneRequest
+from autosched.search.tuning.baseline import Baseline
 from autosched.search.tuning.fallbacks import standing_by
 from autosched.search.tuning.families import families
 from autosched.search.tuning.forms import gains
@@ -39,9 +42,6 @@ from autosched.tiling.steps.gpu.shared_proofs import in_short
 
 DRIFT = 0.10
 """More than the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
-
-ALIKE = 0.99
-"""Share of the operations that loops execute above which nothing is said about the others."""
 
 
 def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         "space": {"plans": len(tuning.plans), "rows": study.space.legal, "rejected": study.space.rejected},
         "trials": {"done": result.done, "failed": result.failed} | _ended(result),
         "best": found,
-        "baseline": {"name": baseline.name, "time_s": baseline.time_s} if baseline else None,
+        "baseline": asdict(baseline) if baseline else None,
         "verified": verified,
         **families_json(families(tuning)),
         **({"forms": list(map(form_object, tuning.forms, gains(tuning)))} if tuning.forms else {}),
@@ -130,9 +130,18 @@ def _seconds(result: Result) -> dict[str, float]:
     return found | {"measure": spent["measure"] + spent.get("check", 0.0)}
 
 
-def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Sequence[str] = ()) -> str:
+def as_text(
+    tuning: Tuning,
+    result: Result,
+    *,
+    brief: bool,
+    form_commands: Sequence[str] = (),
+    given: Collection[str] = (),
+    match_command: str = "autosched match",
+) -> str:
     """The best candidate, its comparisons, its check, and the commands to type next; with `brief` the first line only.
-    `form_commands` write a better form of the program, where there is one, and tune it."""
+    `form_commands` write a better form of the program, where there is one, and tune it; `match_command` says why the
+    instructions that were `given` do not fit."""
     assert result.best is not None
     best, request = result.best, tuning.request
     m = best.trial.measurement
@@ -145,14 +154,10 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     if tuning.study.record.device == "simulator":
         lines.append(f"       as simulated: nothing ran on a machine of {request.target.name}")
     backend = request.target.backend
-    if 0 < work < ALIKE * (written := steps(request.program)):
-        counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
-        lines.append(f"       {counted}: none under a mask, and once what is the same along a loop")
+    lines += [f"       {said}" for said in work_lines(request.program)]
     lines += [f"       {said}" for said in peak_lines(tuning, best)]
     if tuning.baseline and tuning.baseline.time_s:
-        ratio = tuning.baseline.time_s / best.time_s
-        naive = f"{tuning.baseline.name} ({seconds(tuning.baseline.time_s)})"
-        lines.append(f"       {compared(ratio)} {naive}")
+        lines.append(f"       {beside(tuning.baseline, best.time_s, tuning.study.record.device)}")
     lines += _left(tuning, result)
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
@@ -166,12 +171,15 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
     plan = best.candidate.plan
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
+    lines += [f"       {line}" for line in (*other_lines(plan), *left_out_lines(plan))]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
+    lines += [f"       {line}" for line in masked_lines(plan, best.trial.row)]
+    lines += _labelled("note", without_lines(tuning, plan, given, match_command))
     lines += _labelled("plans", family_lines(families(tuning), result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
@@ -195,6 +203,14 @@ def as_text(tuning: Tuning, result: Result, *, brief: bool, form_commands: Seque
         suffix = backend.export_suffix(tuning.study.record.device) or ".json"
         lines += [f"use it   autosched export {study} -o {request.program.name}{suffix}{where}"]
     return "\n".join(lines)
+
+
+def beside(baseline: Baseline, best_s: float, device: str) -> str:
+    """How the best compares with the baseline, and how that was measured; a simulated machine is always the same."""
+    alone = "" if device == "simulator" else ", measured alone"
+    how = alone if baseline.best_s is None else f", measured in turn with the best, at {seconds(baseline.best_s)}"
+    ratio = (baseline.time_s or 0.0) / (baseline.best_s or best_s)
+    return f"{compared(ratio)} {baseline.name} ({seconds(baseline.time_s)}{how})"
 
 
 def _labelled(label: str, lines: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from autosched.machine.gpu_figures import contradictions
 from autosched.machine.rate_names import misnamed
 from autosched.machine.target import Memory, Target
 from autosched.machine.units import quantity
+from autosched.tensorize.spec.features import isa_hint, misspelt_isa
 from autosched.yaml_lines import Document, parse_yaml, validate
 
 SHARED_BY = ("thread", "core", "device")
@@ -180,6 +181,8 @@ def target_from_yaml(text: str, file: str) -> Target:
     for i, feature in enumerate(spec.features):
         if feature in spec.features[:i]:
             raise _error(document, f"feature {feature!r} is listed twice", "features", i)
+    if meant := misspelt_isa(spec.isa):
+        raise _error(document, f"no isa is called {spec.isa!r}", "isa", hint=isa_hint(meant))
     return Target(
         name=spec.name,
         isa=spec.isa,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 WIDTH = 100
 """Characters of a plan's name that stand on one line."""
@@ -43,23 +44,52 @@ def brief_plan(name: str, width: int = WIDTH) -> str:
     return f"{parts[: width - len(end) - 1].rstrip()}…{end}"
 
 
-def loop_words(names: Iterable[str]) -> list[str]:
+@dataclass(frozen=True)
+class LoopBounds:
+    """A loop of a plan, and the loops on which its first and its last iteration depend."""
+
+    name: str
+    begins: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+
+
+def loop_words(loops: Iterable[LoopBounds]) -> list[str]:
     """What the names of a plan's loops say, where they are none of the program's own.
 
-    >>> loop_words(["b", "i_tile", "j_block", "j_block_2"])
-    ['i_tile: tiles of i', 'j_block: blocks of j', 'j_block_2: further blocks of j']
-    >>> loop_words(["b", "j_rest", "b_2"])
-    ['j_rest: what blocks of j leave over', 'b_2: the loop over b again, for what the loops above leave over']
+    >>> tiles, on_tile = LoopBounds("i_tile"), ("i_tile",)
+    >>> loop_words([LoopBounds("b"), tiles, LoopBounds("j_block"), LoopBounds("b_2"), LoopBounds("j_rest")])[:2]
+    ['i_tile: tiles of i', 'j_block: blocks of j']
+    >>> loop_words([LoopBounds("b_2"), LoopBounds("j_rest")])
+    ['b_2: the loop over b again, for what the loops above leave over', 'j_rest: what blocks of j leave over']
+    >>> loop_words([LoopBounds("j_block", on_tile, on_tile)])  # a window
+    ['j_block: blocks of j, from the first to the last that i_tile needs']
+    >>> loop_words([LoopBounds("j_block", (), on_tile), LoopBounds("j_block_2", on_tile, on_tile)])
+    ['j_block: blocks of j that i_tile needs whole', 'j_block_2: further blocks of j, to the last that i_tile needs']
     """
+    known = {loop.name: loop for loop in loops}
     said = []
-    for name in dict.fromkeys(names):
+    for name, loop in known.items():
         if made := MADE.fullmatch(name):
             of, kind, number = made.groups()
-            cut = f"{'further ' if number else ''}{kind}s of {of}"
-            said.append(f"{name}: " + (f"what blocks of {of} leave over" if kind == "rest" else cut))
+            if kind == "rest":
+                said.append(f"{name}: what blocks of {of} leave over")
+            else:
+                goes_on = any(other.begins for n, other in known.items() if n.startswith(f"{name}_"))
+                said.append(f"{name}: {'further ' if number else ''}{kind}s of {of}{_reach(loop, goes_on)}")
         elif again := AGAIN.fullmatch(name):
             said.append(f"{name}: the loop over {again[1]} again, for what the loops above leave over")
     return said
+
+
+def _reach(loop: LoopBounds, goes_on: bool) -> str:
+    """Which of its blocks a loop goes through, where that depends on loops around; `goes_on`: another has the rest."""
+    if not loop.ends:
+        return ""
+    of = " and ".join(loop.ends)
+    further = AGAIN.fullmatch(loop.name) is not None
+    if goes_on and not further:
+        return f" that {of} needs whole"
+    return f", {'from the first ' if loop.begins and not further else ''}to the last that {of} needs"
 
 
 def _apart(name: str) -> tuple[str, str]:

@@ -59,10 +59,10 @@ class StudyOpened:
 
 @dataclass(frozen=True)
 class NearMiss:
-    """The study is new, but `study` in the same store differs from it only in these fields of its key."""
+    """The study is new, but `study` in the same store is of the same program; what differs, in words."""
 
     study: str
-    fields: tuple[str, ...]
+    differences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Noisy:
 
 @dataclass(frozen=True)
 class MeasuredAgain:
-    """A trial whose samples differed too widely to lose by: its seconds before and after."""
+    """A trial whose samples differed too widely to lose by: its seconds at first, and those that count."""
 
     first_s: float
     again_s: float | None

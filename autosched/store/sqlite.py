@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections import Counter
@@ -97,8 +98,9 @@ def _summary(record: StudyRecord, trials: list[Trial]) -> StudySummary:
 class SqliteStore:
     """`SqliteStore("runs.db")`, `SqliteStore("sqlite:///runs.db")` or `SqliteStore(":memory:")`.
 
-    `read_only` opens an existing file without ever writing to it, its folder included. `busy_s` is how long to wait
-    for another process that writes. Raises StoreError for a file that is no store, cannot be written or is newer.
+    A file that is not there is made, with its folders, when something is stored. `read_only` opens an existing file
+    without ever writing to it, its folder included. `busy_s` is how long to wait for another process that writes.
+    Raises StoreError for a file that is no store, cannot be written or is newer.
     """
 
     def __init__(
@@ -106,12 +108,17 @@ class SqliteStore:
     ) -> None:
         self.path = path_of(location)
         self._read_only, self._most_kept = read_only, most_kept
-        self._db = self._connect(busy_s)
+        self._busy_s, self._to_make = busy_s, False
+        new = self.path != MEMORY and not read_only and not Path(self.path).exists()
+        if new:
+            _refuse_place(Path(self.path))
+        self._db = sqlite3.connect(MEMORY, isolation_level=None) if new else self._connect(busy_s)
         try:
             self._prepare()
         except BaseException:
             self._db.close()
             raise
+        self._to_make = new
 
     def open(self, record: StudyRecord, *, fresh: bool = False) -> StudyRecord:
         with self._writing(f"open study {record.name!r}"):
@@ -265,6 +272,19 @@ class SqliteStore:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _make(self) -> None:
+        """Make the file where it is still to be made."""
+        if not self._to_make:
+            return
+        empty, self._db, self._to_make = self._db, self._connect(self._busy_s), False
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            self._db, self._to_make = empty, True
+            raise
+        empty.close()
+
     def _connect(self, busy_s: float) -> sqlite3.Connection:
         if self.path == MEMORY:
             return sqlite3.connect(MEMORY, isolation_level=None)
@@ -277,10 +297,7 @@ class SqliteStore:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise StoreError(
-                    f"cannot create the folder {path.parent} for the store: {error.strerror}",
-                    hint="give --store a path in a folder that you may write, or :memory: to keep nothing",
-                ) from error
+                raise _no_folder(path, error.strerror) from error
         where = f"file:{quote(str(path.absolute()))}"
         try:
             if not self._read_only:
@@ -379,6 +396,7 @@ class SqliteStore:
     @contextmanager
     def _writing(self, doing: str, *, transaction: bool = True) -> Iterator[None]:
         """Commit when the block ends, also when it returns early; undo everything when it or the commit fails."""
+        self._make()
         try:
             yield
             if transaction:
@@ -401,3 +419,20 @@ class SqliteStore:
         damaged = isinstance(error, UnicodeDecodeError)  # SQLite's message quotes the file's bytes
         said = "database disk image is malformed" if damaged else str(error)
         return StoreError(f"cannot {doing} in {self.path}: {plain_text(said)}", hint=hint_for(said))
+
+
+def _refuse_place(path: Path) -> None:
+    """StoreError where no file could be made at the path, said before anything is measured."""
+    there = next((p for p in path.absolute().parents if p.exists()), None)
+    if there is None or not there.is_dir():
+        raise _no_folder(path, "Not a directory")
+    if not os.access(there, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        if there != path.absolute().parent:
+            raise _no_folder(path, "Permission denied")
+        said = f"cannot open the store in {path}: nothing can be written to its folder"
+        raise StoreError(said, hint="give --store another path, or :memory: to keep nothing")
+
+
+def _no_folder(path: Path, why: str | None) -> StoreError:
+    hint = "give --store a path in a folder that you may write, or :memory: to keep nothing"
+    return StoreError(f"cannot create the folder {path.parent} for the store: {why}", hint=hint)

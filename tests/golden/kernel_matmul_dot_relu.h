@@ -29,7 +29,7 @@ extern "C" {
 /* Sizes that the code was made for. */
 enum { DOT_RELU_M = 5, DOT_RELU_N = 19, DOT_RELU_K = 10 };
 
-/* Memory that the caller provides, best aligned to 64 bytes. */
+/* Memory that the caller provides: as malloc returns it; aligned to 64 bytes it is fastest. */
 enum { DOT_RELU_B_PACKED_BYTES = 384 };
 
 /* Lay out B as B_packed, once, before any call of dot_relu. */
@@ -41,7 +41,7 @@ void dot_relu_prepare_B(const int8_t *restrict B, int8_t *restrict B_packed);
  * Y: f32[5][19], written
  * B_packed: s8[2][3][64], as filled by dot_relu_prepare_B
  * scale: f32, by value, behind the arrays
- * Arrays are row-major and must not overlap.
+ * Arrays are row-major, must not overlap, and need no alignment beyond that of their elements.
  */
 void dot_relu(
     const uint8_t *restrict A,

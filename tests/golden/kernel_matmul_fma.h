@@ -33,7 +33,7 @@ enum { GEMM_M = 13, GEMM_N = 41, GEMM_K = 7 };
  * A: f32[13][7], read
  * B: f32[7][41], read
  * C: f32[13][41], written
- * Arrays are row-major and must not overlap.
+ * Arrays are row-major, must not overlap, and need no alignment beyond that of their elements.
  */
 void gemm(const float *restrict A, const float *restrict B, float *restrict C);
 

@@ -22,14 +22,14 @@ extern "C" {
 /* Sizes that the code was made for. */
 enum { STENCIL_N = 21 };
 
-/* Memory that the caller provides, best aligned to 64 bytes. */
+/* Memory that the caller provides: as malloc returns it; aligned to 64 bytes it is fastest. */
 enum { STENCIL_WORKSPACE_BYTES = 1792 };
 
 /*
  * X: f32[21][21], read
  * Y: f32[21][21], written
- * workspace: STENCIL_WORKSPACE_BYTES bytes, aligned to 64; its contents do not matter
- * Arrays are row-major and must not overlap.
+ * workspace: STENCIL_WORKSPACE_BYTES bytes; its contents do not matter
+ * Arrays are row-major, must not overlap, and need no alignment beyond that of their elements.
  */
 void stencil(const float *restrict X, float *restrict Y, void *restrict workspace);
 

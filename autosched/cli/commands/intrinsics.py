@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from autosched.backends import backend_of
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json, table
 from autosched.codegen.c.export.own_texts import c_tools
-from autosched.errors import UnknownNameError
+from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.dtypes import dtype
 from autosched.machine.host import host_features
 from autosched.tensorize.check.emulator import installed
@@ -22,7 +23,7 @@ from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.spec.function import formulas_of
 
 app = typer.Typer(help="List, show and check intrinsics.", no_args_is_help=True)
-NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml]...", help="Default: all.")]
+NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml|FOLDER]...", help="Default: all.")]
 
 
 @app.command("list")
@@ -170,13 +171,17 @@ def check(
     A C text is compiled and run too, where there is a C compiler. What this machine lacks runs under an emulator where
     one is installed (QEMU's user mode, and a compiler for that machine). Exit status 1 when a description is wrong.
     """
-    files = [n for n in names or () if n.endswith((".yaml", ".yml"))]
+    files = [n for n in names or () if n.endswith((".yaml", ".yml")) or Path(n).expanduser().is_dir()]
     patterns = [n for n in names or () if n not in files]
     known = inputs.catalogue([*(intrinsics or ()), *files])
     if files:
         from autosched.tensorize.spec.catalogue import load
 
-        patterns += [i.name for f in files for i in load(f)]
+        patterns += [i.name for f in files for i in load(Path(f).expanduser())]
+    for name in patterns:
+        if name.startswith((".", "~", "/")) or name.endswith("/"):
+            hint = "give a YAML file, a folder of such files, or the name of an instruction"
+            raise UsageError(f"there is no file or folder {name}", hint=hint)
     chosen = known.select(patterns) if patterns else tuple(known[n] for n in known)
     if not chosen:
         raise UnknownNameError("intrinsic", " ".join(names or ()), known)

@@ -10,7 +10,7 @@ import typer
 
 from autosched.backends import CUDA_C, C, languages
 from autosched.cli import inputs, options
-from autosched.cli.fusion import fusion_json, fusion_lines
+from autosched.cli.fusion import fusion_json, fusion_lines, left_out_lines, masked_lines, other_lines, work_lines
 from autosched.cli.output import answer, answer_json, joules, talk
 from autosched.cli.printed import not_of_a_gpu, tell_wrong_c, text_of
 from autosched.cli.rewrite_proofs import rewrite_lines
@@ -127,7 +127,10 @@ def show(
         width = max((len(k) for k in chosen.schedule), default=0)
         rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
         padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
-        together = fusion_lines(plan, kernel, parse(record.program))
+        padding += masked_lines(plan, chosen.row)
+        program = parse(record.program)
+        together = [*other_lines(plan), *left_out_lines(plan), *fusion_lines(plan, kernel, program)]
+        together += [f"work     {line}" for line in work_lines(program)]
         said = [*together, *padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
         first, *further = plan_lines(chosen.plan)
         parts.append("\n".join([head, f"plan  {first}", *(f"      {line}" for line in further), *rows, *said]))

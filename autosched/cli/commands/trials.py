@@ -23,7 +23,7 @@ def trials(
     study: options.StudyArg = None,
     store: options.StoreOpt = None,
     json: options.JsonOpt = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Messages in full.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Messages, plans and schedules in full.")] = False,
 ) -> None:
     """List all trials of a study, in order."""
     record, found = opened(study, store)
@@ -42,7 +42,8 @@ def trials(
         clock = amount(t.analytic_s, objective)
         rows.append((t.number, t.round, m.status, seconds(m.time_s), *spent, clock, said, t.plan, schedule))
     asked = () if objective == "latency" else (objective,)
-    table(("trial", "round", "status", "time", *asked, "clock", "speed", "plan", "schedule"), rows)
+    columns = ("trial", "round", "status", "time", *asked, "clock", "speed", "plan", "schedule")
+    table(columns, rows, shorten=() if verbose else ("plan", "schedule"))
 
 
 def studies(store: options.StoreOpt = None, json: options.JsonOpt = False, quiet: options.QuietOpt = False) -> None:

@@ -16,13 +16,13 @@ import typer
 from autosched.cli import inputs, options
 from autosched.cli.deadline import Outside
 from autosched.cli.entry import Start
-from autosched.cli.forms import flags_of, form_commands
+from autosched.cli.forms import flags_of, form_commands, match_command
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.peak import forget_slow_peak
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
 from autosched.cli.tune_report import as_json, as_text, failure_json
-from autosched.cli.unused import tell_unused
+from autosched.cli.unused import given_by, tell_unused
 from autosched.cli.warm import warm_from as earlier
 from autosched.errors import AutoschedError, NoScheduleError, UsageError, WrongResultError
 from autosched.ir.program import Program
@@ -152,7 +152,10 @@ def tune(
             own = [target] * (target != "native")
             flags = flags_of({"-t": own, "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}, numerics)
             commands = form_commands(programs[0], loaded[0].name, define or [], flags, _where(device, store))
-            status = _said(tuning, result, json=json, brief=quiet, forms=commands)
+            given = given_by(known, intrinsics, intrinsic, machine)
+            one = ["-i", given[0]] if given and not intrinsic else []
+            explain = match_command(programs[0], define or [], [*flags, *one])
+            status = _said(tuning, result, json=json, brief=quiet, forms=commands, given=given, explain=explain)
             if result.reason == "interrupted":
                 _interrupted(store, f"stopped after {result.done} trials")
             raise typer.Exit(status)
@@ -184,12 +187,22 @@ def _where(device: str, store: str | None) -> list[str]:
     return ["-d", device] * (device != TuneOptions.device) + ([] if store is None else ["--store", store])
 
 
-def _said(tuning: Tuning, result: Result, *, json: bool, brief: bool, forms: Sequence[str] = ()) -> int:
+def _said(
+    tuning: Tuning,
+    result: Result,
+    *,
+    json: bool,
+    brief: bool,
+    forms: Sequence[str] = (),
+    given: Sequence[str] = (),
+    explain: str = "",
+) -> int:
     """Print the answer; returns the exit status."""
     if json:
         answer_json(as_json(tuning, result))
     elif result.best is not None:
-        answer(as_text(tuning, result, brief=brief, form_commands=forms))
+        text = as_text(tuning, result, brief=brief, form_commands=forms, given=given, match_command=explain)
+        answer(text)
     if result.best is not None:
         forget_slow_peak(tuning, result.best, inputs.peaks_path())
     return result.exit_code

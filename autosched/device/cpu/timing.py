@@ -10,6 +10,8 @@ from autosched.device.job import Effort
 
 FEW = 3
 """Samples of a candidate that is too slow to win."""
+ALIKE = 1.25
+"""Two batches that differ by more than this factor: other work met one of them, or the first calls of a kernel."""
 WARM_S = 2e-3
 """A kernel that has run for less may still be waiting for its data, and is not given up: depthwise kernels of 50 us
 were seen to take 150 to 300 us in their first dozen calls, after data of some megabytes were compared."""
@@ -46,21 +48,22 @@ def spread(samples: Sequence[float]) -> float | None:
 def sample(run: Sampler, effort: Effort, warm_s: float) -> tuple[list[float], str]:
     """Times of one call, a sample each, and why sampling stopped: `stable`, `budget`, `most`, `rough` or `slow`.
 
-    `warm_s` is the time of a call made before; it sizes the batches, and batches that last WARM_S together confirm a
-    slow one.
+    `warm_s` is the time of a call made before; it sizes the batches. Batches that last WARM_S together confirm a slow
+    one, where the last two are alike or FEW of them say so: one that met other work says nothing of the kernel.
     """
     slow = effort.slower_than_s
-    spent_s = 0.0
-    while slow is not None and warm_s > slow:
-        calls = batch(warm_s, effort)  # one call of a microsecond says little
+    spent_s, seen = 0.0, [warm_s]
+    while slow is not None and min(seen) > slow:
+        calls = batch(min(seen), effort)  # one call of a microsecond says little
         took_s = run(calls)
         spent_s += took_s
-        warm_s = took_s / calls
-        if warm_s > slow and spent_s >= WARM_S:
-            return [warm_s], "slow"
-    calls = batch(warm_s, effort)
-    if calls > 1:  # a first call is slower than the rest; size batches by warm ones
-        calls = batch(run(calls) / calls, effort)
+        seen.append(took_s / calls)
+        sure = len(seen) > FEW or max(seen[-2:]) <= ALIKE * min(seen[-2:])
+        if min(seen) > slow and spent_s >= WARM_S and sure:
+            return [min(seen)], "slow"
+    calls = batch(min(seen), effort)
+    if calls > 1:  # a first call is slower than the rest; size batches by warm ones, and not by one that met other work
+        calls = batch(min(*seen, run(calls) / calls), effort)
     samples: list[float] = []
     spent_s = 0.0
     while True:

@@ -55,8 +55,8 @@ class Local:
 
 @dataclass
 class Scope:
-    """Mutable while one function is parsed. `axes` maps a source name to the axis that it means here; `taken` holds
-    every name ever used, so that axis names stay unique in the program."""
+    """Mutable while one function is parsed. `axes` maps a source name to the axis that it means here; `given` are the
+    sizes of the signature; `taken` holds every name ever used, so that axis names stay unique in the program."""
 
     source: Source
     sizes: dict[str, Int] = field(default_factory=dict)
@@ -65,6 +65,7 @@ class Scope:
     scalars: dict[str, ScalarParam] = field(default_factory=dict)
     axes: dict[str, Axis] = field(default_factory=dict)
     locals: dict[str, Local] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -103,5 +104,5 @@ class Scope:
         """The error for a name without a meaning."""
         if name in self.gone:
             return self.source.error(node, f"{name!r} is defined only inside the block above", "define it here too")
-        close = nearest(name, [*self.known(), *WORDS])
+        close = nearest(name, [*self.known(), *(WORDS if len(name) > 2 else ())])  # `n` is no misspelt `min`
         return self.source.error(node, f"unknown name {name!r}", f"did you mean {close!r}?" if close else None)

@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from autosched.errors import UnknownNameError, UsageError, nearest
+from autosched.errors import ProgramError, UnknownNameError, UsageError, nearest
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.nodes import ScalarParam, Tensor
 from autosched.ir.parser import expressions
-from autosched.ir.parser.scope import Scope
+from autosched.ir.parser.scope import Scope, is_word
 from autosched.logic import Const, Int, Var, interval
 
 Define = int | str | tuple[int, int]
@@ -31,6 +31,8 @@ def read_sizes(
     names = [a.arg for a in node.args.kwonlyargs]
     for name in defines:
         if name not in names:
+            if (use := _used_in_a_shape(node, name)) is not None:
+                raise _undeclared(scope, *use)
             raise UnknownNameError("size or dtype", name, names, scope.source.location(node))
     sizes: dict[str, int] = {}
     symbolic: dict[str, tuple[int, int]] = {}
@@ -54,12 +56,14 @@ def read_sizes(
             case int() as size:
                 sizes[arg.arg] = size
                 scope.sizes[arg.arg] = Const(size)
+                scope.given.add(arg.arg)
             case DType() as chosen:
                 scope.dtypes[arg.arg] = chosen
             case (low, high):
                 symbolic[arg.arg] = (low, high)
                 scope.sizes[arg.arg] = Var(arg.arg)
                 scope.ranges[arg.arg] = (low, high)
+                scope.given.add(arg.arg)
     return sizes, symbolic
 
 
@@ -116,11 +120,15 @@ def _understood(
     if max(map(abs, meant if isinstance(meant, tuple) else (meant,))) > 2**64:
         raise UsageError(f"{name} has more than 64 bits", hint="sizes go up to 2**40")
     if isinstance(meant, tuple):
-        if not 0 <= meant[0] <= meant[1] <= _LARGEST:
-            raise UsageError(f"{name}: the range {meant[0]}..{meant[1]} is empty, negative or too large")
+        low, high = meant
+        wrong = "is empty" if low > high else "has negative sizes" if low < 0 else "is too large"
+        if not 0 <= low <= high <= _LARGEST:
+            hint = f"write the least size, then the largest (at most 2**40): -D {name}=1..4096"
+            raise UsageError(f"{name}: the range {low}..{high} {wrong}", hint=hint)
         return meant[0] if meant[0] == meant[1] else meant
     if meant < 0:
-        raise UsageError(f"the size {name}={meant} is negative", hint="sizes are zero or more")
+        hint = f"a dimension is 1 or more, any other size 0 or more: -D {name}=…"
+        raise UsageError(f"the size {name}={meant} is negative", hint=hint)
     if meant > _LARGEST:
         raise UsageError(f"the size {name}={meant} is too large", hint="sizes go up to 2**40")
     return meant
@@ -195,14 +203,37 @@ def _dtype(scope: Scope, node: ast.AST, name: str) -> DType:
     return found
 
 
+def _used_in_a_shape(node: ast.FunctionDef, name: str) -> tuple[str, ast.Name] | None:
+    """A parameter whose shape has this name, and where."""
+    for arg in node.args.args:
+        for found in ast.walk(arg.annotation) if isinstance(arg.annotation, ast.Subscript) else ():
+            if isinstance(found, ast.Name) and found.id == name:
+                return arg.arg, found
+    return None
+
+
+def _undeclared(scope: Scope, tensor: str, node: ast.Name) -> ProgramError:
+    said = f"{tensor} has a dimension {node.id}, and no size of that name is declared"
+    return scope.source.error(
+        node, said, f"declare it behind *, as in `…, *, {node.id}=64)`; -D {node.id}=… then sets it"
+    )
+
+
 def _extent(scope: Scope, name: str, node: ast.expr) -> Int:
+    for used in ast.walk(node):
+        known = isinstance(used, ast.Name) and (scope.means(used.id) or is_word(used.id))
+        if isinstance(used, ast.Name) and not known and nearest(used.id, scope.known()) is None:
+            raise _undeclared(scope, name, used)
     size = expressions.integer(scope, node, f"a dimension of {name}")
     low, _ = interval(size, scope.ranges)
     if low < 1:
         text = ast.unparse(node)
         least = "" if isinstance(size, Const) else "at least "
         said = f"{text} is {least}{low}" if text != str(low) else f"it is {low}"
-        raise scope.source.error(node, f"every dimension of {name} is at least 1, and {said}", "change the sizes")
+        sizes = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in scope.given]
+        sizes = list(dict.fromkeys(sizes)) or sorted(scope.given)
+        hint = f"set a larger size: -D {' or -D '.join(f'{n}=…' for n in sizes)}" if sizes else "write 1 or more"
+        raise scope.source.error(node, f"every dimension of {name} is at least 1, and {said}", hint)
     return size
 
 

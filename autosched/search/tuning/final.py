@@ -12,6 +12,7 @@ import numpy as np
 from autosched.device.checked import device_name, measurement_of
 from autosched.device.protocol import Build
 from autosched.errors import PluginError
+from autosched.search.tuning.noise import NEAR
 from autosched.store.records import Measurement, Trial
 
 FINALISTS = 5
@@ -28,7 +29,6 @@ LEADERS = 2
 """Of a stretch: where one ends is not known to the trial."""
 LUCK = 1.05
 """How much slower than in the search the best of several trials is measured again, at most, where nothing changed."""
-_WITHIN = 1.3  # a candidate this much slower in the search does not win by noise
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def finalists(ranking: Sequence[Trial], count: int = FINALISTS) -> list[Trial]:
     few of each stretch, where there are several, since their times may not compare."""
     if not ranking:
         return []
-    bound = _WITHIN * (ranking[0].measurement.cost or 0.0)
+    bound = NEAR * (ranking[0].measurement.cost or 0.0)
     chosen = {t.number for t in ranking[:count] if (t.measurement.cost or 0.0) <= bound}
     of: dict[str, list[int]] = {}
     for trial, stretch in zip(ranking, stretches(ranking), strict=True):
@@ -114,11 +114,15 @@ class Interleaves(Protocol):
 
 
 def rounds_of(times_s: Sequence[float], rounds: int) -> int:
-    """How often a device runs kernels of these times in turn by itself, instead of `rounds` measurements of each. In a
-    round each is called twice, and for a millisecond at least."""
-    round_s = max(sum(2 * max(t, 1e-3) for t in times_s), 1e-9)
+    """How often a device runs kernels of these times in turn by itself, instead of `rounds` measurements of each."""
+    round_s = round_of(times_s)
     fewest = min(LEAST * rounds, max(rounds, int(LONG_S / round_s)))
     return min(MOST * rounds, max(fewest, int(RACE_S / round_s)))
+
+
+def round_of(times_s: Sequence[float]) -> float:
+    """What a round of kernels of these times takes: each is called twice, and for a millisecond at least."""
+    return max(sum(2 * max(t, 1e-3) for t in times_s), 1e-9)
 
 
 def raced_by_device(device: Interleaves, builds: Sequence[Build], rounds: int) -> list[Measurement]:

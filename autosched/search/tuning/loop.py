@@ -297,7 +297,7 @@ class _Run:
         share = min(1.0, waited_s / found.took_s) if found.took_s > 0 else 1.0
         self.watch.move("measure", "check", share * sum(m.costs_s.get("check", 0.0) for m in found.made))
         if len(found.made) > 1:
-            self._emit(MeasuredAgain(found.made[0].time_s or 0.0, found.made[1].time_s))
+            self._emit(MeasuredAgain(found.made[0].time_s or 0.0, found.counts.time_s))
         now = self.watch.elapsed_s
         if found.counts.ok:
             self.spent_s += now - self.since_s

@@ -14,7 +14,7 @@ from autosched.costmodel.analytic.limits import limit
 from autosched.device.checked import build_of, measurement_of
 from autosched.device.protocol import Aside, Build, Device
 from autosched.errors import AutoschedError, DataError, MissingError, StoreError
-from autosched.search.tuning.noise import doubtful
+from autosched.search.tuning.noise import MEASURED, doubtful
 from autosched.store.records import Measurement
 from autosched.tiling.candidate import Candidate
 
@@ -65,18 +65,16 @@ class Measuring:
             self.device.give_up()
 
     def searched(self, build: Build) -> MeasuredBuild:
-        """A trial of the search: the faster of two where the first is in doubt."""
+        """A trial of the search: the fastest of a few where the first is in doubt."""
         began = self.clock()
-        first = self.measured(build, "search")
-        made: tuple[Measurement, ...] = (first,)
-        counts = first
-        if doubtful(first, self.best_s):
-            again = self.measured(build, "search")
-            made = (first, again)
-            counts = first if again.ok and (again.time_s or 0.0) > (first.time_s or 0.0) else again
+        counts = self.measured(build, "search")
+        made = [counts]
+        while len(made) < MEASURED and doubtful(counts, self.best_s):
+            made.append(again := self.measured(build, "search"))
+            counts = again if not again.ok or (again.time_s or 0.0) <= (counts.time_s or 0.0) else counts
         if counts.ok and counts.time_s is not None:
             self.best_s = min(counts.time_s, self.best_s or counts.time_s)
-        return MeasuredBuild(build, counts, made, self.clock() - began)
+        return MeasuredBuild(build, counts, tuple(made), self.clock() - began)
 
     def measured(self, build: Build, repeats: str) -> Measurement:
         """One measurement; whatever a candidate does is its outcome. Raises `NOT_THE_CANDIDATE`."""

@@ -25,6 +25,10 @@ AGAIN = 2
 """Further races at most. A neighbour that stays is reported, not waited for."""
 WIDE = 0.10
 """A spread (q75 - q25 over the median) above which a trial of the search is in doubt."""
+NEAR = 1.3
+"""A candidate this many times slower than the best does not win by noise."""
+MEASURED = 3
+"""The most measurements of a trial that is in doubt."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +103,11 @@ def settled(
 
 def doubtful(measurement: Measurement, best_s: float | None) -> bool:
     """Whether a trial of the search may have lost by noise: its samples differ widely, its median is no new best, and
-    its least sample is."""
+    by its least sample it belongs among the best."""
     if not measurement.ok or best_s is None or not measurement.samples_s:
         return False
     wide = measurement.spread is not None and measurement.spread > WIDE
-    return wide and min(measurement.samples_s) < best_s <= (measurement.time_s or 0.0)
+    return wide and best_s <= (measurement.time_s or 0.0) and min(measurement.samples_s) < NEAR * best_s
 
 
 def _both(a: Measurement, b: Measurement) -> Measurement:

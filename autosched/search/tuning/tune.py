@@ -34,6 +34,7 @@ from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.strategy.memory import has_clock
 from autosched.search.tuning.baseline import Baseline, measure_baseline
 from autosched.search.tuning.deadline import CHOOSING, Deadline, OutOfTime, briefly
+from autosched.search.tuning.differences import differences
 from autosched.search.tuning.fallbacks import with_fallbacks
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.loop import BATCH, Result, run
@@ -277,7 +278,7 @@ def tune(
             with tuning.watch.phase("measure"), suppress(OutOfTime):
                 deadline.again()
                 built_s = max(t.measurement.costs_s.get("build", 0.0) for t in tuning.study.trials)
-                found = measure_baseline(request.program, request.target, tuning.device, built_s)
+                found = measure_baseline(request.program, request.target, tuning.device, built_s, result.best)
                 tuning = replace(tuning, baseline=found)
                 deadline.met()
             result = replace(result, seconds=tuning.watch.seconds())
@@ -357,13 +358,14 @@ def refuse_empty(space: SearchSpace) -> None:
 def _say_near_miss(request: TuneRequest, record: StudyRecord, emit: Listener) -> None:
     """Where the study is new, and one of the very same program differs from it in other fields of its key only."""
     near = getattr(request.store, "near_misses", None)
-    if near is None or record.name in _names(request.store):
+    stored = _studies(request.store)
+    if near is None or record.name in stored:
         return
     for similar in near(record.key):
         if "program" not in similar.fields:
-            emit(NearMiss(similar.name, tuple(similar.fields)))
+            emit(NearMiss(similar.name, differences(stored[similar.name], record)))
             return
 
 
-def _names(store: Store | None) -> set[str]:
-    return {record.name for record in store.studies()} if store else set()
+def _studies(store: Store | None) -> dict[str, StudyRecord]:
+    return {record.name: record for record in store.studies()} if store else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.match_types import Mapping
 
 
@@ -27,7 +28,13 @@ def certificate_json(mapping: Mapping) -> dict[str, Any]:
         "error_bound": known.error_bound,
         "obligations": [{"part": o.part, "statement": o.statement, "method": o.method} for o in known.obligations],
         "assumptions": list(known.assumptions),
+        **({"left_out": left_out(mapping)} if mapping.left_out else {}),
     }
+
+
+def left_out(mapping: Mapping) -> list[str]:
+    """The guards without whose steps the mapping computes, as text."""
+    return [show_leaf(guard) for guard in mapping.left_out]
 
 
 def certificate_lines(found: dict[str, Any]) -> list[str]:
@@ -37,5 +44,6 @@ def certificate_lines(found: dict[str, Any]) -> list[str]:
     return [
         f"{found['stage']} on {found['intrinsic']}{adapters}: {found['numerics']}{bound}",
         *(f"  {o['part']}: {o['statement']} ({o['method']})" for o in found["obligations"]),
+        *(f"  left out: steps where {guard} fails" for guard in found.get("left_out", ())),
         *(f"  assumes: {a}" for a in found["assumptions"]),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
 from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.explanation.certificate import left_out
 from autosched.tensorize.explanation.chains import chains
 from autosched.tensorize.explanation.numerics_text import numerics_lines
 from autosched.tensorize.match_types import Mapping, Match, Reason
@@ -84,7 +85,7 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
             lines.append(f"  {axis}: {extent} padded to {rounded} with {fills_in_words(held)}, {more:.1f} % more work")
     if mapping.utilisation < 1:
         lines.append(f"  {100 * mapping.utilisation:.3g} % of the lanes are useful")
-    lines += [f"  left out: steps where {show_leaf(g)} fails" for g in mapping.left_out]
+    lines += [f"  left out: steps where {guard} fails" for guard in left_out(mapping)]
     proved = mapping.certificate.obligations
     lines += [f"  ok {o.part}: {o.statement} ({o.method}, {1e3 * o.seconds:.1f} ms)" for o in proved]
     lines += numerics_lines(mapping)

@@ -1,4 +1,4 @@
-"""Misspelt features: a `requires` that names none of its backend's, and nearly names one.
+"""Misspelt features and isas: a `requires` that names none of its backend's, and nearly names one; `isa: x68`.
 
 An instruction of one's own may require a feature of one's own, which a target's file then lists. So a name is refused
 only where a feature that exists is spelt nearly the same, or has it as one of its words. Isas without a backend of
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from autosched.backends import backend_of
+from autosched.backends import BACKENDS, backend_of
+from autosched.backends.plugged import plugged_isas
 
 ALIKE = 0.8
 """Similarity (difflib's) from which an unknown name is a misspelling."""
@@ -31,3 +32,24 @@ def misspelt(feature: str, isa: str) -> str | None:
     if close:
         return plain[close[0]]
     return next((name for name in sorted(known) if feature.lower() in name.split("_")[1:]), None)
+
+
+def misspelt_isa(isa: str) -> str | None:
+    """The question that names the isa which must be meant: one that has these letters in another order, one more or
+    one less, or whose machines are called so. None of a known isa, and of one that may be the user's own.
+
+    >>> misspelt_isa("x68"), misspelt_isa("amd64"), misspelt_isa("x86"), misspelt_isa("npu")
+    ("did you mean 'x86'?", "did you mean 'x86'?", None, None)
+    """
+    if isa in BACKENDS or isa in (others := plugged_isas()):
+        return None
+    names = {name: of.isa for of in BACKENDS.values() for name in (of.isa, *of.machines)} | {n: n for n in others}
+    swapped = [name for name in names if sorted(name) == sorted(isa)]
+    alike = [isa] if isa in names else swapped or get_close_matches(isa, sorted(names), n=1, cutoff=ALIKE)
+    return f"did you mean {names[alike[0]]!r}?" if alike else None
+
+
+def isa_hint(meant: str) -> str:
+    """What helps where an isa is misspelt."""
+    known = ", ".join(sorted({*BACKENDS, *plugged_isas()}))
+    return f"{meant} known: {known}; a machine of your own needs a name that is less like these"

@@ -35,7 +35,7 @@ from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline, Pseudocode
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations, names_keep
 from autosched.tensorize.spec.family import Fields, fill, members
-from autosched.tensorize.spec.features import misspelt
+from autosched.tensorize.spec.features import isa_hint, misspelt, misspelt_isa
 from autosched.tensorize.spec.function import parse_function
 from autosched.tensorize.spec.matrix_keys import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
@@ -126,6 +126,8 @@ def _entries(text: str, file: str) -> Iterator[IntrinsicEntry]:
     shell = {**document.data, "intrinsics": [_PLACEHOLDER] if isinstance(entries, list) and entries else entries}
     head = validate(FileKeys, replace(document, data=shell))
     assert isinstance(entries, list)
+    if meant := misspelt_isa(head.isa):
+        raise document.error(f"no isa is called {head.isa!r}", "isa", hint=isa_hint(meant))
     for number, raw in enumerate(entries):
         path = ("intrinsics", number)
         if not isinstance(raw, dict):

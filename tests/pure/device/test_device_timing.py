@@ -61,6 +61,32 @@ def test_a_slow_kernel_costs_one_more_call():
     assert (samples, why, machine.calls) == ([1.0], "slow", 1)
 
 
+@pytest.mark.parametrize("disturbed", [[8.0], [8.0, 5.0], [9.0, 6.0]])
+def test_a_batch_that_met_other_work_does_not_make_a_kernel_slow(disturbed):
+    """The first call waited for its data (4 ms), and what came next had the core for a part of the time."""
+    times = iter([*(1e-3 * t for t in disturbed), *[1e-3] * 100])
+    samples, why = sample(lambda calls: next(times) * calls, Effort(slower_than_s=2.9e-3), 4e-3)
+    assert why == "stable"
+    assert np.median(samples) == pytest.approx(1e-3)
+
+
+def test_a_slow_kernel_whose_calls_differ_is_given_up_after_a_few():
+    times = iter([8.0, 5.0, 7.0])
+    assert sample(lambda calls: next(times) * calls, Effort(slower_than_s=0.3), 4.0) == ([4.0], "slow")
+    assert next(times, None) is None
+
+
+def test_a_batch_that_met_other_work_does_not_shorten_the_others():
+    asked = []
+
+    def machine(calls):
+        asked.append(calls)
+        return calls * 1e-6 + (0.02 if len(asked) == 1 else 0.0)
+
+    sample(machine, Effort(sample_s=1e-3), 1.1e-6)
+    assert set(asked[1:]) == {asked[0]}
+
+
 def test_a_slow_first_call_alone_is_forgiven():
     samples, why = sample(Machine(1e-3), Effort(slower_than_s=0.3), 5.0)
     assert why == "stable"

@@ -116,6 +116,33 @@ def test_columns_count_characters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "defines", "message", "hint"),
+    [
+        ("n", {}, "A has a dimension n, and no size of that name is declared", "as in `…, *, n=64)`; -D n=… then"),
+        ("n", {"n": 8}, "A has a dimension n, and no size of that name is declared", "-D n=… then sets it"),
+        ("m, 2 * rows + 1", {}, "A has a dimension rows, and no size of", "`…, *, rows=64)`"),
+        ("mm", {}, "unknown name 'mm'", "did you mean 'm'?"),
+        ("m", {"m": 0}, "every dimension of A is at least 1, and m is 0", "set a larger size: -D m=…"),
+        ("m - 9", {}, "m - 9 is -1", "set a larger size: -D m=…"),
+        ("h", {}, "every dimension of A is at least 1, and h is 0", "set a larger size: -D m=…"),
+        ("0", {}, "every dimension of A is at least 1, and it is 0", "write 1 or more"),
+        ("m", {"m": -4}, "the size m=-4 is negative", "a dimension is 1 or more, any other size 0 or more: -D m=…"),
+        ("m", {"m": "-4..4"}, "the range -4..4 has negative sizes", "-D m=1..4096"),
+        ("m", {"m": "5..4"}, "the range 5..4 is empty", "-D m=1..4096"),
+    ],
+)
+def test_sizes_that_cannot_be_right_say_how_they_are_set(
+    shape: str, defines: dict[str, object], message: str, hint: str
+) -> None:
+    sizes = ", *, m=8" if "m" in shape or shape == "h" else ""
+    derived = "    h = m - 8\n" if shape == "h" else ""
+    with pytest.raises(AutoschedError) as caught:
+        parse(f"def f(A: f32[{shape}], C: f32[4]{sizes}):\n{derived}    C[0] = 0\n", sizes=defines)
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
     ("sizes", "kind", "message"),
     [
         ({"n": 4}, UnknownNameError, "unknown size or dtype 'n'"),

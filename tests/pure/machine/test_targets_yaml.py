@@ -74,7 +74,7 @@ def test_the_version_is_of_the_content_and_not_of_the_layout():
         ("64 op/cycle", "inf op/cycle", 7, "not a figure", None),
         ("isa: toy\n", "", 1, "'isa'", None),
         ("[mac8]", "[mac8, mac8]", 3, "twice", None),
-        ("vector_registers: 16", "vector_registers: 1.5", 12, "valid integer", None),
+        ("vector_registers: 16", "vector_registers: 1.5", 12, "must be an integer", None),
         ("name: toy", "name: [toy]", 1, "name", None),
         ("cores: 4", "cores:", 5, "cores has no value", "leave the key out"),
         ("bandwidth: 8 B/cycle", "bandwidth: null", 10, "bandwidth has no value", None),
@@ -189,7 +189,7 @@ limits:
         ("bandwidth: 128 B/cycle, ", "", 5, "shared has no bandwidth"),
         (", latency: 450 cycles", "", 7, "DRAM has no latency"),
         ("registers_per_core: 4096", "registers_per_core: 31", 13, "31 registers a core"),
-        ("warp_threads: 32", "warp_threads: 0", 9, "greater than 0"),
+        ("warp_threads: 32", "warp_threads: 0", 9, "must be above 0"),
     ],
 )
 def test_what_a_gpu_must_state(old, new, line, message):

@@ -129,7 +129,8 @@ def test_a_database_of_something_else(tmp_path: Path) -> None:
 
 def test_a_newer_store(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    SqliteStore(path).close()
+    with SqliteStore(path) as store:
+        store.open(RECORD)
     with sqlite3.connect(path) as db:
         db.execute("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
     db.close()
@@ -150,6 +151,40 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
 def test_locations_that_are_no_file(location: str) -> None:
     with pytest.raises(StoreError):
         SqliteStore(location)
+
+
+def test_a_file_is_made_with_its_folders_when_something_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "runs.db"
+    with SqliteStore(path) as store:
+        assert store.studies() == []
+        assert store.last_study() is None
+        assert not (tmp_path / "deep").exists()
+        store.open(RECORD)
+        store.append("gemm", OK)
+        assert path.exists()
+    with SqliteStore(path, read_only=True) as store:
+        assert store.trials("gemm") == [OK]
+
+
+def test_a_file_that_somebody_else_makes_meanwhile_is_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with SqliteStore(path) as late, SqliteStore(path) as early:
+        early.open(RECORD)
+        early.append("gemm", OK)
+        assert late.open(RECORD).name == "gemm"
+        assert late.trials("gemm") == [OK]
+
+
+def test_a_place_that_fails_when_it_is_needed_may_come_right_later(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "folder" / "runs.db")
+    (tmp_path / "folder").write_text("in the way")
+    with pytest.raises(StoreError, match="cannot create the folder"):
+        store.open(RECORD)
+    assert store.studies() == []
+    (tmp_path / "folder").unlink()
+    store.open(RECORD)
+    assert [r.name for r in store.studies()] == ["gemm"]
+    store.close()
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:
@@ -206,7 +241,8 @@ def test_a_read_only_file_and_folder() -> None:
 def test_reading_never_writes(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store"):
         SqliteStore(tmp_path / "none.db", read_only=True)
-    SqliteStore(tmp_path / "a.db").close()
+    with SqliteStore(tmp_path / "a.db") as store:
+        store.open(RECORD)
     with SqliteStore(tmp_path / "a.db", read_only=True) as store, pytest.raises(StoreError, match="readonly"):
         store.open(RECORD)
     assert not (tmp_path / "none.db").exists()

@@ -97,16 +97,17 @@ def call(
     arrays: Mapping[str, Any],
     scalars: Mapping[str, Any] | None = None,
     place: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] = lambda array: array,
+    workspace_at: int = 0,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Run the prepare functions and main of a built kernel; outputs by name. Uninitialised memory is poisoned. `place`
-    says where arrays lie."""
+    says where arrays lie, `workspace_at` how many bytes behind its memory's beginning the workspace begins."""
     name = print_c(kernel).name
     passed = [b for b in kernel.buffers.values() if b.scope in ("global", "packed")]
     memory = {b.name: place(_array(b, kernel, arrays)) for b in passed}
     for function in kernel.prepare:
         _call(library, f"{name}_{function.name}", function, kernel, memory, scalars or {}, None)
     sizes = [-(-b.elements * b.dtype.bytes // 64) * 64 for b in kernel.buffers.values() if b.scope == "workspace"]
-    workspace = np.full(sum(sizes), 0xA5, np.uint8) if sizes else None
+    workspace = np.full(workspace_at + sum(sizes), 0xA5, np.uint8)[workspace_at:] if sizes else None
     _call(library, name, kernel.main, kernel, memory, scalars or {}, workspace)
     return {n: memory[n] for n in kernel.program.outputs}
 

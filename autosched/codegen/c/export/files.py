@@ -156,7 +156,8 @@ class _CFiles:
         if self.workspaces:
             sizes.append(f"{self._constant('workspace_bytes')} = {workspace_bytes(kernel, ALIGNMENT)}")
         if sizes:
-            yield f"/* Memory that the caller provides, best aligned to {ALIGNMENT} bytes. */"
+            what = f"as malloc returns it; aligned to {ALIGNMENT} bytes it is fastest"
+            yield f"/* Memory that the caller provides: {what}. */"
             yield from _enum(sizes)
             yield ""
         for function, prototype in zip((*kernel.prepare, kernel.main), prototypes, strict=True):
@@ -265,8 +266,8 @@ class _CFiles:
             yield f" * {self.names(name)}: {scalar.dtype}, by value, behind the arrays"
         if self.workspaces:
             size = f"{self._constant('workspace_bytes')} bytes"
-            yield f" * workspace: {size}, aligned to {ALIGNMENT}; its contents do not matter"
-        yield " * Arrays are row-major and must not overlap."
+            yield f" * workspace: {size}; its contents do not matter"
+        yield " * Arrays are row-major, must not overlap, and need no alignment beyond that of their elements."
         yield " */"
 
     def _role(self, name: str) -> str:

@@ -68,6 +68,19 @@ def sums_left(
     return np.array([prod(1.0 if s is None else s for s in of_forms) for of_forms in shares])[which.reshape(rows)]
 
 
+def useful_share(
+    nest: Nest, names: StepNames, v: Mapping[str, Any], around: Sequence[TileLoopsPart] = ()
+) -> float | None:
+    """The share of the sums and steps computed in a row of the matrix that guards do not drop; 1 where they drop none,
+    None where that is not known."""
+    loops = _loops(around)
+    counted = [_below_zero(nest, k, loops, None) for k in range(len(_dropping(nest)))]
+    if nest.intrinsic.matrices is not None or None in counted:
+        return None if counted else 1.0
+    issued = float(sums_left(nest, names, v, 1, around)[0])
+    return min(1.0, prod(c for c in counted if c is not None) / issued) if issued else None
+
+
 def least_counted(nest: Nest, around: Sequence[TileLoopsPart] = ()) -> float:
     """The share of results, or of their steps, that count under the guards, at least: tiles without one are not
     computed. A size that is not known may leave none."""

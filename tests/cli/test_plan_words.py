@@ -1,0 +1,97 @@
+"""What `tune` and `show` say of a plan beside its name: other stages, work under a mask, the loops' bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cli.conftest import Cli
+
+from autosched import api
+from autosched.cli.fusion import masked_lines, other_lines, work_lines
+from autosched.search.request import TuneRequest
+from autosched.search.tuning.tune import plans_of
+from autosched.tiling.plans.plan import Plan
+
+TRIANGLE = """
+def tri(A: f32[n, k], B: f32[n, k], C: f32[n, n], R: f32[n], *, n=64, k=16):
+    for i, j in grid(n, n):
+        if j <= i:
+            C[i, j] = 0
+            for p in range(k):
+                C[i, j] += A[i, p] * B[j, p]
+    for i in range(n):
+        R[i] = -inf
+        for p in range(k):
+            R[i] = max(R[i], A[i, p])
+"""
+
+MASKED = """
+def masked(A: f32[32, 32], B: f32[32, 64], C: f32[32, 64]):
+    for i, j in grid(32, 64):
+        C[i, j] = 0
+        for p in range(32):
+            if p <= i:
+                C[i, j] += A[i, p] * B[p, j]
+"""
+
+
+def product_of(text: str) -> Plan:
+    """The plan whose name has the product alone, a register along j."""
+    plans = plans_of(TuneRequest(api.parse(text), api.target("x86-avx512"), device="cpu"))[1]
+    return next(plan for plan in plans if plan.name.replace("C.2", "C") == "C: x86/vfmadd.f32.zmm(i←j)")
+
+
+def row_with(plan: Plan, rows: int) -> int:
+    """A legal row with register tiles of so many rows and of one vector."""
+    found = (int(row) for row in plan.space.sample(4000, np.random.default_rng(0)))
+    decided = ((row, plan.space.schedule(row).named) for row in found)
+    return next(row for row, d in decided if (d["C.2.reg_i"], d["C.2.reg_j"]) == (rows, 1))
+
+
+def test_stages_that_the_name_leaves_out_are_on_a_line() -> None:
+    plan = product_of(TRIANGLE)
+    assert "R" not in plan.name
+    assert other_lines(plan) == ["others   reductions R, elementwise C"]
+
+
+@pytest.mark.parametrize("rows", [1, 4, 8])
+def test_the_share_of_a_masked_product_that_is_useful(rows: int) -> None:
+    plan = product_of(TRIANGLE)
+    (said,) = masked_lines(plan, row_with(plan, rows))
+    below = np.tri(64, dtype=bool)
+    tiles = below.reshape(64 // rows, rows, 4, 16).any(axis=(1, 3))  # a tile's vector is computed if any element counts
+    useful = below.sum() / (tiles.sum() * rows * 16)
+    what = f"about {useful:.0%} of what x86/vfmadd.f32.zmm computes of C.2 is useful"
+    assert said == f"{what}, a mask leaves out {1 - useful:.0%}"
+
+
+def test_without_a_mask_nothing_is_said() -> None:
+    plan = product_of(TRIANGLE.replace("if j <= i:", "if j <= i + 64:"))
+    assert masked_lines(plan, int(plan.space.sample(1, np.random.default_rng(0))[0])) == []
+    assert work_lines(plan.program) == []
+
+
+@pytest.mark.slow
+def test_show_says_what_tune_says(cli: Cli) -> None:
+    flags = ("-D", "mask=causal", "-D", "h=1", "-D", "n=128", "-D", "l=128", "-D", "d=32")
+    tuned = cli.near()("tune", "attention", *flags, "-t", "x86-avx512", "-d", "simulator", "-n", 4).out
+    shown = cli.near()("show", "--as", "schedule").out.splitlines()
+    said = [line.strip() for line in tuned.splitlines()]
+    for label in ("others", "loops ", "memory"):
+        (line,) = (line for line in shown if line.startswith(label))
+        assert line in said
+    (work,) = (line.removeprefix("work").strip() for line in shown if line.startswith("work "))
+    assert work in said
+    assert "operations of the loops as written count: none under a mask" in work
+
+
+@pytest.mark.slow
+def test_steps_that_a_product_leaves_out_are_on_a_line(cli: Cli) -> None:
+    (cli.folder / "masked.py").write_text(MASKED)
+    near = cli.near()
+    tuned = near("tune", "masked.py", "-t", "x86-avx512", "-d", "simulator", "-n", 2).out
+    said = "left out steps of C where p <= i fails (show --as proof has the proof)"
+    assert f"       {said}\n" in tuned
+    assert said in near("show", "--as", "schedule").out.splitlines()
+    proof = near("show", "--as", "proof").out
+    assert "  left out: steps where p <= i fails\n" in proof
