@@ -22,7 +22,7 @@ from autosched.tiling.space.tied_groups import settled
 from autosched.tiling.steps.gpu.held_rows import AHEAD
 from autosched.tiling.steps.gpu.held_rows import ROWS as HELD
 
-ROWS = 6
+ROWS = 5
 DRAWN = 256
 """Rows from which those with new values of decisions are taken."""
 A100, RTX, H200 = "nvidia-a100", "nvidia-rtx4090", "nvidia-h200"
