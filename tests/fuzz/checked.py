@@ -55,7 +55,8 @@ def product(seed: int) -> str:
     scalars = [f"{name}: {kind}" for name, kind in (("g", size), ("c", "s32")) if f" {name}" in behind + " "]
     head = ", ".join([f"A: {a}[m, l]", f"B: {b}[l, n]", f"S: {size}[n]", *scalars, f"Y: {out}[m, n]"])
     return (
-        f"def f({head}, *, m={m}, n={n}, l={k}):\n    T: {acc}[m, n]\n    for i, j in grid(m, n):\n        T[i, j] = 0\n"
+        f"def f({head}, *, m={m}, n={n}, l={k}):\n    T: {acc}[m, n]\n"
+        f"    for i, j in grid(m, n):\n        T[i, j] = 0\n"
         f"        for k in range(l):\n            T[i, j] += {acc}(A[i, k]) * {acc}(B[k, j])\n"
         f"    for i, j in grid(m, n):\n        Y[i, j] = {behind}\n"
     )

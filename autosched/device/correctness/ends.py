@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from autosched.device.correctness.sampled import RUN, Expected, is_large, remark, says
+from autosched.device.correctness.oracle import shares
+from autosched.device.correctness.sampled import RUN, Expected, is_large, remark
 from autosched.device.correctness.special import MOST_BYTES, Special, lenient, special
 from autosched.ir.oracle.domains import drawn_inputs, undecided
 from autosched.ir.oracle.ends import end_inputs
-from autosched.ir.oracle.strength import strongest
+from autosched.ir.oracle.strength import no_less, strongest
 from autosched.ir.program import Program
 
 MOST_TOGETHER = 1 << 30
@@ -58,13 +59,15 @@ def ends(
     if undecided(program):
         compute({})
     drawn = drawn_inputs(program, np.random.default_rng([seed, 5]), RUN if is_large(program) else None)
-    usual: list[float] = []
+    usual: list[tuple[float, ...]] = []
 
     def counts(found: Expected) -> bool:
-        share = says(found)
-        if share < 1.0 and not usual:
-            usual.append(says(compute({})))
-        return share == 1.0 or share >= usual[0] > 0
+        own = shares(found.oracle)
+        if min(own, default=1.0) == 1.0:
+            return True
+        if not usual:
+            usual.append(shares(compute({}).oracle))
+        return no_less(own, usual[0])
 
     found: list[Ends] = []
     left: list[LeftOut] = []

@@ -16,7 +16,7 @@ from autosched.device.correctness.no_data import data_errors
 from autosched.errors import UsageError
 from autosched.ir.oracle.domains import DECIDED, decided, drawn_inputs
 from autosched.ir.oracle.inputs import split_inputs
-from autosched.ir.oracle.strength import share_of_numbers
+from autosched.ir.oracle.strength import shares_of_numbers
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 from autosched.tiling.plans.plan import Plan
@@ -76,9 +76,14 @@ def _computed(
     return Oracle(values, wants, tolerances, scalars)
 
 
+def shares(found: Oracle) -> tuple[float, ...]:
+    """The share of each output that is compared in earnest: numbers of a known tolerance."""
+    return shares_of_numbers((want, found.tolerances[name]) for name, want in found.wants.items())
+
+
 def says(found: Oracle) -> float:
-    """The least share of an output that is compared in earnest: a number, of a known tolerance."""
-    return share_of_numbers((want, found.tolerances[name]) for name, want in found.wants.items())
+    """The least share of an output that is compared in earnest."""
+    return min(shares(found), default=1.0)
 
 
 def scalars_as_bytes(program: Program, scalars: Mapping[str, Any]) -> dict[str, bytes]:

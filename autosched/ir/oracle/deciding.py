@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import ceil, floor, isfinite
 
 from autosched.ir.nodes import Stage
@@ -33,11 +34,19 @@ def decisive(program: Program) -> dict[str, tuple[int, int]]:
     return found
 
 
-def compared(program: Program) -> dict[str, tuple[Number, ...]]:
-    """Parameters that conditions compare with axes, with numbers or with another, and values around these in order;
-    none whose assumed range is hardly wider."""
-    spans: dict[str, tuple[int, int]] = {}
-    numbers: dict[str, set[Number]] = {}
+@dataclass(frozen=True)
+class Compared:
+    """Parameters that conditions compare, with values around what they are compared with, in order: with `axes`, or
+    with numbers and other parameters (`others`)."""
+
+    axes: dict[str, tuple[Number, ...]]
+    others: dict[str, tuple[Number, ...]]
+
+
+def compared(program: Program) -> Compared:
+    """None whose assumed range is hardly wider."""
+    spans: dict[tuple[str, bool], tuple[int, int]] = {}
+    numbers: dict[tuple[str, bool], set[Number]] = {}
     for stage in program.stages:
         ranges = axis_ranges(program, stage)
         for node in (n for n in nodes(stage) if isinstance(n, Comparison)):
@@ -45,13 +54,16 @@ def compared(program: Program) -> dict[str, tuple[Number, ...]]:
                 names, against = _parameters(program, data), _parameters(program, other)
                 if len(names) != 1 or len(against) > 1 or (reads(other) and not against):
                     continue
-                (name,) = names
-                for low, high in _spans(data, other, ranges) or ([TIES] if against else []):
-                    old = spans.get(name, (low, high))
-                    spans[name] = min(low, old[0]), max(high, old[1])
-                numbers.setdefault(name, set()).update(_literals(other))
-    found = {n: tuple(sorted({*range(low, high + 1), *numbers[n]})) for n, (low, high) in spans.items()}
-    return {n: values for n, values in found.items() if n not in program.data and _wider_than(program, n, values)}
+                along = _axes(data, other, ranges)
+                span = along or (TIES if against else _around(_literals(other)))
+                if span is not None:
+                    key = min(names), along is not None
+                    old = spans.get(key, span)
+                    spans[key] = min(span[0], old[0]), max(span[1], old[1])
+                    numbers.setdefault(key, set()).update(_literals(other))
+    found = {key: tuple(sorted({*range(low, high + 1), *numbers[key]})) for key, (low, high) in spans.items()}
+    kept = {k: v for k, v in found.items() if k[0] not in program.data and _wider_than(program, k[0], v)}
+    return Compared(*({n: v for (n, along), v in kept.items() if along is wanted} for wanted in (True, False)))
 
 
 def nodes(stage: Stage) -> Iterator[Value]:
@@ -76,13 +88,14 @@ def _parameters(program: Program, value: Value) -> set[str]:
     return ({r.tensor for r in reads(value)} & set(program.inputs)) | scalars
 
 
-def _spans(data: Value, other: Value, ranges: dict[str, tuple[int, int]]) -> list[tuple[int, int]]:
-    """From one below the least to one past the greatest of the axes on either side, or else of the numbers."""
+def _axes(data: Value, other: Value, ranges: dict[str, tuple[int, int]]) -> tuple[int, int] | None:
+    """From one below the least to two past the greatest of the axes on either side."""
     known = [interval(v.index, ranges) for side in (other, data) for v in walk(side) if isinstance(v, FromIndex)]
-    if known:
-        return [(min(low for low, _ in known) - 1, max(high for _, high in known) + 2)]
-    values = _literals(other)
-    return [(floor(min(values)) - 1, ceil(max(values)) + 1)] if values else []
+    return (min(low for low, _ in known) - 1, max(high for _, high in known) + 2) if known else None
+
+
+def _around(values: list[Number]) -> tuple[int, int] | None:
+    return (floor(min(values)) - 1, ceil(max(values)) + 1) if values else None
 
 
 def _literals(value: Value) -> list[Number]:

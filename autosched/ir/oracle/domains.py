@@ -23,7 +23,7 @@ DOMAINS: Mapping[str, Callable[[Any], Any]] = {
     "between -1/64 and 1/64": lambda x: x / 64,
 }
 """What to make of numbers from -1 to 1, in the order of trying."""
-ENOUGH = 0.5
+ENOUGH = 0.75
 """The share of an output that data must say something about; with less, other domains are tried."""
 PARTIAL = frozenset({"log", "sqrt", "rsqrt", "scalb"})
 DECIDED = "decided"

@@ -66,16 +66,16 @@ def end_inputs(program: Program, drawn: Mapping[str, Any]) -> Iterator[EndData]:
             seen.append(arrays)
             yield EndData(f"{and_last(limits)} at their {said}", at)
     beside = compared(program)
-    near = {n: found for n, span in beside.items() if n in drawn and n in program.tensors
-            and (found := _near(program, n, drawn[n], span)) is not None}  # fmt: skip
-    if near:
-        yield _as_it_is(f"{and_last(near)} near what they are compared with", near | wide)
+    if near := _all_near(program, beside.axes, drawn):
+        yield _as_it_is(f"{and_last(near)} near the axes that they are compared with", near | wide)
+    if near := _all_near(program, beside.others, drawn):
+        yield EndData(f"{and_last(near)} near what they are compared with", _always(near), True)
     if any(map(_chooses, program.stages)):
         signed = _floats(program, floats, drawn, lambda x, n: (1.0 + abs(x) * WIDEST) * (1.0 if n % 2 else -1.0))
         if signed:
             yield _as_it_is(f"{and_last(signed)} of one sign each", signed)
     yield from _of_arithmetic(program, drawn, floats, limits, bool(called & EXPONENTIALS))
-    for number, values in enumerate(scalar_sets(program, beside)):
+    for number, values in enumerate(scalar_sets(program, beside.others | beside.axes)):
         said = ", ".join(f"{n} = {float(v):g}" for n, v in values.items())
         said = said if len(said) < 80 else f"scalars have other values{_numbered(number)}"
         yield EndData(said, partial(_towards_zero, program, values), True)
@@ -158,6 +158,12 @@ def _at_ends(dtype: DType, shape: tuple[int, ...], ends: tuple[int, int], first:
     low = np.zeros(shape, bool) if way == GREATEST else (places + first) % 2 == 0
     kind = np.uint64 if dtype.name == "u64" else np.int64
     return store(np.where(low, kind(least), kind(most)), dtype)
+
+
+def _all_near(program: Program, values: Mapping[str, tuple[int | float, ...]], drawn: Mapping[str, Any]) -> Arrays:
+    """Tensors that hold the values in turn, as far as they may."""
+    tensors = {n: _near(program, n, drawn[n], near) for n, near in values.items() if n in program.tensors}
+    return {n: found for n, found in tensors.items() if found is not None}
 
 
 def _near(program: Program, name: str, drawn: Any, values: Iterable[int | float]) -> Any:

@@ -64,17 +64,23 @@ def _inside(data: EndData, make: Callable[[Arrays], T], why: str) -> Strongest[T
     return best
 
 
-def share_of_numbers(wants: Iterable[tuple[Any, Any]]) -> float:
-    """The least share of an output, of all (values, tolerances), that data say something about: that is finite, with a
+def shares_of_numbers(wants: Iterable[tuple[Any, Any]]) -> tuple[float, ...]:
+    """Of each output, of all (values, tolerances), the share that data say something about: that is finite, with a
     finite tolerance. 1 where there is nothing to compare."""
-    shares = [1.0]
+    shares = []
     for values, tolerance in wants:
         wide = np.asarray(values)
         if not wide.size:
+            shares.append(1.0)
             continue
         with np.errstate(all="ignore"):
             known = np.ones(wide.shape, bool) if wide.dtype.kind in "iub" else np.isfinite(wide.astype(np.float64))
             if tolerance is not None:
                 known = known & np.isfinite(np.broadcast_to(tolerance, wide.shape))
         shares.append(np.count_nonzero(known) / wide.size)
-    return min(shares)
+    return tuple(shares)
+
+
+def no_less(shares: tuple[float, ...], usual: tuple[float, ...]) -> bool:
+    """Whether data say of every output as much as the usual data do, and of one something."""
+    return any(shares) and all(one >= other for one, other in zip(shares, usual, strict=True))

@@ -129,7 +129,7 @@ def test_counts_of_which_nothing_is_assumed_are_near_the_axis(t: str, m: int) ->
     text = f"def f(X: f32[n, m], R: {t}[n], Y: f32[n, m], *, n=140, m=9):\n    for i, j in grid(n, m):\n"
     text += f"        Y[i, j] = X[i, j] if {t}(j) < R[i] else 0.0\n"
     program = parse(text, sizes={"m": m})
-    near = next(s for s in found(program) if "near what" in s.folder)
+    near = next(s for s in found(program) if "near the axes" in s.folder)
     counts = set(near.found.oracle.inputs["R"].tolist())
     assert set(range(m + 1)) <= counts <= set(range(-1, m + 3))
 

@@ -24,7 +24,7 @@ from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.oracle.domains import DECIDED, decided, drawn_inputs
 from autosched.ir.oracle.ends import end_inputs
 from autosched.ir.oracle.inputs import split_inputs
-from autosched.ir.oracle.strength import share_of_numbers, strongest
+from autosched.ir.oracle.strength import no_less, shares_of_numbers, strongest
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 
@@ -62,15 +62,16 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
         tables, scalars = split_inputs(program, dict(given))
         return run_with_error(program, _drawn(program, tables), scalars, fused, slack)
 
-    def share(found: tuple[dict[str, Any], dict[str, Any]]) -> float:
-        return share_of_numbers((want, found[1][name]) for name, want in found[0].items())
+    def shares(found: tuple[dict[str, Any], dict[str, Any]]) -> tuple[float, ...]:
+        return shares_of_numbers((want, found[1][name]) for name, want in found[0].items())
 
-    decided(program, lambda domain: run(_tables(program, domain)), share)
+    decided(program, lambda domain: run(_tables(program, domain)), lambda made: min(shares(made), default=1.0))
     usual = _tables(program, DECIDED)
     first = run(usual)
+    usually = shares(first)
     found = [("", usual, first)]
     for data in end_inputs(program, usual):
-        best = strongest(data, lambda arrays: run(usual | arrays), lambda made: share(made) >= share(first))
+        best = strongest(data, lambda arrays: run(usual | arrays), lambda made: no_less(shares(made), usually))
         if best.made is not None:
             found.append((f"where {data.said}: ", usual | best.arrays, best.made))
     checks: dict[str, list[Check]] = {}
