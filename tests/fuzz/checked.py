@@ -62,9 +62,37 @@ def product(seed: int) -> str:
     )
 
 
+def functions(seed: int) -> str:
+    """Functions of elements, scalars and sums, one inside another, in one type."""
+    r = Random(seed)
+    size = r.choice(["f32", "f32", "f32", "f16", "bf16", "f64"])
+
+    def value(depth: int) -> str:
+        if depth == 0 or r.random() < 0.1:
+            return r.choice(["X[i, j]", "X[i, j]", "Z[j]", "g", f"{size}(0.5)", f"{size}(j)"])
+        match r.randrange(5):
+            case 0:
+                return f"({value(depth - 1)} {r.choice('+-*/')} {value(depth - 1)})"
+            case 1:
+                return f"{r.choice(['min', 'max'])}({value(depth - 1)}, {value(depth - 1)})"
+            case 2:
+                test = f"{value(depth - 1)} {r.choice(['<', '<=', '>', '==', '!='])} {value(depth - 1)}"
+                return f"({value(depth - 1)} if {test} else {value(depth - 1)})"
+        names = ["exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "round", "floor", "abs"]
+        return f"{r.choice(names)}({value(depth - 1)})"
+
+    n, m = r.choice([1, 3, 5]), r.choice([1, 16, 19, 40])
+    head = f"def f(X: {size}[n, l], Z: {size}[l], g: {size}, Y: {size}[n, l], S: {size}[n], *, n={n}, l={m}):\n"
+    text = f"    for i, j in grid(n, l):\n        Y[i, j] = {value(3)}\n"
+    op, start = r.choice([("+", "0"), ("max", "-inf"), ("min", "inf")])
+    text += f"    for i in range(n):\n        S[i] = {start}\n        for j in range(l):\n            S[i] "
+    term = value(2)
+    return head + text + (f"+= {term}\n" if op == "+" else f"= {op}(S[i], {term})\n")
+
+
 KINDS: tuple[Callable[[int], str | Program], ...] = (
-    product, product, lambda seed: choices.Writer(seed).text, cascade, rows.program, row_chains.random_row_chain,
-    gathers.random_gather, grouped.grouped_text, windows.random_chain,
+    product, functions, product, functions, lambda seed: choices.Writer(seed).text, cascade, rows.program,
+    row_chains.random_row_chain, gathers.random_gather, grouped.grouped_text, windows.random_chain,
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from autosched.device.correctness.oracle import shares
-from autosched.device.correctness.sampled import RUN, Expected, is_large, remark
+from autosched.device.correctness.sampled import RUN, Expected, data_set_s, is_large, remark
 from autosched.device.correctness.special import MOST_BYTES, Special, lenient, special
 from autosched.ir.oracle.domains import drawn_inputs, undecided
 from autosched.ir.oracle.ends import end_inputs
@@ -21,6 +21,8 @@ from autosched.ir.program import Program
 MOST_TOGETHER = 1 << 30
 """Bytes of all data sets of a program together, above which none is added to the first `FEWEST`."""
 FEWEST = 4
+MOST_S = 2.0
+"""What one data set may take the interpreter, for programs to be checked on arithmetic and on scalars' values too."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A data set on which nothing is checked, and why."""
+    """A data set on which nothing, or hardly anything, is checked, and why."""
 
     folder: str
     why: str
@@ -69,17 +71,24 @@ def ends(
             usual.append(shares(compute({}).oracle))
         return no_less(own, usual[0])
 
+    def tells(found: Expected) -> bool:
+        return min(shares(found.oracle), default=1.0) > 0
+
     found: list[Ends] = []
     left: list[LeftOut] = []
+    slow = data_set_s(program) > MOST_S
     for data in end_inputs(program, drawn):
+        if slow and data.plain:
+            left.append(LeftOut(data.said, f"a data set takes the interpreter over {MOST_S:g} s"))
+            continue
         if len(found) >= FEWEST and (len(found) + 1) * size > MOST_TOGETHER:
             left.append(LeftOut(data.said, f"all data sets together hold more than {MOST_TOGETHER >> 20} MiB"))
             continue
-        best = strongest(data, lambda arrays: lenient(compute(arrays)), counts)
-        if best.made is None:
-            left.append(LeftOut(data.said, best.why))
-        else:
+        best = strongest(data, lambda arrays: lenient(compute(arrays)), counts if data.plain else tells)
+        if best.made is not None:
             found.append(Ends(data.said, best.made))
+        if best.why:
+            left.append(LeftOut(data.said, best.why))
     return tuple(found), tuple(left)
 
 

@@ -111,6 +111,19 @@ def whole_s(program: Program) -> float:
     return seconds(slice_of(program, whole))
 
 
+def data_set_s(program: Program) -> float:
+    """About how many seconds what is compared on one data set takes the interpreter."""
+    if not is_large(program):
+        return whole_s(program)
+    units = plan(program.body)
+    lengths, count = _lengths(program, units)
+    middle = {
+        n: tuple(((e - k) // 2, k) for e, k in zip(program.tensors[n].extents, sides, strict=True))
+        for n, sides in lengths.items()
+    }
+    return count * seconds(slice_of(program, middle, units))
+
+
 def sampled(
     program: Program,
     seed: int,

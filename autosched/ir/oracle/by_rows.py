@@ -26,9 +26,10 @@ from autosched.ir.variables import index_vars
 
 FAR = 12
 """The greatest power of two that floats of 32 bits are multiplied with or divided by: products of four stay finite."""
-EXPONENT, EXPONENT_OF_SUM, EXPONENT_IN_F16 = 6, 2, 3
-"""The same where exponentials are taken of inputs, of sums, or in a narrow type: none is infinite."""
-EXPONENTIALS = frozenset({"exp", "sigmoid", "tanh", "erf"})
+ALONE = 96
+"""The same where nothing is multiplied: a maximum whose start is no infinity."""
+EXPONENT, EXPONENT_OF_SUM, EXPONENT_IN_F16 = 8, 2, 3
+"""The same where `exp` is taken of inputs (less their maximum), of sums, or in a narrow type."""
 MOST_SETS = 4
 
 
@@ -121,11 +122,12 @@ def floats_by_powers(
         up, down = (int(strength * e) for e in powers(program, dtype))
         own = rows(program, name, np.shape(drawn[name]))
         values = np.asarray(drawn[name]).astype(np.float64)
-        row = own.number + (0 if own.count > 1 else turn)
+        row = np.minimum(own.number, own.count - 1 - own.number)  # the last ones, in ragged tiles, as the first
+        row = row + (0 if own.count > 1 else turn)
         if signed:
             values = (np.abs(values) / 2 + 0.5) * np.where((row + number) % 2 == 1, 1.0, -1.0)
             row = row // 2
-        several = np.array([up, -down, up // 2, -(down // 2), 0, 1 if up else 0])
+        several = np.array([up, -down, up // 2, -(down // 2), 0, 1 if up else 0][: 6 - number % 3])  # all combinations
         values = values * np.exp2(several[row % len(several)])
         if rounds:
             half = np.arange(values.size).reshape(values.shape) % 2 == 0
@@ -142,7 +144,9 @@ def turns(program: Program, names: Iterable[str], drawn: Mapping[str, Any]) -> i
 def powers(program: Program, dtype: DType) -> tuple[int, int]:
     """The greatest powers of two that floats of a type are multiplied with and divided by, so that nothing of the
     program overflows, and little underflows."""
-    up, down = min(FAR, floor(log2(dtype.greatest)) - 2), min(FAR, max(0, (dtype.bias - 1) // 3))
+    multiplies = any(s.assign.op == "*=" or not all(map(_only_chosen, nodes(s))) for s in program.stages)
+    far = FAR if multiplies else ALONE
+    up, down = min(far, floor(log2(dtype.greatest)) - 2), min(FAR, max(0, (dtype.bias - 1) // 3))
     for stage in program.stages:
         used = list(nodes(stage))
         kinds = {node.dtype for node in used if isinstance(node, Arith | Cast | Call)}
@@ -151,11 +155,20 @@ def powers(program: Program, dtype: DType) -> tuple[int, int]:
             terms = max(1, prod(_trips(stage)))
             degree = max(2, sum(isinstance(node, Read) for node in used))
             up = min(up, max(0, floor((log2(kind.greatest) - 2 - log2(terms)) / degree)))
-        taken = [node for node in used if isinstance(node, Call) and node.function in EXPONENTIALS]
+        taken = [node for node in used if isinstance(node, Call) and node.function == "exp"]
         for node in taken:
-            of_inputs = all(r.tensor in program.inputs for a in node.args for r in reads(a))
+            of_inputs = any(r.tensor in program.inputs for a in node.args for r in reads(a))
             up = min(up, EXPONENT_IN_F16 if narrow else EXPONENT if of_inputs else EXPONENT_OF_SUM)
     return up, down
+
+
+def _only_chosen(node: Any) -> bool:
+    """Whether floats do not grow here by more than a sum does."""
+    if isinstance(node, Arith):
+        return not node.dtype.is_float or node.op in ("+", "-", "min", "max")
+    if isinstance(node, Cast):
+        return node.operand.dtype.is_float is node.dtype.is_float
+    return not isinstance(node, Call) or node.function == "abs"
 
 
 def _reads(stage: Stage) -> Iterator[Read]:

@@ -22,7 +22,7 @@ import numpy as np
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
 from autosched.ir.oracle.assumed import assumed_range, integer_range, is_free
-from autosched.ir.oracle.by_rows import EXPONENTIALS, IntegersByRows, floats_by_powers, turns, weaker
+from autosched.ir.oracle.by_rows import IntegersByRows, floats_by_powers, turns, weaker
 from autosched.ir.oracle.deciding import compared, decisive, nodes
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.oracle.scalar_values import scalar_sets, stored
@@ -32,6 +32,7 @@ from autosched.ir.value import Arith, Call
 WIDER, WIDEST = 4.0, 16.0
 """Times the usual range of floats: products of two have 16 times the spread, so that a few keys of a row decide. With
 one sign, exponentials of sums of such products are all zero or infinite, unless their greatest is taken off first."""
+EXPONENTIALS = frozenset({"exp", "sigmoid", "tanh", "erf"})
 GREATEST, IN_TURN, SWAPPED = 0, 1, 2
 """All at their greatest; the ends in turn, tensor by tensor shifted by one; the same with the ends swapped."""
 INSIDE = 2.0**-20
@@ -55,9 +56,10 @@ def end_inputs(program: Program, drawn: Mapping[str, Any]) -> Iterator[EndData]:
     limits = decisive(program)
     called = {node.function for s in program.stages for node in nodes(s) if isinstance(node, Call)}
     floats = [n for n in program.inputs if _widens(program, n)]
-    wide = _floats(program, floats, drawn, lambda x, _: x * WIDER) if called & EXPONENTIALS else {}
+    taken = floats if called & EXPONENTIALS else []
+    wide = _wider(program, taken, drawn, 1.0)
     if wide and not limits:
-        yield _as_it_is(f"{and_last(wide)} reach {WIDER:g}", wide)
+        yield EndData(f"{and_last(wide)} reach {WIDER:g}", partial(_wider, program, taken, drawn))
     seen: list[Arrays] = []
     for way, said in ((GREATEST, "greatest"), (IN_TURN, "ends"), (SWAPPED, "other ends")) if limits else ():
         at = partial(_all_at_ends, program, limits, drawn, way, wide)
@@ -67,13 +69,11 @@ def end_inputs(program: Program, drawn: Mapping[str, Any]) -> Iterator[EndData]:
             yield EndData(f"{and_last(limits)} at their {said}", at)
     beside = compared(program)
     if near := _all_near(program, beside.axes, drawn):
-        yield _as_it_is(f"{and_last(near)} near the axes that they are compared with", near | wide)
+        yield EndData(f"{and_last(near)} near the axes that they are compared with", _always(near | wide))
     if near := _all_near(program, beside.others, drawn):
         yield EndData(f"{and_last(near)} near what they are compared with", _always(near), True)
-    if any(map(_chooses, program.stages)):
-        signed = _floats(program, floats, drawn, lambda x, n: (1.0 + abs(x) * WIDEST) * (1.0 if n % 2 else -1.0))
-        if signed:
-            yield _as_it_is(f"{and_last(signed)} of one sign each", signed)
+    if floats and any(map(_chooses, program.stages)):
+        yield EndData(f"{and_last(floats)} of one sign each", partial(_signed, program, floats, drawn))
     yield from _of_arithmetic(program, drawn, floats, limits, bool(called & EXPONENTIALS))
     for number, values in enumerate(scalar_sets(program, beside.others | beside.axes)):
         said = ", ".join(f"{n} = {float(v):g}" for n, v in values.items())
@@ -111,8 +111,13 @@ def _numbered(number: int) -> str:
     return f" ({number + 1})" if number else ""
 
 
-def _as_it_is(said: str, arrays: Arrays) -> EndData:
-    return EndData(said, _always(arrays))
+def _wider(program: Program, names: list[str], drawn: Mapping[str, Any], strength: float) -> Arrays:
+    return _floats(program, names, drawn, lambda x, _: x * WIDER**strength)
+
+
+def _signed(program: Program, names: list[str], drawn: Mapping[str, Any], strength: float) -> Arrays:
+    """One sign a tensor, in turn."""
+    return _floats(program, names, drawn, lambda x, n: (1.0 + abs(x) * WIDEST * strength) * (1.0 if n % 2 else -1.0))
 
 
 def _always(arrays: Arrays) -> Callable[[float], Arrays]:

@@ -14,14 +14,14 @@ from autosched.ir.oracle.ends import Arrays, EndData
 
 STEPS = 6
 """Halvings of what is not known of the greatest strength at which all subscripts stay inside."""
-WEAKER = (0.5, 0.25)
+WEAKER = (0.75, 0.5, 0.25)
 """Strengths that are tried where outputs overflow at 1."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Strongest(Generic[T]):
-    """What was made of the arrays; None where a data set is left out, and `why`."""
+    """What was made of the arrays; None where a data set is left out. `why` it is, or why it says nothing."""
 
     arrays: Arrays
     made: T | None
@@ -29,23 +29,25 @@ class Strongest(Generic[T]):
 
 
 def strongest(data: EndData, make: Callable[[Arrays], T], counts: Callable[[T], bool]) -> Strongest[T]:
-    """The data set at the greatest strength with which `make` raises no DataError, and which `counts` (where that is
-    asked: see `EndData.plain`)."""
+    """The data set at the greatest strength with which `make` raises no DataError, and which `counts`. One that is not
+    `plain` is as it was at first where it counts at none."""
     arrays = data.at(1.0)
     try:
         made = make(arrays)
     except DataError as outside:
         return _inside(data, make, outside.message)
-    if not data.plain or counts(made):
+    if counts(made):
         return Strongest(arrays, made)
     for strength in WEAKER:
         weaker = data.at(strength)
         if weaker is arrays:
             break
-        made = make(weaker)
-        if counts(made):
-            return Strongest(weaker, made)
-    return Strongest(arrays, None, "outputs would hold more NaN or infinities than on random data")
+        milder = make(weaker)
+        if counts(milder):
+            return Strongest(weaker, milder)
+    if data.plain:
+        return Strongest(arrays, None, "outputs would hold more NaN or infinities than on random data")
+    return Strongest(arrays, made, "an output is NaN or infinite everywhere, and says nothing else")
 
 
 def _inside(data: EndData, make: Callable[[Arrays], T], why: str) -> Strongest[T]:

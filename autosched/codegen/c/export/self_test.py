@@ -65,13 +65,19 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
     def shares(found: tuple[dict[str, Any], dict[str, Any]]) -> tuple[float, ...]:
         return shares_of_numbers((want, found[1][name]) for name, want in found[0].items())
 
+    def counts(made: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+        return no_less(shares(made), usually)
+
+    def tells(made: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+        return min(shares(made), default=1.0) > 0
+
     decided(program, lambda domain: run(_tables(program, domain)), lambda made: min(shares(made), default=1.0))
     usual = _tables(program, DECIDED)
     first = run(usual)
     usually = shares(first)
     found = [("", usual, first)]
     for data in end_inputs(program, usual):
-        best = strongest(data, lambda arrays: run(usual | arrays), lambda made: no_less(shares(made), usually))
+        best = strongest(data, lambda arrays: run(usual | arrays), counts if data.plain else tells)
         if best.made is not None:
             found.append((f"where {data.said}: ", usual | best.arrays, best.made))
     checks: dict[str, list[Check]] = {}
