@@ -1,4 +1,4 @@
-"""Data at the ends of what they may be (`ir.oracle.ends`), on which every candidate is checked once before it is
+"""Data at the ends of what they may be (`ir.oracle.sets.ends`), on which every candidate is checked once before it is
 timed."""
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 from autosched.device.correctness.oracle import shares
 from autosched.device.correctness.sampled import RUN, Expected, data_set_s, is_large, remark
 from autosched.device.correctness.special import MOST_BYTES, Special, lenient, special
-from autosched.ir.oracle.domains import drawn_inputs, undecided
-from autosched.ir.oracle.ends import end_inputs
-from autosched.ir.oracle.strength import no_less, strongest
+from autosched.ir.oracle.sets.domains import drawn_inputs, undecided
+from autosched.ir.oracle.sets.ends import end_inputs
+from autosched.ir.oracle.sets.strength import no_less, strongest
 from autosched.ir.program import Program
 
 MOST_TOGETHER = 1 << 30

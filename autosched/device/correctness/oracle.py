@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from autosched.device.correctness.no_data import data_errors
 from autosched.errors import UsageError
-from autosched.ir.oracle.domains import DECIDED, decided, drawn_inputs
 from autosched.ir.oracle.inputs import split_inputs
-from autosched.ir.oracle.strength import shares_of_numbers
+from autosched.ir.oracle.sets.domains import DECIDED, decided, drawn_inputs
+from autosched.ir.oracle.sets.strength import shares_of_numbers
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 from autosched.tiling.plans.plan import Plan

@@ -23,9 +23,9 @@ from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.wants import SAMPLES, write_wants
 from autosched.device.job import Box, Sample, TensorFile
 from autosched.ir.oracle.blocks import run_blocks, seconds
-from autosched.ir.oracle.domains import DECIDED, ENOUGH, decided, drawn_inputs
 from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.oracle.nests import Unit, plan
+from autosched.ir.oracle.sets.domains import DECIDED, ENOUGH, decided, drawn_inputs
 from autosched.ir.oracle.slicing import slice_of
 from autosched.ir.program import Program
 

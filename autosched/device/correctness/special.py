@@ -17,9 +17,9 @@ import numpy as np
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import RUN, Expected, Sampled, is_large, whole_s
 from autosched.ir.oracle.assumed import is_free
-from autosched.ir.oracle.domains import drawn_inputs, undecided
-from autosched.ir.oracle.ends import and_last
 from autosched.ir.oracle.numerics import round_float, store
+from autosched.ir.oracle.sets.domains import drawn_inputs, undecided
+from autosched.ir.oracle.sets.ends import and_last
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin
 from autosched.tiling.plans.plan import Plan, TileLoopsPart

@@ -14,7 +14,7 @@ from autosched.device.correctness.oracle import Oracle, compute
 from autosched.device.cpu.device import CpuDevice
 from autosched.device.simulator.verify.verify import Verifier
 from autosched.ir import load, parse
-from autosched.ir.oracle.ends import decisive
+from autosched.ir.oracle.sets.ends import decisive
 from autosched.ir.program import Program
 from autosched.tiling.candidate import Candidate
 

@@ -14,7 +14,7 @@ from autosched.device.job import EntryPoint, Job
 from autosched.device.simulator.device import SimulatorDevice
 from autosched.errors import InternalError, UsageError
 from autosched.ir import parse
-from autosched.ir.oracle.by_rows import powers, rows
+from autosched.ir.oracle.sets.by_rows import powers, rows
 from autosched.ir.program import Program
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.space import Space

@@ -71,6 +71,20 @@ WORDS = "X: s32[n], Y: s32[n]"
 FLOATS = "X: f32[n], Y: f32[n]"
 TERM = "s32(A[i, k]) * s32(B[k, j])"
 PAIRS = "{0}(A[i, 2 * k]) * {0}(B[2 * k, j]) + {0}(A[i, 2 * k + 1]) * {0}(B[2 * k + 1, j])"
+SOFTMAX = """
+def f(X: f32[n, l], Y: f32[n, l], *, n=4, l=19):
+    M: f32[n]
+    S: f32[n]
+    for i in range(n):
+        M[i] = -inf
+        for j in range(«l|1»):
+            M[i] = max(M[i], X[i, j])
+        S[i] = 0
+        for j in range(l):
+            S[i] += exp(X[i, j] - M[i])
+        for j in range(l):
+            Y[i, j] = exp(X[i, j] - M[i]) / S[i]
+"""
 OF_PAIRS = """
 def f(A: s8[m, l], B: s8[l, n], C: s32[m, n], *, m=4, n=4, l=16):
     for i, j in grid(m, n):
@@ -209,6 +223,8 @@ MUTANTS = tuple(
             _sum("X[i, k]", "X: f32[n, l], Y: f32[n]", "n=4, l=9", "«-inf|-1000.0»", "max"),
         ),
         ("minimum from 1000", "floats", _sum("X[i, k]", "X: f32[n, l], Y: f32[n]", "n=4, l=9", "«inf|1000.0»", "min")),
+        ("maximum from -1e20", "floats", _sum("X[i, k]", "X: f32[n, l], Y: f32[n]", "n=4, l=9", "«-inf|-1e20»", "max")),
+        ("maximum of the first alone", "floats", SOFTMAX),
         ("no epsilon", "floats", RMS),
         (
             "sum through halves",

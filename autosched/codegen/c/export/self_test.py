@@ -1,7 +1,7 @@
 """`self_test`: a small C program that calls an exported kernel and compares some of its results with the oracle's.
 
 The C program draws inputs from a table of values by a linear congruential generator; this file draws them by the same.
-Programs with lengths, masks or exponentials have several data sets, each with tables of its own (`ir.oracle.ends`).
+There are several data sets, each with tables and scalars of its own (`ir.oracle.sets.ends`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import UsageError
 from autosched.escape import c_string
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.oracle.domains import DECIDED, decided, drawn_inputs
-from autosched.ir.oracle.ends import end_inputs
 from autosched.ir.oracle.inputs import split_inputs
-from autosched.ir.oracle.strength import no_less, shares_of_numbers, strongest
+from autosched.ir.oracle.sets.domains import DECIDED, decided, drawn_inputs
+from autosched.ir.oracle.sets.ends import end_inputs
+from autosched.ir.oracle.sets.strength import no_less, shares_of_numbers, strongest
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 

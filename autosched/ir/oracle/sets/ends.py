@@ -6,8 +6,8 @@ running maximum hardly grows, and a kernel that forgot to rescale what it summed
 integers that decide (in conditions, guards and subscripts) are at the ends of their ranges here, and what is compared
 with axes or numbers is near these; where a program takes exponentials its floats are wider; where it takes a maximum
 or a minimum, all floats of a tensor also have one sign, and none is near zero. Integers that are summed and multiplied
-are at one end each row, floats of another size each row (`oracle.by_rows`), and run-time scalars have several values
-(`oracle.scalar_values`).
+are at one end each row, floats of another size each row (`by_rows`), and run-time scalars have several values
+(`scalar_values`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import numpy as np
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
 from autosched.ir.oracle.assumed import assumed_range, integer_range, is_free
-from autosched.ir.oracle.by_rows import IntegersByRows, floats_by_powers, turns, weaker
-from autosched.ir.oracle.deciding import compared, decisive, nodes
 from autosched.ir.oracle.numerics import round_float, store
-from autosched.ir.oracle.scalar_values import scalar_sets, stored
+from autosched.ir.oracle.sets.by_rows import IntegersByRows, floats_by_powers, turns, weaker
+from autosched.ir.oracle.sets.deciding import compared, decisive, nodes
+from autosched.ir.oracle.sets.scalar_values import scalar_sets, stored
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call
 

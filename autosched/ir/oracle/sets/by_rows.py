@@ -18,8 +18,8 @@ import numpy as np
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
 from autosched.ir.oracle.assumed import integer_range
-from autosched.ir.oracle.deciding import nodes
 from autosched.ir.oracle.numerics import round_float, store
+from autosched.ir.oracle.sets.deciding import nodes
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Cast, Read, is_value, reads, walk
 from autosched.ir.variables import index_vars
@@ -34,7 +34,7 @@ MOST_SETS = 4
 
 
 @dataclass(frozen=True)
-class Rows:
+class TensorRows:
     """The number of each element's row, in the tensor's shape or one that fits it; `axes` run through the rows."""
 
     number: Any
@@ -42,12 +42,12 @@ class Rows:
     axes: frozenset[str] = frozenset()
 
 
-def rows(program: Program, name: str, shape: tuple[int, ...]) -> Rows:
+def rows(program: Program, name: str, shape: tuple[int, ...]) -> TensorRows:
     """The rows of a tensor, by the first stage that reads it; one row for arrays of another shape than its own."""
     tensor = program.tensors[name]
     read = next(((s, r) for s in program.stages for r in _reads(s) if r.tensor == name), None)
     if read is None or shape != tensor.extents:
-        return Rows(np.zeros((), np.int64), 1)
+        return TensorRows(np.zeros((), np.int64), 1)
     stage, at = read
     kept = index_vars(stage.assign.index)
     number, count, axes = np.zeros((1,) * len(shape), np.int64), 1, set[str]()
@@ -56,7 +56,7 @@ def rows(program: Program, name: str, shape: tuple[int, ...]) -> Rows:
         if used and used <= kept:
             along = np.arange(extent).reshape([-1 if k == d else 1 for k in range(len(shape))])
             number, count, axes = number * extent + along, count * extent, axes | used
-    return Rows(number, count, frozenset(axes))
+    return TensorRows(number, count, frozenset(axes))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class IntegersByRows:
 
     program: Program
     ends: Mapping[str, tuple[int, int]]
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, TensorRows]
     bits: Mapping[str, int]
     single: tuple[str, ...]
 

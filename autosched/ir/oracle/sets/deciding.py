@@ -35,7 +35,7 @@ def decisive(program: Program) -> dict[str, tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedWith:
     """Parameters that conditions compare, with values around what they are compared with, in order: with `axes`, or
     with numbers and other parameters (`others`)."""
 
@@ -43,7 +43,7 @@ class Compared:
     others: dict[str, tuple[Number, ...]]
 
 
-def compared(program: Program) -> Compared:
+def compared(program: Program) -> ComparedWith:
     """None whose assumed range is hardly wider."""
     spans: dict[tuple[str, bool], tuple[int, int]] = {}
     numbers: dict[tuple[str, bool], set[Number]] = {}
@@ -63,7 +63,7 @@ def compared(program: Program) -> Compared:
                     numbers.setdefault(key, set()).update(_literals(other))
     found = {key: tuple(sorted({*range(low, high + 1), *numbers[key]})) for key, (low, high) in spans.items()}
     kept = {k: v for k, v in found.items() if k[0] not in program.data and _wider_than(program, k[0], v)}
-    return Compared(*({n: v for (n, along), v in kept.items() if along is wanted} for wanted in (True, False)))
+    return ComparedWith(*({n: v for (n, along), v in kept.items() if along is wanted} for wanted in (True, False)))
 
 
 def nodes(stage: Stage) -> Iterator[Value]:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from autosched.errors import DataError
-from autosched.ir.oracle.ends import Arrays, EndData
+from autosched.ir.oracle.sets.ends import Arrays, EndData
 
 STEPS = 6
 """Halvings of what is not known of the greatest strength at which all subscripts stay inside."""
