@@ -379,12 +379,14 @@ class CpuDevice:
             self._special = program, finite, self._special_of(program, finite)
             self._told = False
         if self._ends is None or self._ends[0] is not program:
-            at_ends = ends(program, self.seed, lambda inputs: expected(program, self.seed, inputs=inputs))
-            self._ends = program, *at_ends
+            self._ends = program, *self._ends_of(program)
             self._told = False
 
     def _special_of(self, program: Program, finite: frozenset[str]) -> Special | None:
         return special(program, self.seed, finite, lambda inputs: expected(program, self.seed, inputs=inputs))
+
+    def _ends_of(self, program: Program) -> tuple[tuple[Ends, ...], tuple[LeftOut, ...]]:
+        return ends(program, self.seed, lambda inputs: expected(program, self.seed, inputs=inputs))
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)
