@@ -95,6 +95,26 @@ class NoScheduleError(AutoschedError):
     exit_code = 1
 
 
+class InternalError(AutoschedError):
+    """A mistake of ours that was met where it does not end the run; the message names what failed, and where."""
+
+    exit_code = 1
+
+    @classmethod
+    def of(cls, what: str, error: Exception) -> InternalError:
+        """That `what` failed with an error of Python's.
+
+        >>> InternalError.of("lowering of scalar#3", KeyError("i")).message
+        "lowering of scalar#3 failed: KeyError: 'i'"
+        """
+        frame = error.__traceback__
+        while frame is not None and frame.tb_next is not None:
+            frame = frame.tb_next
+        at = "" if frame is None else f" ({frame.tb_frame.f_globals.get('__name__', '?')}, line {frame.tb_lineno})"
+        said = f"{what} failed: {type(error).__name__}: {error}{at}"
+        return cls(said, hint="this is a mistake of autosched: please report it, with the program")
+
+
 class WrongResultError(AutoschedError):
     """A kernel computed numbers that differ from the oracle by more than the tolerance."""
 

@@ -3,6 +3,7 @@ because the worker's start must stay short."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -32,7 +33,8 @@ class ScratchBuffer:
 @dataclass(frozen=True)
 class Job:
     """One candidate, built. Buffers that `scratch` does not name are the program's tensors. `violations` are folders
-    below the data's whose inputs break what the kernel checks: its answers must be right there too."""
+    below the data's whose inputs break what the kernel checks: its answers must be right there too. `scalars` are the
+    names of the entry's."""
 
     objects: tuple[bytes, ...] = field(repr=False)
     main: EntryPoint
@@ -40,6 +42,21 @@ class Job:
     scratch: dict[str, ScratchBuffer] = field(default_factory=dict)
     threads: int = 1
     violations: tuple[str, ...] = ()
+    scalars: tuple[str, ...] = ()
+
+    def given(self, scalars: Mapping[str, bytes]) -> EntryPoint:
+        """The main entry with these values of scalars."""
+        own = zip(self.scalars, self.main.scalars, strict=False)
+        passed = tuple((kind, scalars.get(name, value)) for name, (kind, value) in own)
+        return replace(self.main, scalars=passed) if passed else self.main
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A further data set: the folder below the data's that holds it, and run-time scalars' bytes by name."""
+
+    folder: str
+    scalars: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

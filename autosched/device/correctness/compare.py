@@ -78,7 +78,8 @@ def scale(tolerance: Array) -> Array | None:
 def compare(got: Array, want: Array, tolerance: Array | None, scale: Array | None = None) -> Difference:
     """Flat arrays of one length. Without a tolerance every element must be equal. `scale` is the tolerance's, if any.
 
-    NaN agrees with NaN alone, an infinity with the same infinity alone.
+    NaN agrees with NaN alone, an infinity with the same infinity alone; with either where no error is known (what is
+    divided by a zero of either sign).
     """
     if not got.size:
         return Difference(True, 0, 0.0, 0.0, 0.0, 0.0)
@@ -99,6 +100,7 @@ def compare(got: Array, want: Array, tolerance: Array | None, scale: Array | Non
                 True, index, float(error[index]), float(tolerance[index]), float(g64[index]), float(want[index])
             )
         same = (g64 == want) | (np.isnan(g64) & np.isnan(want))
+        same |= np.isinf(g64) & np.isinf(want) & np.isinf(tolerance)
         error[same] = 0.0
         error[np.isnan(error)] = np.inf
         past = error - tolerance

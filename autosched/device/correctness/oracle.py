@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from autosched.device.correctness.no_data import data_errors
 from autosched.errors import UsageError
-from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.inputs import split_inputs
+from autosched.ir.oracle.sets.domains import DECIDED, decided, drawn_inputs
+from autosched.ir.oracle.sets.strength import shares_of_numbers
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 from autosched.tiling.plans.plan import Plan
@@ -53,8 +55,17 @@ def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None
     if program.symbolic:
         names = ", ".join(program.symbolic)
         raise UsageError(f"the size of {names} is a range; a device measures one size", hint="set it with -D")
-    drawn = random_inputs(program, np.random.default_rng(seed))
-    values, scalars = split_inputs(program, drawn | dict(inputs or {}))
+    made = decided(program, lambda domain: _computed(program, seed, {}, 1.0, domain), says)
+    if made is not None and not inputs and slack == 1.0:
+        return made
+    return _computed(program, seed, inputs or {}, slack)
+
+
+def _computed(
+    program: Program, seed: int, inputs: Mapping[str, Any], slack: float, domain: str | None = DECIDED
+) -> Oracle:
+    drawn = drawn_inputs(program, np.random.default_rng(seed), domain=domain)
+    values, scalars = split_inputs(program, drawn | dict(inputs))
     with data_errors(program):
         wants, bounds = run_with_error(program, values, scalars, {s.name for s in program.stages}, slack)
     tolerances = {
@@ -63,6 +74,23 @@ def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None
         for name, bound in bounds.items()
     }
     return Oracle(values, wants, tolerances, scalars)
+
+
+def shares(found: Oracle) -> tuple[float, ...]:
+    """The share of each output that is compared in earnest: numbers of a known tolerance."""
+    return shares_of_numbers((want, found.tolerances[name]) for name, want in found.wants.items())
+
+
+def says(found: Oracle) -> float:
+    """The least share of an output that is compared in earnest."""
+    return min(shares(found), default=1.0)
+
+
+def scalars_as_bytes(program: Program, scalars: Mapping[str, Any]) -> dict[str, bytes]:
+    """Run-time scalars as a kernel takes them. UsageError where one has no value."""
+    if lacking := [n for n in program.scalars if n not in scalars]:
+        raise UsageError(f"the data have no value of {', '.join(lacking)}, of which {program.name} is a function")
+    return {n: np.asarray(scalars[n]).astype(s.dtype.numpy).tobytes() for n, s in program.scalars.items()}
 
 
 OVER_REALS = 2.0

@@ -23,8 +23,9 @@ from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.wants import SAMPLES, write_wants
 from autosched.device.job import Box, Sample, TensorFile
 from autosched.ir.oracle.blocks import run_blocks, seconds
-from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.oracle.nests import Unit, plan
+from autosched.ir.oracle.sets.domains import DECIDED, ENOUGH, decided, drawn_inputs
 from autosched.ir.oracle.slicing import slice_of
 from autosched.ir.program import Program
 
@@ -83,8 +84,20 @@ def expected(
 ) -> Expected:
     """Inputs and outputs, or boxes of the outputs of large programs; takes its arguments as `oracle.compute` does."""
     if not program.symbolic and is_large(program):
-        return sampled(program, seed, slack, inputs)
+        made = decided(program, lambda domain: sampled(program, seed, domain=domain), says)
+        return made if made is not None and not inputs and slack == 1.0 else sampled(program, seed, slack, inputs)
     return oracles.compute(program, seed, slack=slack, inputs=inputs)
+
+
+def says(found: Expected) -> float:
+    """The least share of an output that is compared in earnest (`oracle.says`)."""
+    return oracles.says(found.oracle)
+
+
+def remark(found: Expected) -> str:
+    """What is to be said of data that say little; empty where they say enough."""
+    share = says(found)
+    return "" if share >= ENOUGH else f"{1 - share:.0%} of an output is NaN, infinite or without a tolerance"
 
 
 def is_large(program: Program) -> bool:
@@ -98,17 +111,31 @@ def whole_s(program: Program) -> float:
     return seconds(slice_of(program, whole))
 
 
+def data_set_s(program: Program) -> float:
+    """About how many seconds what is compared on one data set takes the interpreter."""
+    if not is_large(program):
+        return whole_s(program)
+    units = plan(program.body)
+    lengths, count = _lengths(program, units)
+    middle = {
+        n: tuple(((e - k) // 2, k) for e, k in zip(program.tensors[n].extents, sides, strict=True))
+        for n, sides in lengths.items()
+    }
+    return count * seconds(slice_of(program, middle, units))
+
+
 def sampled(
     program: Program,
     seed: int,
     slack: float = 1.0,
     inputs: Mapping[str, Any] | None = None,
     box_elements: int = BOX_ELEMENTS,
+    domain: str | None = DECIDED,
 ) -> Sampled:
     """Inputs and the boxes' elements, as `device.correctness.oracle.compute` takes its arguments. A box has some
     `box_elements`."""
     rng = np.random.default_rng(seed)
-    values, scalars = split_inputs(program, random_inputs(program, rng, RUN) | dict(inputs or {}))
+    values, scalars = split_inputs(program, drawn_inputs(program, rng, RUN, domain) | dict(inputs or {}))
     units = plan(program.body)
     lengths, count = _lengths(program, units, box_elements)
     chosen: dict[str, tuple[Box, ...]] = {}

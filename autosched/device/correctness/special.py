@@ -17,9 +17,9 @@ import numpy as np
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.correctness.sampled import RUN, Expected, Sampled, is_large, whole_s
 from autosched.ir.oracle.assumed import is_free
-from autosched.ir.oracle.ends import and_last
-from autosched.ir.oracle.inputs import random_inputs
 from autosched.ir.oracle.numerics import round_float, store
+from autosched.ir.oracle.sets.domains import drawn_inputs, undecided
+from autosched.ir.oracle.sets.ends import and_last
 from autosched.ir.program import Program
 from autosched.tensorize.conditions.origin import origin
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
@@ -89,6 +89,8 @@ def special(
         return None
     if whole_s(program) > MOST_S and not any(s.guards or _uneven(s) for s in program.stages):
         return None
+    if undecided(program):
+        compute({})
     found = _computed(program, names, seed, len(VALUES), compute)
     if found is not None:
         return found
@@ -120,7 +122,7 @@ def _uneven(stage: Any) -> bool:
 
 def _spoiled(program: Program, names: list[str], seed: int, most: int) -> dict[str, Any]:
     """The tensors' random values, with special ones in a few places, `most` at most."""
-    drawn = random_inputs(program, np.random.default_rng(seed), RUN if is_large(program) else None)
+    drawn = drawn_inputs(program, np.random.default_rng(seed), RUN if is_large(program) else None)
     rng = np.random.default_rng([seed, 3])
     corners = (0, -1) if is_large(program) else ()  # boxes lie there, and guards tell there
     found = {}

@@ -14,7 +14,7 @@ from autosched.device.cpu.arena import ALIGN, POISONS, SCRATCH_POISON, Bytes, Gu
 from autosched.device.cpu.data import CpuData, address_of, copies_of, copy_of
 from autosched.device.cpu.drift_correction import DriftCorrection
 from autosched.device.cpu.timing import Sampler, batch, sample
-from autosched.device.job import Effort, EntryPoint, Job, Outcome
+from autosched.device.job import DataSet, Effort, EntryPoint, Job, Outcome
 from autosched.machine.native import NativeCalls
 
 COLD_LIMIT_BYTES = 1 << 30
@@ -59,7 +59,7 @@ class CpuBench:
         self.places_bytes, self.calls = places_bytes, calls
         self.cold_bytes = cold_bytes
         self.folder = folder
-        self.beside: tuple[str, ...] = ()
+        self.beside: tuple[DataSet, ...] = ()
         """Folders below the data's with further data sets, on which every candidate is checked too."""
         self._further: dict[str, CpuData] = {}
         self._pace = DriftCorrection()
@@ -159,8 +159,8 @@ class CpuBench:
             raise Wrong(f"bytes outside {', '.join(touched)} were written")
         difference = self.data.verify(views)
         self.data.verify_whole(views)
-        for name in (*job.violations, *self.beside):
-            self._check_further(loaded, job, name)
+        for data_set in (*map(DataSet, job.violations), *self.beside):
+            self._check_further(loaded, job, data_set)
         hopeless = None if effort.slower_than_s is None else max(HOPELESS * effort.slower_than_s, SURE_S)
         if hopeless is not None and took_s > hopeless:  # once more: somebody else may have had the core
             took_s = min(took_s, _call(loaded, job.main, {n: g.address for n, g in everything.items()}))
@@ -174,9 +174,10 @@ class CpuBench:
         self.data.verify_again(sets[0], views)
         return CheckedCandidate(job, calls, took_s, sets[0], loaded, sets), difference
 
-    def _check_further(self, loaded: Module, job: Job, name: str) -> None:
+    def _check_further(self, loaded: Module, job: Job, data_set: DataSet) -> None:
         """Prepare and run once on other data: which a check of the kernel refuses (the fallback must answer, and
         rightly), which are at the ends of their ranges, or which have NaN in some places."""
+        name = data_set.folder
         if name not in self._further:
             assert self.folder is not None
             self._further[name] = CpuData(self.folder / name, tuple(self.data.tensors.values()))
@@ -186,7 +187,7 @@ class CpuBench:
             everything[scratch].view[:] = SCRATCH_POISON
         views = {n: g.view for n, g in everything.items()}
         data.reset(views, POISONS[0])
-        for entry in (*job.prepare, job.main):
+        for entry in (*job.prepare, job.given(data_set.scalars)):
             _call(loaded, entry, {n: g.address for n, g in everything.items()})
         try:
             data.verify(views)

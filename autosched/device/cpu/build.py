@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from autosched.codegen.llvm.module import print_llvm, print_parts, scalar_type
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Function, Kernel
+from autosched.device.correctness.oracle import scalars_as_bytes
 from autosched.device.cpu.builder import Builder
 from autosched.device.job import EntryPoint, Job, ScratchBuffer
 from autosched.device.protocol import Build
-from autosched.errors import AutoschedError, MissingError
+from autosched.errors import AutoschedError, InternalError, MissingError
 from autosched.machine.target import Target
 from autosched.tiling.candidate import Candidate
 
@@ -37,7 +36,7 @@ class LoweredCandidate:
 
 
 def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, ...] = ()) -> LoweredCandidate:
-    """Lower and print. Raises MissingError for what this machine lacks."""
+    """Lower and print. Raises MissingError for what this machine lacks, InternalError for a mistake of ours."""
     clock = time.perf_counter()
     try:
         kernel = lower(candidate.plan, candidate.schedule)
@@ -48,6 +47,8 @@ def draft(candidate: Candidate, scalars: dict[str, Any], violations: tuple[str, 
         took_s = time.perf_counter() - clock
         failed = Build(candidate, error=error.message, seconds=took_s)
         return LoweredCandidate(candidate, None, (), took_s, scalars, violations, failed)
+    except Exception as error:
+        raise InternalError.of(f"lowering of {candidate.key}", error) from error
     return LoweredCandidate(candidate, kernel, texts, time.perf_counter() - clock, scalars, violations)
 
 
@@ -107,17 +108,16 @@ def compiled(candidate: Candidate, target: Target, builder: Builder) -> tuple[Ke
 
 def job_of(kernel: Kernel, code: tuple[bytes, ...], scalars: dict[str, Any]) -> Job:
     """What the worker needs of a kernel, with the values of the program's run-time scalars."""
-    passed = []
-    for scalar in kernel.program.scalars.values():
-        value = np.asarray(scalars[scalar.name]).astype(scalar.dtype.numpy)
-        passed.append((scalar_type(scalar.dtype), value.tobytes()))
+    given = scalars_as_bytes(kernel.program, scalars)
+    passed = [(scalar_type(s.dtype), given[s.name]) for s in kernel.program.scalars.values()]
     own = {
         b.name: ScratchBuffer(b.elements * b.dtype.bytes, b.scope == "packed")
         for b in kernel.buffers.values()
         if b.scope in ("packed", "workspace") and b.name in _used(kernel)
     }
     prepare = tuple(EntryPoint(f.name, f.buffers) for f in kernel.prepare)
-    return Job(code, EntryPoint(kernel.main.name, kernel.main.buffers, tuple(passed)), prepare, own, kernel.threads)
+    main = EntryPoint(kernel.main.name, kernel.main.buffers, tuple(passed))
+    return Job(code, main, prepare, own, kernel.threads, scalars=tuple(kernel.program.scalars))
 
 
 def _used(kernel: Kernel) -> set[str]:

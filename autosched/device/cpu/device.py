@@ -12,20 +12,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from autosched.backends import PORTABLE, host_backend
-from autosched.device.correctness.ends import Ends, Further, ends
-from autosched.device.correctness.oracle import Oracle
+from autosched.device.correctness.ends import Ends, Further, LeftOut, ends, not_checked
+from autosched.device.correctness.oracle import Oracle, scalars_as_bytes
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data, write_outputs
 from autosched.device.correctness.special import Special, assumed_finite, special
 from autosched.device.correctness.violations import Widening, violations
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.rounds import Rounds
-from autosched.device.job import Effort, Outcome, TensorFile
+from autosched.device.job import DataSet, Effort, Outcome, TensorFile
 from autosched.device.processes.async_measure import MeasureThread
 from autosched.device.processes.background_build import BackgroundBuilds
 from autosched.device.processes.claimable_build import ClaimableBuild, PickledPlans
@@ -107,7 +108,7 @@ class CpuDevice:
         self._finite: frozenset[str] = frozenset()
         """Tensors that some plan assumed to be finite."""
         self._special: tuple[Program, frozenset[str], Special | None] | None = None
-        self._ends: tuple[Program, tuple[Ends, ...]] | None = None
+        self._ends: tuple[Program, tuple[Ends, ...], tuple[LeftOut, ...]] | None = None
         self._told = False
         """Whether the worker knows of the data sets beside the program's."""
 
@@ -237,14 +238,14 @@ class CpuDevice:
         """Check, then time. A candidate that is clearly slower than `best_s` gets few samples (None: than the fastest
         that this device has seen of the program)."""
         with self._to_itself():
-            return self.rounds.measure(self._ask, build, repeats, best_s)
+            return self._noted(self.rounds.measure(self._ask, build, repeats, best_s))
 
     def measure_interleaved(self, builds: Sequence[Build], rounds: int = 15) -> list[Measurement]:
         """All builds in turn, `rounds` times (A B C A B C …), so that a drift of the machine meets all alike.
 
         One measurement a build, in order. A build that ends the worker is left out of the next attempt.
         """
-        return self.rounds.interleaved(self._ask, builds, rounds)
+        return [self._noted(found) for found in self.rounds.interleaved(self._ask, builds, rounds)]
 
     def callable(self, candidate: Candidate) -> Any:
         """The candidate as a function of numpy arrays, in this process; BuildError where it does not compile.
@@ -277,6 +278,12 @@ class CpuDevice:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()
+
+    def _noted(self, found: Measurement) -> Measurement:
+        """With what is not checked."""
+        if not found.ok or self._computed is None or self._ends is None:
+            return found
+        return replace(found, extra=found.extra | not_checked(self._computed[1], self._ends[2]))
 
     @contextlib.contextmanager
     def _to_itself(self) -> Iterator[None]:
@@ -358,7 +365,8 @@ class CpuDevice:
         found: tuple[Further, ...] = (*self._ends[1], *([special_data] if special_data else []))
         for data in found:
             self._write_beside(program, data.folder, data.found)
-        self.worker.ask("beside", tuple(data.folder for data in found), deadline_s=DATA_LIMIT_S)
+        told = tuple(DataSet(d.folder, scalars_as_bytes(program, d.found.oracle.scalars)) for d in found)
+        self.worker.ask("beside", told, deadline_s=DATA_LIMIT_S)
         self._told = True
 
     def _find_beside(self, program: Program, finite: frozenset[str]) -> None:
@@ -371,11 +379,14 @@ class CpuDevice:
             self._special = program, finite, self._special_of(program, finite)
             self._told = False
         if self._ends is None or self._ends[0] is not program:
-            self._ends = program, ends(program, self.seed, lambda inputs: expected(program, self.seed, inputs=inputs))
+            self._ends = program, *self._ends_of(program)
             self._told = False
 
     def _special_of(self, program: Program, finite: frozenset[str]) -> Special | None:
         return special(program, self.seed, finite, lambda inputs: expected(program, self.seed, inputs=inputs))
+
+    def _ends_of(self, program: Program) -> tuple[tuple[Ends, ...], tuple[LeftOut, ...]]:
+        return ends(program, self.seed, lambda inputs: expected(program, self.seed, inputs=inputs))
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)

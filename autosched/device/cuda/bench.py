@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from autosched.device.correctness.compare import Difference, Wrong, right
 from autosched.device.cpu.timing import batch, sample
@@ -40,6 +40,7 @@ REFUSED = (
 )
 """Errors after which the device still works; all others end the context, and the worker with it."""
 Report = Callable[[str], None]
+Beside: TypeAlias = tuple[str, CudaData, Mapping[str, bytes]]
 
 
 def refused(error: CudaError) -> bool:
@@ -160,8 +161,9 @@ class CudaBench:
         self.card, self.data, self.clocks = card, data, clocks or Clocks(0)
         self.fastest_s: float | None = None
         """Of the candidates whose whole outputs were compared: who is faster is looked at too."""
-        self.beside: tuple[tuple[str, CudaData], ...] = ()
-        """Further data sets, each with what it is called: every candidate is checked on them too."""
+        self.beside: tuple[Beside, ...] = ()
+        """Further data sets, each with what it is called and its run-time scalars: every candidate is checked on them
+        too."""
         self.l2_bytes = card.facts().limits["l2_bytes"]
 
     def close(self) -> None:
@@ -169,9 +171,9 @@ class CudaBench:
         self.data.close()
         self.use_beside(())
 
-    def use_beside(self, found: tuple[tuple[str, CudaData], ...]) -> None:
+    def use_beside(self, found: tuple[Beside, ...]) -> None:
         """Check on these data sets too from now on, and on no others."""
-        for _, data in self.beside:
+        for _, data, _ in self.beside:
             data.close()
         self.beside = found
 
@@ -266,8 +268,8 @@ class CudaBench:
             report("check")
             difference = made.check(POISONS[0])
             made.check(POISONS[1])
-            for name, data in self.beside:
-                self._check_further(job, name, data)
+            for name, data, scalars in self.beside:
+                self._check_further(job.given(scalars), name, data)
             report("copy")
             made.spread()
         except BaseException:

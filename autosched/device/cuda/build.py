@@ -29,7 +29,7 @@ from autosched.device.cuda.compile.builder import CudaBuilder, TranslationUnit
 from autosched.device.cuda.compile.nvrtc import Cubin, CudaCompileError
 from autosched.device.cuda.launch_job import CudaJob, Encoding, KernelMemory, LaunchCall, Mapped, Pointer, Value
 from autosched.device.protocol import Build
-from autosched.errors import AutoschedError, MissingError
+from autosched.errors import AutoschedError, InternalError, MissingError
 from autosched.ir.dtypes import DType
 from autosched.machine.target import Target
 from autosched.tiling.candidate import Candidate
@@ -46,7 +46,8 @@ class Printed:
 
 
 def printed(candidate: Candidate, target: Target) -> Printed:
-    """Lower and print. A candidate that cannot be printed says why; MissingError passes."""
+    """Lower and print. A candidate that cannot be printed says why; MissingError passes;
+    InternalError where the mistake is ours."""
     clock = time.perf_counter()
     source, error = None, ""
     try:
@@ -57,6 +58,8 @@ def printed(candidate: Candidate, target: Target) -> Printed:
         raise
     except AutoschedError as failure:
         error = failure.message
+    except Exception as failure:
+        raise InternalError.of(f"lowering of {candidate.key}", failure) from failure
     return Printed(candidate, source, error, time.perf_counter() - clock)
 
 
@@ -152,7 +155,7 @@ def _call(launch: Launch, scalars: Mapping[str, bytes]) -> LaunchCall:
             case BufferArgument(name):
                 return Pointer(name)
             case ScalarArgument(name):
-                return Value(scalars[name])
+                return Value(scalars[name], name)
             case MapArgument(name):
                 return Mapped(name)
 

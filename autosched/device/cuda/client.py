@@ -3,7 +3,7 @@ take part, so that jobs that were built elsewhere can be measured with it too.""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,8 +14,8 @@ from autosched.device.processes.process import WorkerDiedError, WorkerProcess, W
 from autosched.errors import AutoschedError, MissingError
 
 DATA_LIMIT_S = 300.0
-FurtherData: TypeAlias = tuple[str, str, tuple[TensorFile, ...], tuple[Sample, ...]]
-"""A data set: what messages call it, its folder, and what `write_data` answered."""
+FurtherData: TypeAlias = tuple[str, str, tuple[TensorFile, ...], tuple[Sample, ...], Mapping[str, bytes]]
+"""A data set: what messages call it, its folder, what `write_data` answered, and run-time scalars' bytes by name."""
 
 
 class Client:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from autosched.backends import CUDA
-from autosched.device.correctness.ends import Further, further
-from autosched.device.correctness.oracle import Oracle, widened
+from autosched.device.correctness.ends import FurtherSets, further, not_checked
+from autosched.device.correctness.oracle import Oracle, scalars_as_bytes, widened
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data
 from autosched.device.correctness.special import assumed_finite, lenient
 from autosched.device.correctness.violations import Widening
@@ -84,7 +84,8 @@ class CudaDevice:
         self._slacks: set[float] = set()  # whose tolerances are written
         self._finite: frozenset[str] = frozenset()
         """Tensors that a plan so far assumes to be finite."""
-        self._beside: tuple[Program, frozenset[str], tuple[Further, ...]] | None = None
+        self._beside: tuple[Program, frozenset[str], FurtherSets] | None = None
+        self._found: Expected | None = None
         try:
             self.facts = self.client.facts()
             self.target = target or load_target(matching_target(self.facts))
@@ -178,7 +179,11 @@ class CudaDevice:
     def _noted(self, found: Measurement) -> Measurement:
         """With what it was compared with."""
         whole = "; every element of the fastest, with a plain kernel's" if self.client.referred else ""
-        return replace(found, extra=found.extra | {"compared": self._compared + whole}) if found.ok else found
+        if not found.ok or self._found is None:
+            return found
+        left = self._beside[2].left_out if self._beside else ()
+        said = not_checked(self._found, left)
+        return replace(found, extra=found.extra | {"compared": self._compared + whole} | said)
 
     def _ask(self, builds: Sequence[Build], deadline_s: float, what: str, *message: Any) -> Any:
         """The worker's answer on the data of the builds' program."""
@@ -197,7 +202,7 @@ class CudaDevice:
     def _write(self, program: Program) -> None:
         folder = self._folder.emptied()
         found = self._data_of(program)
-        self._compared, self._values = found.text, found.oracle.scalars
+        self._compared, self._values, self._found = found.text, found.oracle.scalars, found
         boxes = isinstance(found, Sampled)
         plain = plain_job(program, self.target, self.builder, self._values) if boxes else None
         with scratch_errors():
@@ -220,18 +225,20 @@ class CudaDevice:
         made = further(program, self.seed, self._finite, compute, before)
         self._beside = program, self._finite, made
         sets = []
-        for data in made:
+        for data in made.sets:
             folder = self._folder.path / data.folder
             with scratch_errors():
                 folder.mkdir(exist_ok=True)
-                sets.append((data.folder, str(folder), *write_data(program, data.found, folder)))
+                written = write_data(program, data.found, folder)
+            scalars = scalars_as_bytes(program, data.found.oracle.scalars)
+            sets.append((data.folder, str(folder), *written, scalars))
         self.client.use_beside(tuple(sets))
         for slack in self._slacks - {1.0}:
             self._write_further_tolerances(program, slack)
 
     def _write_further_tolerances(self, program: Program, slack: float) -> None:
         """The tolerances of jobs of this slack on further data sets."""
-        for data in self._beside[2] if self._beside else ():
+        for data in self._beside[2].sets if self._beside else ():
             oracle = data.found.oracle
             found = lenient(expected(program, self.seed, slack, {**oracle.inputs, **oracle.scalars}))
             with scratch_errors():

@@ -3,7 +3,8 @@ made elsewhere runs where there is nothing but a driver, numpy and cuda-bindings
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from autosched.device.job import Box as Box
 from autosched.device.job import Sample as Sample
@@ -20,9 +21,10 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A run-time scalar, by its bytes."""
+    """A run-time scalar, by its bytes; `name` is the program's."""
 
     data: bytes
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,17 @@ class CudaJob:
     held: dict[str, KernelMemory] = field(default_factory=dict)
     maps: dict[str, Encoding] = field(default_factory=dict)
     slack: float = 1.0
+
+    def given(self, scalars: Mapping[str, bytes]) -> CudaJob:
+        """With these values of scalars."""
+
+        def of(calls: tuple[LaunchCall, ...]) -> tuple[LaunchCall, ...]:
+            return tuple(replace(c, arguments=tuple(map(passed, c.arguments))) for c in calls)
+
+        def passed(one: Pointer | Value | Mapped) -> Pointer | Value | Mapped:
+            return replace(one, data=scalars.get(one.name, one.data)) if isinstance(one, Value) else one
+
+        return replace(self, calls=of(self.calls), prepare=of(self.prepare)) if scalars else self
 
     @property
     def buffers(self) -> tuple[str, ...]:

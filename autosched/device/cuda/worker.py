@@ -81,7 +81,9 @@ class CudaServer:
             case "beside":
                 assert self.bench is not None
                 self.bench.use_beside(())  # give their memory back first
-                made = [(name, CudaData(self.card, Path(folder), *of)) for name, folder, *of in rest[0]]
+                made = []
+                for name, folder, *of, scalars in rest[0]:
+                    made.append((name, CudaData(self.card, Path(folder), *of), scalars))
                 self.bench.use_beside(tuple(made))
                 return None
             case "measure":

@@ -26,7 +26,7 @@ from autosched.device.simulator.verify.runner import INTERPRETER, Runner
 from autosched.device.simulator.verify.verify import MOST_ELEMENTS, KernelVerdict, Verifier, elements, unverified
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
-from autosched.errors import AutoschedError, SpecError, UsageError, WrongResultError
+from autosched.errors import AutoschedError, InternalError, SpecError, UsageError, WrongResultError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.store.records import Measurement
@@ -105,6 +105,8 @@ class SimulatorDevice:
             kernel = lower(candidate.plan, candidate.schedule)
         except AutoschedError as error:
             return Build(candidate, error=error.message, seconds=time.perf_counter() - clock)
+        except Exception as error:
+            raise InternalError.of(f"lowering of {candidate.key}", error) from error
         sha = hashlib.sha256(print_kernel(kernel).encode()).hexdigest()[:16]
         return Build(candidate, kernel, None, time.perf_counter() - clock, sha)
 
@@ -137,6 +139,7 @@ class SimulatorDevice:
         samples = self._samples(causes["total"], build.kernel_sha or "", repeats)
         difference = verdict.difference
         extra: dict[str, Any] = {"verified": difference is not None, "verified_by": verdict.by}
+        extra |= self._verifier.not_checked(kernel.program, build.candidate.plan)
         extra["model_s"] = {k: float(v) for k, v in causes.items()}
         joules = self._joules(parts, found, target, causes["total"])
         extra |= {"energy_j": joules} if joules else {}

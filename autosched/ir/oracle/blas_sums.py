@@ -76,7 +76,8 @@ def sum_of_products(
         return None
     sizes = [prod(s.count for s in (*kept, *summed) if s.name in axes) for axes, _, _ in groups]
     if max(sizes) > LARGEST:
-        cut = [k for k, s in enumerate(kept) if s.name in groups[sizes.index(max(sizes))][0]]
+        axes = groups[sizes.index(max(sizes))][0]
+        cut = [k for k, s in enumerate(kept) if s.name in axes and s.count > 1]
         if not cut:
             return None
         at = max(cut, key=lambda k: kept[k].count)

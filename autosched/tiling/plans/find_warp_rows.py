@@ -32,8 +32,8 @@ from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.plans.teams import plain_stage, summed
 from autosched.tiling.plans.warp_rows import (
     LANES,
-    RowProduct,
     FragmentStage,
+    RowProduct,
     Spread,
     WarpRows,
     owners,

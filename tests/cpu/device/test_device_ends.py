@@ -14,7 +14,7 @@ from autosched.device.correctness.oracle import Oracle, compute
 from autosched.device.cpu.device import CpuDevice
 from autosched.device.simulator.verify.verify import Verifier
 from autosched.ir import load, parse
-from autosched.ir.oracle.ends import decisive
+from autosched.ir.oracle.sets.ends import decisive
 from autosched.ir.program import Program
 from autosched.tiling.candidate import Candidate
 
@@ -39,7 +39,7 @@ def lengths(X: f32[n, l], L: s32[n], Y: f32[n], *, n=1, l=40, dropped=0):
 
 
 def found(program: Program) -> tuple[Ends, ...]:
-    return ends(program, 0, lambda inputs: compute(program, 0, inputs=inputs))
+    return ends(program, 0, lambda inputs: compute(program, 0, inputs=inputs))[0]
 
 
 def dropping() -> tuple[Program, int, list[Candidate]]:
@@ -76,7 +76,7 @@ def test_lengths_are_at_their_greatest_and_at_both_ends() -> None:
     assert decisive(program) == {"L": (1, 512)}
     sets = found(program)
     names = ["L at their greatest", "L at their ends", "L at their other ends", "Q, K and V of one sign each"]
-    assert [s.folder for s in sets] == names
+    assert [s.folder for s in sets] == [*names, "Q, K and V of other powers of two each row"]
     assert [s.found.oracle.inputs["L"].tolist() for s in sets[:3]] == [[512] * 3, [512, 1, 512], [1, 512, 1]]
     assert all(4 >= np.abs(s.found.oracle.inputs["Q"]).max() > 3 for s in sets[:3])
 
@@ -101,21 +101,25 @@ def test_subscripts_stay_inside() -> None:
 
 
 def test_floats_are_wider_where_exponentials_are_taken() -> None:
-    wide, signed = found(load(f"{FUSED}/attention.py:attention"))
+    wide, signed, powers = found(load(f"{FUSED}/attention.py:attention"))
     assert wide.folder == "Q, K and V reach 4"
     assert signed.folder == "Q, K and V of one sign each"
     values = [signed.found.oracle.inputs[n] for n in "QKV"]
     assert [(v.min() >= 1, v.max() <= -1) for v in values] == [(False, True), (True, False), (False, True)]
-    assert found(load(f"{FUSED}/norm_product.py:rms_norm_product")) == ()
+    assert powers.folder == "Q, K and V of other powers of two each row"
+    (powers,) = found(load(f"{FUSED}/norm_product.py:rms_norm_product"))
+    assert "powers of two" in powers.folder
 
 
 def test_a_maximum_sees_rows_below_its_start() -> None:
     """A kernel that starts from -1, or from 0, is right on random data."""
     text = "def f(X: {0}[n, l], Y: {0}[n], *, n=3, l=9):\n    for i in range(n):\n        Y[i] = {1}\n"
     text += "        for j in range(l):\n            Y[i] = max(Y[i], X[i, j])\n"
-    (signed,) = found(parse(text.format("f32", "-inf")))
+    signed, powers = found(parse(text.format("f32", "-inf")))
     assert (signed.found.oracle.inputs["X"] <= -1).all()
-    assert found(parse(text.format("s32", "-9"))) == ()
+    assert powers.found.oracle.inputs["X"].max(axis=1).min() < -1000
+    (ends,) = found(parse(text.format("s32", "-9")))
+    assert ends.found.oracle.wants["Y"].tolist() == [2**31 - 1, -9, 2**31 - 1]
 
 
 @pytest.mark.parametrize("m", [9, 102], ids=str)
@@ -135,5 +139,5 @@ def test_data_that_the_program_cannot_take_are_left_out() -> None:
     text = "def f(T: f32[{}], I: s32[2], Y: f32[2]):\n    for i in range(2):\n        Y[i] = T[I[i] * {}]\n"
     assert decisive(parse(text.format(99, 3))) == {"I": (0, 32)}
     program = parse(text.format(99, "I[1 - i]"))
-    inside = ends(program, 0, lambda inputs: compute(program, 0, inputs={"I": np.zeros(2, np.int32)} | inputs))
+    inside, _ = ends(program, 0, lambda inputs: compute(program, 0, inputs={"I": np.zeros(2, np.int32)} | inputs))
     assert all(data.found.oracle.inputs["I"].prod() < 99 for data in inside)

@@ -9,6 +9,7 @@ from support.compiled import device_kernels as kernels
 
 from autosched.device.correctness import sampled
 from autosched.device.correctness.compare import furthest
+from autosched.device.correctness.ends import ends
 from autosched.device.correctness.special import special
 from autosched.device.cpu.data import CpuData
 from autosched.device.cpu.device import CpuDevice
@@ -45,6 +46,10 @@ class Sampling(CpuDevice):
     def _special_of(self, program, finite):
         boxes = partial(sampled.sampled, program, self.seed, box_elements=16)
         return special(program, self.seed, finite, lambda inputs: boxes(inputs=inputs))
+
+    def _ends_of(self, program):
+        boxes = partial(sampled.sampled, program, self.seed, box_elements=16)
+        return ends(program, self.seed, lambda inputs: boxes(inputs=inputs))
 
 
 @pytest.fixture

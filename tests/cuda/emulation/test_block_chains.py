@@ -86,9 +86,9 @@ def test_rows_have_every_place_and_overlap() -> None:
         seen: dict[str, set[int]] = {}
         for column, found in values.columns.items():
             seen.setdefault(column.rsplit(".", 1)[-1], set()).update(np.unique(found).tolist())
-        places = {k: v for k, v in seen.items() if k.startswith("place_")}
-        assert places
-        assert all({0, 1} <= v for v in places.values()), places
+        places = {d.name.rsplit(".", 1)[-1]: {*d.domain} for d in case.plan.space.decisions if ".place_" in d.name}
+        assert {0, 1} in places.values()
+        assert all(seen[name] == domain for name, domain in places.items()), seen
         assert wanted <= seen["copy"]  # through registers, and cp.async
         assert {1, 2} <= seen["stages"]
 

@@ -12,6 +12,7 @@ from support.match.examples import examples
 from support.programs.ir_programs import program_texts, reduction_texts
 
 import autosched.ir as ir
+from autosched.ir.oracle import blas_sums
 from autosched.ir.oracle.blocks import run_blocks
 from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.oracle.slicing import Box, Slice, slice_of
@@ -138,3 +139,11 @@ def test_a_box_needs_a_part_of_the_program(text: str, box: Box, share: float) ->
     part = agreed(program, {name: box}, 1)
     everything: Any = {name: tuple((0, e) for e in program.tensors[name].extents)}
     assert part.points < share * slice_of(program, everything).points
+
+
+def test_a_row_longer_than_what_is_computed_at_once() -> None:
+    """It was cut along an axis of one element, without end."""
+    n = blas_sums.LARGEST + 5
+    text = "def f(X: u8[m, l], Y: s32[m], *, m=1, l=9):\n    for i in range(m):\n        Y[i] = 0\n"
+    program = ir.parse(text + "        for k in range(l):\n            Y[i] += s32(X[i, k])\n", sizes={"l": n})
+    assert ir.run(program, {"X": np.ones((1, n), np.uint8)})["Y"].tolist() == [n]

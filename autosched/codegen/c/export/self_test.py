@@ -1,7 +1,7 @@
 """`self_test`: a small C program that calls an exported kernel and compares some of its results with the oracle's.
 
 The C program draws inputs from a table of values by a linear congruential generator; this file draws them by the same.
-Programs with lengths, masks or exponentials have several data sets, each with tables of its own (`ir.oracle.ends`).
+There are several data sets, each with tables and scalars of its own (`ir.oracle.sets.ends`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from autosched.codegen.c_like.helpers import ordered
 from autosched.codegen.c_like.names import Names, libc
 from autosched.codegen.c_like.source import WORKSPACE, CSource
 from autosched.codegen.tree.kernel import Kernel
-from autosched.errors import DataError, UsageError
+from autosched.errors import UsageError
 from autosched.escape import c_string
 from autosched.ir.dtypes import DTYPES, DType
-from autosched.ir.oracle.ends import end_inputs
-from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.inputs import split_inputs
+from autosched.ir.oracle.sets.domains import DECIDED, decided, drawn_inputs
+from autosched.ir.oracle.sets.ends import end_inputs
+from autosched.ir.oracle.sets.strength import no_less, shares_of_numbers, strongest
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 
@@ -53,28 +55,47 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
         if known.values is not None:
             said = f"no self-test: the kernel is for given values of {name}, which it does not hold"
             raise UsageError(said, hint="export without --self-test")
-    tables, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(0)))
-    tables = {n: np.resize(tables[n].reshape(-1), VALUES) for n in tables}
     fused = {s.name for s in program.stages} if reassociated else set()
     slack = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics), default=1.0)
-    sets: list[dict[str, Any]] = []
-    places: list[str] = []
+
+    def run(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        tables, scalars = split_inputs(program, dict(given))
+        return run_with_error(program, _drawn(program, tables), scalars, fused, slack)
+
+    def shares(found: tuple[dict[str, Any], dict[str, Any]]) -> tuple[float, ...]:
+        return shares_of_numbers((want, found[1][name]) for name, want in found[0].items())
+
+    def counts(made: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+        return no_less(shares(made), usually)
+
+    def tells(made: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+        return min(shares(made), default=1.0) > 0
+
+    decided(program, lambda domain: run(_tables(program, domain)), lambda made: min(shares(made), default=1.0))
+    usual = _tables(program, DECIDED)
+    first = run(usual)
+    usually = shares(first)
+    found = [("", usual, first)]
+    for data in end_inputs(program, usual):
+        best = strongest(data, lambda arrays: run(usual | arrays), counts if data.plain else tells)
+        if best.made is not None:
+            found.append((f"where {data.said}: ", usual | best.arrays, best.made))
     checks: dict[str, list[Check]] = {}
-    for place, changed in (("", {}), *((f"where {said}: ", arrays) for said, arrays in end_inputs(program, tables))):
-        try:
-            wants, bounds = run_with_error(program, _drawn(program, tables | changed), scalars, fused, slack)
-        except DataError:  # a subscript that is outside there
-            if not sets:
-                raise
-            continue
+    for number, (_, _, (wants, bounds)) in enumerate(found):
         for name, want in wants.items():
-            found = _checked(len(sets), want, np.broadcast_to(bounds[name], want.shape))
-            checks.setdefault(name, []).extend(found)
-        sets.append(tables | changed)
-        places.append(place)
+            own = _checked(number, want, np.broadcast_to(bounds[name], want.shape))
+            checks.setdefault(name, []).extend(own)
+    places, sets = [place for place, _, _ in found], [given for _, given, _ in found]
     checks = {n: found for n, found in checks.items() if found}
-    stacked = {n: np.stack([one[n] for one in (sets if _differ(sets, n) else sets[:1])]) for n in tables}
-    return "\n".join(_Test(kernel, code, program, places, stacked, scalars, checks).lines())
+    stacked = {n: np.stack([one[n] for one in (sets if _differ(sets, n) else sets[:1])]) for n in usual}
+    tables, scalars = split_inputs(program, stacked)
+    return "\n".join(_Test(kernel, code, program, places, tables, scalars, checks).lines())
+
+
+def _tables(program: Program, domain: str | None) -> dict[str, Any]:
+    """A table of each input, and the scalars."""
+    drawn = drawn_inputs(program, np.random.default_rng(0), domain=domain)
+    return {n: np.resize(v.reshape(-1), VALUES) if n in program.tensors else v for n, v in drawn.items()}
 
 
 def _differ(sets: list[dict[str, Any]], name: str) -> bool:
@@ -109,12 +130,13 @@ Check: TypeAlias = tuple[int, int, int | float, float]
 
 
 def _checked(data_set: int, want: Any, tolerance: Any) -> list[Check]:
-    """The checks of an output: elements spread evenly, without those that are not finite."""
+    """The checks of an output: elements spread evenly, without those that may be anything."""
     places = np.unique(np.linspace(0, want.size - 1, CHECKED).astype(np.int64))
     whole = np.issubdtype(want.dtype, np.integer)
     values, near = want.reshape(-1), tolerance.reshape(-1)
     found = [(data_set, int(p), int(values[p]) if whole else float(values[p]), float(near[p])) for p in places]
-    return [check for check in found if np.isfinite(check[2:]).all()]
+    special = [(*check[:3], 0.0) for check in found if not np.isfinite(check[2])]
+    return [check for check in found if np.isfinite(check[2:]).all()] + special
 
 
 @dataclass(frozen=True)
@@ -129,7 +151,7 @@ class _Kind:
     @staticmethod
     def of(dtype: DType) -> _Kind:
         if not dtype.is_integer:
-            return _Kind("want", "double", repr, '"%.9g"')
+            return _Kind("want", "double", lambda v: literal(v, DTYPES["f64"]), '"%.9g"')
         if dtype.name == "u64":
             return _Kind("want_unsigned", "uint64_t", lambda v: f"UINT64_C({v})", '"%" PRIu64')
         return _Kind("want_integer", "int64_t", lambda v: literal(v, DTYPES["s64"]), '"%" PRId64')
@@ -192,6 +214,8 @@ class _Test:
         yield from ('  puts(wrong ? "FAILED" : "ok");', "  return wrong != 0;", "}", "")
 
     def _dtype(self, name: str) -> DType:
+        if name in self.program.scalars:
+            return self.program.scalars[name].dtype
         tensors = self.program.tensors
         return tensors[name].dtype if name in tensors else self.kernel.buffers[name].dtype
 
@@ -210,6 +234,11 @@ class _Test:
                 yield from (f"    {', '.join(texts[i : i + 8])}," for i in range(0, VALUES, 8))
                 yield "  },"
             yield "};"
+        for name, several in self.scalars.items():
+            if len(several) > 1:
+                dtype, own = self._dtype(name), self.names(f"{name}.values")
+                row = ", ".join(_stored(v, dtype) for v in several)
+                yield f"static const {storage_type(dtype)} {own}[{len(several)}] = {{{row}}};"
         for name, found in self.checks.items():
             kind = _Kind.of(self._dtype(name))
             yield f"static const struct {kind.name} {self.names(f'{name}.wants')}[{len(found)}] = {{"
@@ -249,6 +278,8 @@ class _Test:
             yield "  if (check->set != set) continue;"
             yield f"  const {kind.type} got = ({kind.type}){got};"
             yield "  if (got == check->value) continue;"
+            if any(value != value for _, _, value, _ in found):
+                yield "  if (isnan(got) && isnan(check->value)) continue;"
             if any(near for *_, near in found):
                 yield "  if (fabs((double)got - (double)check->value) <= check->tolerance) continue;"
             printed = f'"%s%s[%zu] is " {kind.printed} ", not " {kind.printed} "\\n", places[set], {c_string(name)}'
@@ -261,8 +292,10 @@ class _Test:
             return "work"
         if name in self.kernel.buffers:
             return self.names(name)
-        dtype = self.program.scalars[name].dtype
-        return _stored(np.asarray(self.scalars[name]).astype(dtype.numpy), dtype)
+        several = self.scalars[name]
+        if len(several) > 1:
+            return f"{self.names(f'{name}.values')}[set]"
+        return _stored(several[0], self._dtype(name))
 
 
 def _stored(value: Any, dtype: DType) -> str:

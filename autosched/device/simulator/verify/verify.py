@@ -13,7 +13,7 @@ import numpy as np
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.compare import Difference, compare
-from autosched.device.correctness.ends import further
+from autosched.device.correctness.ends import LeftOut, further, not_checked
 from autosched.device.correctness.oracle import Oracle, compute, slack, widened
 from autosched.device.correctness.special import assumed_finite
 from autosched.device.correctness.violations import ViolatingData, assuming, violations
@@ -76,7 +76,7 @@ class Verifier:
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
-        self._beside: dict[tuple[object, ...], tuple[Program, tuple[Oracle, ...]]] = {}
+        self._beside: dict[tuple[object, ...], tuple[Program, tuple[Oracle, ...], tuple[LeftOut, ...]]] = {}
         self._wider: dict[tuple[int, float], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
@@ -136,8 +136,14 @@ class Verifier:
                 return compute(within, self.seed, inputs=inputs, slack=slack)
 
             sets = further(within, self.seed, key[1], computed)
-            self._beside[key] = program, tuple(data.found.oracle for data in sets)
+            self._beside[key] = program, tuple(data.found.oracle for data in sets.sets), sets.left_out
         return self._beside[key][1]
+
+    def not_checked(self, program: Program, plan: Plan) -> dict[str, list[str]]:
+        """What a trial says of data on which nothing, or little, was checked."""
+        found = self._oracles.get((id(program), (*plan.guards, *plan.granted), slack(plan)))
+        beside = self._beside.get((id(program), assumed_finite(plan), (*plan.guards, *plan.granted), slack(plan)))
+        return not_checked(found[1], beside[2]) if found and beside else {}
 
     def _widened(self, program: Program, given: Oracle, slack: float) -> Oracle:
         """The given oracle's data, with tolerances of few bits; kept by the program's identity."""

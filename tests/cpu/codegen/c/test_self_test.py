@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.compiled.c_build import WARNINGS, missing_features
+from support.programs.mutants import MUTANTS, Mutant
 
 from autosched.api import catalogue
 from autosched.codegen.c import print_c
@@ -111,10 +112,36 @@ def test_wrong_integers_are_printed_as_integers(tmp_path: Path) -> None:
     *lines, last = done.stdout.splitlines()
     assert last == "FAILED"
     assert "U[1] is 18446744073709551614, not 1" in lines
-    assert all(re.fullmatch(r"[YU]\[\d\] is -?\d+, not -?\d+", line) for line in lines), lines
+    assert all(re.fullmatch(r"(where .*: )?[YU]\[\d\] is -?\d+, not -?\d+", line) for line in lines), lines
 
 
-def test_results_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["sum clamped at 2^24", "sign of a scalar", "a length that is a scalar", "no epsilon",
+                                  "entropy of NaN", "step at zero", "NaN of one output"])  # fmt: skip
+def test_kernels_with_a_mistake_fail(name: str, tmp_path: Path) -> None:
+    """Data of all sizes, several values of scalars, NaN where the program has it."""
+    known = {m.name: m for m in MUTANTS} | {NOT_A_NUMBER.name: NOT_A_NUMBER}
+    mutant = known[name]
+    for program, said in ((mutant.right, "ok\n"), (mutant.wrong, "FAILED")):
+        plan = literal_plan(program, load_target("x86-avx2"))
+        kernel = lower(plan, plan.space.schedule(0))
+        code = print_c(kernel)
+        text = self_test(kernel, code, mutant.right)
+        for ending, part in ((".h", code.header), (".c", code.source), ("_test.c", text)):
+            (tmp_path / f"{code.name}{ending}").write_text(part)
+        assert said in run(tmp_path, code.name, COMPILERS[0], *code.flags.split()).stdout
+
+
+NOT_A_NUMBER = Mutant("NaN of one output", "nothing", """
+def f(X: f32[n], Z: f32[n], Y: f32[n], *, n=9):
+    assume(-1 <= X <= 1)
+    for i in range(n):
+        Y[i] = sqrt(X[i])
+    for i in range(n):
+        Z[i] = «Y[i]|(Y[i] if Y[i] == Y[i] else 0.0)»
+""")
+
+
+def test_results_that_are_not_finite_are_compared(tmp_path: Path) -> None:
     program = parse("def f(A: f32[n], Y: f32[n], *, n=4):\n    for i in range(n):\n        Y[i] = log(A[i] * 0.0)")
     plan = literal_plan(program, load_target("x86-avx2"))
     kernel = lower(plan, plan.space.schedule(0))
