@@ -45,11 +45,10 @@ class FragmentRows:
         self.lane = Lane(LANE, rows.fragment.elements)
 
     def lower(self, part: ScalarPart | WarpCooperativePart) -> tuple[Stmt, ...]:
-        """The stages of a part, by warps that wait for no other."""
+        """The stages of a part, each a phase of the warps: through memory they pass values behind a barrier alone."""
         policy = policy_of(part)
         assert policy is not None
-        body = [s for stage in stages_of(part) for s in self._stage(stage, policy)]
-        return (self._by_warps(body),)
+        return tuple(self._by_warps(self._stage(stage, policy)) for stage in stages_of(part))
 
     def taken(self, names: Sequence[str]) -> tuple[Stmt, ...]:
         """Registers get what these tensors hold in memory."""
