@@ -21,7 +21,7 @@ from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
 from autosched.tiling.steps.gpu.block_tile import RASTER, is_block_loop
 from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
-from autosched.tiling.steps.gpu.held_rows import AHEAD, MOST_TILES, decided, fetches, held_rows_step, whole_rows
+from autosched.tiling.steps.gpu.held_rows import AHEAD, MOST_TILES, ROWS, decided, fetches, held_rows_step, whole_rows
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, COPY, STAGE_COUNT, SYNC
 from autosched.tiling.steps.gpu.split_k import GATHER, SPLIT
 from autosched.tiling.steps.gpu.warp_roles import ROLES, TOGETHER
@@ -189,14 +189,16 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
     placed: Int = Const(0)
     in_memory: Int = Const(0)
     left = room
+    holding = {n: Var(r.loops.names(ROWS.name)) for r in held for n in r.held if n not in r.carried}
     for name, size in sorted(large.items(), key=lambda item: item[1]):
         fits = size + ALIGNED <= left
         left -= size + ALIGNED if fits else 0
         place = Var(names(place_of(name).name))
         values = (SHARED, MEMORY) if fits else (MEMORY, SHARED)
         decisions.append(Decision(place.name, values, PLACES if fits else PLACES[::-1]))
-        placed = placed + where(place.eq(SHARED), size + ALIGNED, 0)
-        in_memory = in_memory + where(place.eq(MEMORY), size, 0)
+        nowhere = holding.get(name, Const(0)) > 0
+        placed = placed + where(place.eq(SHARED) & ~nowhere, size + ALIGNED, 0)
+        in_memory = in_memory + where(place.eq(MEMORY) & ~nowhere, size, 0)
     kept = names("kept_shared")
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
     rules: list[Rule] = []
