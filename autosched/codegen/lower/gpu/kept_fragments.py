@@ -60,7 +60,9 @@ class _Fill:
 
     @property
     def at(self) -> tuple[Int, ...]:
-        return (Var(self.workers.var), *(Var(f.var) - f.lower for f in self.loops))
+        """Which of the kept fragments an iteration of the loops takes."""
+        numbers = ((Var(f.var) - f.lower, f.step) for f in self.loops)
+        return (Var(self.workers.var), *(place // step if step > 1 else place for place, step in numbers))
 
     def once(self, kept: str) -> Stmt:
         """The loops around the assignment to the kept registers."""
