@@ -291,7 +291,7 @@ def _with_formulas(stage: Stage, policy: FloatPolicy) -> Stage:
 def _kept(program: Program, stage: Stage, fused: tuple[Fused, ...]) -> bool:
     """Whether the accumulated tensor must reach memory: an output, used by a stage that is not fused, or by none."""
     tensor = stage.assign.tensor
-    if not program.tensors[tensor].intermediate or not fused:
+    if not program.tensors[tensor].intermediate or all(f.stage.assign.tensor == tensor for f in fused):
         return True
     behind = {f.stage.name for f in fused}
     others = (s for s in program.stages if s.name not in behind | {stage.name})

@@ -176,6 +176,43 @@ def test_what_is_read_behind_the_loop_leaves_registers() -> None:
     check(plan, rows, "behind")
 
 
+LATE = MLP.replace("    P: t[m, block]\n", "    P: t[m, block]\n    M: acc[m]\n").replace(
+    "            for i, j in grid(tile, block):\n                P[",
+    """            for i in range(tile):
+                if f_block == 0:
+                    M[i_tile * tile + i] = 0
+            for i in range(tile):
+                for j in range(block):
+                    M[i_tile * tile + i] += H[i_tile * tile + i, j]
+            for i, j in grid(tile, block):
+                P[""",
+).replace("+ B[f_block * block + j]", "+ B[f_block * block + j] - M[i_tile * tile + i] * 0.125")
+"""A carried number of each row that the first iteration sets."""
+UNREAD = MLP.replace("    P: t[m, block]\n", "    P: t[m, block]\n    U: acc[m, block]\n").replace(
+    "            for i, j in grid(tile, block):\n                P[",
+    """            for i, j in grid(tile, block):
+                U[i_tile * tile + i, j] = 0
+                for p in range(k):
+                    U[i_tile * tile + i, j] += acc(X[i_tile * tile + i, p]) * acc(W[p, f_block * block + j])
+            for i, j in grid(tile, block):
+                U[i_tile * tile + i, j] *= 0.25
+            for i, j in grid(tile, block):
+                P[""",
+)
+"""A product that a stage scales in place, and nobody reads."""
+
+
+@pytest.mark.parametrize("text", [LATE, UNREAD], ids=["set by the first iteration", "nobody reads it"])
+def test_rows_that_begin_late_or_lead_nowhere(text: str) -> None:
+    assert text.count("\n") > MLP.count("\n") + 3
+    target = dataclasses.replace(load_target("nvidia-a100"), cores=3)
+    planned = plan_program(ir.parse(text), target, CATALOGUE, usable(CATALOGUE, target, "simulator", None))
+    plan = next(p for p in planned.plans if any(isinstance(q, TileLoopsPart) for q in p.parts))
+    rows = holding(plan, 2)
+    assert rows
+    check(plan, rows, "late")
+
+
 @pytest.mark.parametrize("mask", ["full", "causal"])
 def test_attention_of_one_pass_stays_in_registers(mask: str) -> None:
     """What a rewrite makes of the plain loops: scores, probabilities, a row's numbers and both products' sums in

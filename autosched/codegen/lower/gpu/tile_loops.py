@@ -112,15 +112,24 @@ class _BlockLoops:
         return (*fetched, *kept), replace(loop, body=body)
 
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
-        """What fills registers in front of the loops, and what leaves them behind. A tensor that each iteration writes
-        before it reads it is not filled where there is one, and does not leave where nothing else reads it."""
+        """What fills registers in front of the loops, and what leaves them behind. A tensor is not filled that nothing
+        has written, nor one that each iteration writes before it reads it, where there is an iteration; the latter does
+        not leave where nothing else reads it."""
         if self.rows is None:
             return (), ()
         rows = self.rows.rows
         made = {n for n in rows.carried if defined_first(rows, n)}
         wanted = {n for n in rows.carried if n not in made or self.read_outside(self.part.windows[n].tensor)}
-        filled = wanted if not self.runs() else wanted - made
+        filled = {n for n in (wanted - made if self.runs() else wanted) if self.written_before(n)}
         return self.rows.taken(sorted(filled)), self.rows.left(sorted(wanted))
+
+    def written_before(self, name: str) -> bool:
+        """Whether memory may hold a window's elements in front of the loops: what the body around keeps for itself has
+        to be written there."""
+        tensor, stages = self.part.windows[name].tensor, self.ctx.program.stages
+        first = next(n for n, s in enumerate(stages) if s.name in self.part.stages)
+        made = any(s.assign.tensor == tensor for s in stages[:first])
+        return made or not self.ctx.program.tensors[tensor].intermediate
 
     def runs(self) -> bool:
         """Whether the loops have an iteration, wherever they stand."""
