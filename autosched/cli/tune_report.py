@@ -284,7 +284,7 @@ def checked(m: Measurement) -> str:
         return str(m.extra.get("verified_by", "not checked"))
     by = str(m.extra.get("verified_by", "the interpreter"))
     left = m.extra.get("not_checked", ())
-    more = f"; not {left[0]}{f', and {len(left) - 1} more' if len(left) > 1 else ''}" if left else ""
+    more = f"; not checked: {left[0]}{f', and {len(left) - 1} more' if len(left) > 1 else ''}" if left else ""
     if m.max_abs_error is not None and m.tolerance:
         return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}{more}"
     return f"against {by}: exact{more}"

@@ -14,9 +14,11 @@ from autosched.backends import C, Language
 from autosched.cli import inputs, options
 from autosched.cli.output import answer, answer_json
 from autosched.cli.printed import endings, files_of, languages_of_file, not_of_a_gpu, one_of
-from autosched.cli.stored import kernel_of, opened, picked, program_of, target_of
+from autosched.cli.stored import opened, picked, plan_of, program_of, target_of
 from autosched.codegen.c.export.self_test import self_test as test_text
 from autosched.codegen.c.export.shared_library import build_shared, compiler
+from autosched.codegen.lower import lower
+from autosched.device.correctness.oracle import slack
 from autosched.errors import UsageError
 from autosched.store.exchange import schedule_json, write_trials
 from autosched.store.exchanged import FORMATS, read_measured, write_measured
@@ -113,7 +115,9 @@ class _Asked:
 def _kernel(output: Path, record: StudyRecord, trial: Trial, asked: _Asked) -> list[Path]:
     """Write a kernel, and build it if `--shared` is given; returns the files written."""
     _refuse_other(output, record, asked.language)
-    kernel, target = replace(kernel_of(record, trial), name=_function(output)), target_of(record)
+    plan = plan_of(record, trial)
+    kernel, target = lower(plan, plan.space.schedule(trial.row)), target_of(record)
+    kernel = replace(kernel, name=_function(output))
     files = files_of(kernel, target, asked.language, record.device == target.backend.device)
     _can_be_called(output, files.name, files.header + files.source)
     texts = {output: files.source} | ({output.with_suffix(".h"): files.header} if files.header else {})
@@ -121,7 +125,8 @@ def _kernel(output: Path, record: StudyRecord, trial: Trial, asked: _Asked) -> l
         if files.called is None:
             raise _only_c("--self-test", output)
         reassociated = record.settings["numerics"] != "bitwise"
-        texts[_beside(output, "_test.c")] = test_text(kernel, files.called, program_of(record), reassociated)
+        program = program_of(record)
+        texts[_beside(output, "_test.c")] = test_text(kernel, files.called, program, reassociated, slack(plan))
     if asked.torch:
         if files.operator is None:
             raise _only_c("--torch", output)

@@ -20,7 +20,7 @@ import llvmlite.binding as llvm
 
 from autosched.backends import PORTABLE, host_backend
 from autosched.device.correctness.ends import Ends, Further, LeftOut, ends, not_checked
-from autosched.device.correctness.oracle import Oracle, scalars_as_bytes
+from autosched.device.correctness.oracle import Oracle, scalars_as_bytes, slack, widened
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data, write_outputs
 from autosched.device.correctness.special import Special, assumed_finite, special
 from autosched.device.correctness.violations import Widening, violations
@@ -105,6 +105,8 @@ class CpuDevice:
         self._tensors: tuple[TensorFile, ...] = ()
         self._written: Program | None = None
         self._computed: tuple[Program, Expected] | None = None
+        self._slack = 1.0
+        """The most that some plan's tolerances are wider."""
         self._finite: frozenset[str] = frozenset()
         """Tensors that some plan assumed to be finite."""
         self._special: tuple[Program, frozenset[str], Special | None] | None = None
@@ -214,6 +216,7 @@ class CpuDevice:
 
         def look() -> None:
             if self.program is not None and not plan.guards and not plan.granted:
+                self._allow(plan)
                 with contextlib.suppress(AutoschedError):
                     self._find_beside(self.program, self._finite | assumed_finite(plan))
 
@@ -307,6 +310,7 @@ class CpuDevice:
             if self._given_up or self._measuring.dropped:
                 return False
             program = self._widening.of(*(b.candidate.plan for b in builds))
+            self._allow(*(b.candidate.plan for b in builds))
             self._finite |= frozenset[str]().union(*(assumed_finite(b.candidate.plan) for b in builds))
             self._provide(program)
             self._provide_beside(program)
@@ -320,6 +324,13 @@ class CpuDevice:
                 break
             answer = ask_worker(self.worker, (what, *message), deadline_s, ready, _why)
         return answer
+
+    def _allow(self, *plans: Plan) -> None:
+        """Have what outputs may be off as wide as these plans need it: computed anew where it is not."""
+        with self._lock:
+            if (needed := max(map(slack, plans), default=1.0)) > self._slack:
+                self._slack = needed
+                self._written = self._computed = self._special = self._ends = None
 
     def _look_at(self, output: str, index: tuple[int, ...]) -> bool:
         """Have the interpreter compute an element at which two kernels differ that are right in all boxes; False where
@@ -383,10 +394,10 @@ class CpuDevice:
             self._told = False
 
     def _special_of(self, program: Program, finite: frozenset[str]) -> Special | None:
-        return special(program, self.seed, finite, lambda inputs: expected(program, self.seed, inputs=inputs))
+        return special(program, self.seed, finite, lambda inputs: expected(program, self.seed, self._slack, inputs))
 
     def _ends_of(self, program: Program) -> tuple[tuple[Ends, ...], tuple[LeftOut, ...]]:
-        return ends(program, self.seed, lambda inputs: expected(program, self.seed, inputs=inputs))
+        return ends(program, self.seed, lambda inputs: expected(program, self.seed, self._slack, inputs))
 
     def _write(self, program: Program) -> None:
         found = self._data_of(program)
@@ -400,7 +411,8 @@ class CpuDevice:
         """Write data that break the conditions which the build's kernel checks, unless they are written."""
         for violation in violations(program, build.candidate.plan, self.seed):
             if not (self._folder.path / violation.folder).exists():
-                self._write_beside(program, violation.folder, expected(program, self.seed, inputs=violation.inputs()))
+                found = expected(program, self.seed, self._slack, violation.inputs())
+                self._write_beside(program, violation.folder, found)
 
     def _write_beside(self, program: Program, name: str, found: Expected) -> None:
         """Write another data set of the program, in a folder of this name below its own."""
@@ -411,10 +423,10 @@ class CpuDevice:
 
     def _data_of(self, program: Program) -> Expected:
         if self._oracle is not None:
-            return self._oracle
+            return widened(self._oracle, program, self.seed, self._slack)
         with self._lock:
             if self._computed is None or self._computed[0] is not program:
-                self._computed = program, expected(program, self.seed)
+                self._computed = program, expected(program, self.seed, self._slack)
             return self._computed[1]
 
 

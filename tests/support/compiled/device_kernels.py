@@ -92,6 +92,7 @@ class Fake:
             guards=(),
             granted=(),
             rewrites=(),
+            mappings=(),
             parts=(),
             tensor_parts=(),
             own_tensor_parts=(),

@@ -40,9 +40,9 @@ MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 """D. E. Knuth's generator modulo 2^64 (MMIX); its upper half is used."""
 
 
-def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: bool = True) -> str:
+def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: bool = True, slack: float = 1.0) -> str:
     """The text of `NAME_test.c`. `program` is what the kernel computes; tolerances are tuning's, for `reassociated`
-    sums or for the program's own order.
+    sums or for the program's own order, and of the plan's `slack` (`device.correctness.oracle`).
 
     UsageError where an input has known values, which the kernel does not hold, and for a function with a name that the
     test uses.
@@ -56,7 +56,7 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
             said = f"no self-test: the kernel is for given values of {name}, which it does not hold"
             raise UsageError(said, hint="export without --self-test")
     fused = {s.name for s in program.stages} if reassociated else set()
-    slack = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics), default=1.0)
+    slack = max((slack, *(i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics)))
 
     def run(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         tables, scalars = split_inputs(program, dict(given))

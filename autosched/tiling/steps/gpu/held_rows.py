@@ -79,7 +79,8 @@ def _fetching(rows: WarpRows, ahead: str) -> Iterator[Rule]:
         names, stage = product.part.names, product.part.nest.stage.name
         whole = Var(names("slices")).eq(1) & Var(names(STAGE_COUNT.name)).eq(1)
         fits = Var(ahead).eq(0) | Var(names("staged")).eq(0) | whole
-        yield Rule(f"{ahead} {stage}", fits, f"{stage} has {{{names('slices')}}} slices, of which one is fetched ahead")
+        counts = f"{{{names('slices')}}} slices in {{{names(STAGE_COUNT.name)}}} stages"
+        yield Rule(f"{ahead} {stage}", fits, f"{stage} has {counts}; what is fetched ahead is one slice in one stage")
         inside = {o.name for o in product.part.nest.intrinsic.inputs} - set(_from_outside(rows, product))
         for operand in sorted(inside):
             here = Var(ahead).eq(0) | Var(stage_name(names, operand)).eq(GLOBAL)
