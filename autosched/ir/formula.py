@@ -23,7 +23,8 @@ class Formula:
     (u: the unit roundoff; 2u is at least a unit in the last place). `flushed`: subnormal results may be 0. `steps` are
     (name, value) in order, `result` the last value; both read `argument` and earlier steps as scalars. `requires`:
     features that a target needs. `texts` (printer to text): the body of a function of `{x}` within the same bound,
-    which that printer prints in place of the steps."""
+    which that printer prints in place of the steps. `argument_ulp`: its argument may be off beside, by so many times
+    2^-23 of it, where numbers may be rounded anew."""
 
     name: str
     function: str
@@ -35,6 +36,7 @@ class Formula:
     flushed: bool = False
     requires: frozenset[str] = frozenset()
     texts: tuple[tuple[str, str], ...] = ()
+    argument_ulp: float = 0.0
 
 
 Formulas = Mapping[tuple[str, str], Formula]

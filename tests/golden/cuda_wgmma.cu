@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) matmul_to(
                     for (int pu = 0; pu < 4; ++pu) {
                         #pragma unroll
                         for (int jr = 0; jr < 2; ++jr) {
-                            wgmma_m64n64k16_bf16_f32_mn_k(acc[0][jr], descriptor<128>(&A_shared[slot__ * 8192 + warpgroup * 4096 + pu * 16], 16, 1024), descriptor<128>(&B_shared[slot__ * 8192 + jr * 4096 + pu * 1024], 8192, 1024), !(slice == 0 && pu == 0));
+                            wgmma_m64n64k16_bf16_f32_mn_k(acc[0][jr], descriptor<128>(A_shared, 16, 1024) + (slot__ * 1024 + warpgroup * 512 + pu * 2), descriptor<128>(B_shared, 8192, 1024) + (slot__ * 1024 + jr * 512 + pu * 128), !(slice == 0 && pu == 0));
                         }
                     }
                     group_end();

@@ -2,8 +2,8 @@
 
 In the tree every two loops over workers are separated by a barrier. Most pairs need none: they access other memory, or
 registers alone. This analysis compares a phase with all phases since the last barrier, and a loop's end with its
-beginning. An asynchronous copy counts as a write where it starts and as landed where it is awaited: after a
-`WaitCopies`, other threads see the data behind the next barrier.
+beginning, unless its iterations are apart. An asynchronous copy counts as a write where it starts and as landed where
+it is awaited: after a `WaitCopies`, other threads see the data behind the next barrier.
 """
 
 from __future__ import annotations
@@ -78,6 +78,13 @@ class Phases:
                     self.needed.add(here)
                     open_ = Touched()
                 open_ = open_ | phase
+            elif isinstance(stmt, For) and stmt.apart:
+                inside = self._touched(stmt.body)
+                if open_.before(inside):
+                    self.needed.add(here)
+                    open_ = Touched()
+                self._walk(stmt.body, Touched(), here)
+                open_ = open_ | inside
             elif isinstance(stmt, For):
                 once = self._walk(stmt.body, open_, here)
                 again = self._walk(stmt.body, once | open_, here)

@@ -17,14 +17,14 @@ from autosched.codegen.cuda.fragments.exchange import across_fragment, settled, 
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
-from autosched.codegen.cuda.fragments.own_elements import from_fragments
+from autosched.codegen.cuda.fragments.own_elements import from_fragments, home_of
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import PEER
 from autosched.codegen.tree.kernel import Assign
 from autosched.errors import UsageError
 from autosched.ir.value import Read, Select, Value, is_plain, map_value, walk
-from autosched.logic import FALSE, TRUE, Bool, Int, Var, all_of, free_vars
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 
 ELEMENT, GROUP, INSIDE = ".v", ".u", ".x"
@@ -58,8 +58,12 @@ class CudaAssignPrinter:
             return
         stmt = settled(scope, stmt)
         if (own := from_fragments(scope, stmt)) is not None:
-            for one in own:
-                yield from self._element(one)
+            home = home_of(scope, stmt)
+            assert home is not None
+            assert stmt.lane is not None
+            for v, one in enumerate(own):
+                here = _placed(one, stmt.lane.var, home.element(Const(v)), scope, Const(v))
+                yield from self._element(here)
             return
         layout = self._layout(stmt)
         lanes = layout.lanes if layout is not None else 1

@@ -31,7 +31,7 @@ def block_lines(grid: CudaGrid, scope: CudaScope, shared: SharedMemory, printer:
     workers = {s.var for s in statements(grid.body) if isinstance(s, For) and s.kind in WORKERS}
     scope.fixed = frozenset({*grid.counts, THREAD, LANE, *workers})
     scope.written = frozenset(s.buffer for s in statements(grid.body) if isinstance(s, Assign | TileCopy))
-    scope.lanes = grid.row_lanes
+    scope.lanes, scope.block_lanes = grid.row_lanes, _lanes(grid)
     if grid.row_lanes > 1:
         scope.passed = scope.written & read_buffers(grid.body) - scope.layouts.keys()
     with scope.ranged(ranges):
@@ -136,6 +136,9 @@ def _threads(grid: CudaGrid, scope: CudaScope, body: str) -> Iterator[str]:
             yield f"const int {name} = threadIdx.x{f' / {each}' if each > 1 else ''};"
     if _names(body, scope.spell(LANE)):
         yield f"const int {scope.spell(LANE)} = threadIdx.x % {_lanes(grid)};"
+    for lanes, name in scope.narrow.items():
+        if _names(body, name):
+            yield f"const int {name} = threadIdx.x % {lanes};"
 
 
 def _names(body: str, name: str) -> bool:
@@ -144,7 +147,7 @@ def _names(body: str, name: str) -> bool:
 
 
 def _lanes(grid: CudaGrid) -> int:
-    """Threads of a worker."""
+    """Threads of a worker, of the largest there are."""
     found = [THREADS_OF[s.kind] for s in statements(grid.body) if isinstance(s, For) and s.kind in THREADS_OF]
     return max(found, default=WARP)
 

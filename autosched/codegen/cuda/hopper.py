@@ -31,6 +31,8 @@ from autosched.codegen.tree.kernel import (
 from autosched.logic import FALSE, TRUE, Const, Int
 
 INDENT = "    "
+DESCRIBED_BITS = 128
+"""What a descriptor counts addresses in: 16 bytes (PTX ISA, matrix descriptor)."""
 WORKERS_BARRIER = 1
 """The number of the barrier at which a block's consumers meet: 0 is the whole block's, those behind are of single
 workers."""
@@ -229,9 +231,10 @@ class EnginePrinter:
     def descriptor(self, ref: RegisterRef) -> str:
         found = ref.descriptor
         assert found is not None
-        start = self.scope.index.number(found.start)
-        place = self.scope.names(ref.buffer) if start == "0" else f"&{self.scope.names(ref.buffer)}[{start}]"
-        return f"descriptor<{found.swizzle}>({place}, {found.leading}, {found.stride})"
+        scope, name = self.scope, self.scope.names(ref.buffer)
+        chunks = scope.simplifier.number(found.start * scope.buffer(ref.buffer).dtype.bits // DESCRIBED_BITS)
+        first = f"descriptor<{found.swizzle}>({name}, {found.leading}, {found.stride})"
+        return first if chunks == Const(0) else f"{first} + ({scope.index.number(chunks)})"
 
 
 def arrivals_of(body: tuple[Stmt, ...], workers: int, cluster: int) -> dict[str, int]:

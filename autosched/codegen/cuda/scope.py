@@ -9,7 +9,7 @@ from typing import Protocol
 
 from autosched.codegen.analysis.access import flat_offset, strides
 from autosched.codegen.c_like.names import Names, Spelling
-from autosched.codegen.cuda.fragments.fragments import Layout
+from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.lane_registers import identifier, issue_name, whole_name
 from autosched.codegen.cuda.indices import CudaIndices, Wide
 from autosched.codegen.cuda.induction_counters import Rings
@@ -78,6 +78,8 @@ class CudaScope:
         self.kernel, self.names, self.used, self.layouts, self.loads = kernel, names, used, layouts, loads
         self.ranges: dict[str, tuple[int, int]] = {}
         self.lanes = 1
+        self.block_lanes = 1  # threads of the block's largest workers
+        self.narrow: dict[int, str] = {}  # of smaller workers' threads: the name of a thread's number among them
         self.workers: dict[str, int] = {}  # variable of each loop over workers around, to their number
         self.running = False
         self.alone = False  # the launch is one thread
@@ -90,7 +92,7 @@ class CudaScope:
         self.threads = 0  # of all workers of the block, where none has a role of its own
         self.passed: frozenset[str] = frozenset()  # memory through which lanes of a row's warp pass values
         self.loops = 0  # loops around, of one thread
-        self.pointers: dict[tuple[str, Int], str] = {}
+        self.pointers: dict[tuple[str, Int, bool], str] = {}
         self.declared: list[str] = []  # declarations to stand before the current statement of the block
         self._simplifier: Simplifier | None = None
         self.spelled = spelled = Spelling(names)
@@ -118,6 +120,22 @@ class CudaScope:
         self._set(found)
         yield
         self._set(before)
+
+    @contextmanager
+    def workers_of(self, lanes: int) -> Iterator[None]:
+        """Workers of so many threads: `LANE` is a thread's number among these."""
+        before, self.lanes = self.lanes, lanes
+        if 1 < lanes < self.block_lanes:
+            whole = self.spelled[LANE]
+            if lanes not in self.narrow:
+                self.narrow[lanes] = self.names.fresh(f"{whole}_of_{lanes}")
+            self.spelled[LANE] = self.narrow[lanes]
+            with self.ranged({LANE: (0, lanes - 1)}):
+                yield
+            self.spelled[LANE] = whole
+        else:
+            yield
+        self.lanes = before
 
     def _set(self, found: Mapping[str, tuple[int, int] | None]) -> None:
         for name, bounds in found.items():
@@ -176,9 +194,9 @@ class CudaScope:
         fixed = Sum({a: c for a, c in total.terms.items() if free_vars(a) <= self.fixed})
         if not fixed.terms:
             return self.names(buffer.name), printer.number(offset)
-        key = buffer.name, fixed.node()
+        key = buffer.name, fixed.node(), 1 < self.lanes < self.block_lanes
         if key not in self.pointers:
-            same = sum(1 for name, _ in self.pointers if name == buffer.name)
+            same = sum(1 for name, *_ in self.pointers if name == buffer.name)
             self.pointers[key] = self.names.fresh(f"{self.names(buffer.name)}_at{same + 1 if same else ''}")
             const = "" if buffer.name in self.written or buffer.name in self.staging else "const "
             type_ = f"{const}{element_type(buffer.dtype)}* const {self.pointers[key]}"

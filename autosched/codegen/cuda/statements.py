@@ -179,8 +179,7 @@ class CudaStatementPrinter:
         scope.workers[loop.var] = count
         each = THREADS_OF.get(loop.kind, 0)
         some = 0 < count * each < scope.threads
-        before, scope.lanes = scope.lanes, THREADS_OF.get(loop.kind, scope.lanes)
-        with scope.ranged({loop.var: (0, count - 1)}):
+        with scope.workers_of(THREADS_OF.get(loop.kind, scope.lanes)), scope.ranged({loop.var: (0, count - 1)}):
             if loop.note:
                 yield f"// {in_comment(loop.note)}"
             if some:  # of a phase that the block has more threads than
@@ -189,7 +188,6 @@ class CudaStatementPrinter:
                 yield "}"
             else:
                 yield from self.body(loop.body, None if path is None else path)
-        scope.lanes = before
         del scope.workers[loop.var]
 
     def _shared_out(self, loop: For) -> list[str] | None:

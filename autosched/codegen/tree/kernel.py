@@ -17,6 +17,7 @@ from autosched.ir.formula import Formula
 from autosched.ir.program import Program
 from autosched.ir.value import Value
 from autosched.logic import FALSE, TRUE, Bool, Const, Int
+from autosched.tensorize.fragment import Fragment
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matrices import Matrices
 
@@ -42,8 +43,8 @@ class Buffer:
     """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays.
 
     `elements_per_thread`: of registers that a warp's threads hold together. Each thread in turn holds so many
-    neighbours; 0 where an instruction's fragment map decides, or one thread holds all. `fragment_of`: registers that
-    lie over a warp's threads as the accumulators of this instruction.
+    neighbours; 0 where an instruction's fragment map decides, or one thread holds all. `fragment`: how the threads of
+    a warp or a warpgroup hold the last dimension of registers that belong to no one instruction.
     `matrices`: of scope `matrix`, the machine's registers, of which the buffer has those from number `first` on. Each
     is set to zero, loaded and stored as a whole (`codegen.analysis.matrix_moves`)."""
 
@@ -55,7 +56,7 @@ class Buffer:
     elements_per_thread: int = 0
     matrices: Matrices | None = None
     first: int = 0
-    fragment_of: Intrinsic | None = None
+    fragment: Fragment | None = None
 
     @property
     def elements(self) -> int:
@@ -78,7 +79,8 @@ class For:
     """`for var in range(lower, upper, step)`. `unrolled` loops have constant bounds; a `parallel` or bound loop's
     iterations are independent. `note` becomes a comment in printed code (`cache block of k`). A loop over workers with
     `no_barrier` has none in front: workers reach it one by one. `registers`, of the outermost loop over blocks, is
-    the most that a thread may use (0: the compiler decides)."""
+    the most that a thread may use (0: the compiler decides). `apart`: a loop inside a block whose iterations were
+    blocks, which share no memory that one of them writes."""
 
     var: str
     lower: Int
@@ -89,6 +91,7 @@ class For:
     note: str = ""
     no_barrier: bool = False
     registers: int = 0
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,9 +379,9 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def with_bodies(stmt: Stmt, to: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt | None:
-    """A loop, a branch or a choice with what `to` makes of its bodies; None for any other statement."""
+    """A loop, a branch, a choice or a group of calls with what `to` makes of its bodies; None for all else."""
     match stmt:
-        case For() | If() | Branch() | Chosen():
+        case For() | If() | Branch() | Chosen() | AsyncCalls():
             return replace(stmt, body=to(stmt.body))
         case GuardedDispatch():
             return replace(stmt, body=to(stmt.body), fallback=to(stmt.fallback))
@@ -429,7 +432,7 @@ class Kernel:
 
     def __repr__(self) -> str:
         on = ", ".join(i.name for i in self.intrinsics) or "scalar code"
-        return f"<Kernel {self.name}, on {on}; codegen.text.print_kernel prints it>"
+        return f"<Kernel {self.name}, on {on}; codegen.tree.text.print_kernel prints it>"
 
     @property
     def statements(self) -> Iterator[Stmt]:

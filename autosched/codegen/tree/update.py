@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from autosched.codegen.tree.kernel import Assign, Lane
 from autosched.ir.nodes import Stage
-from autosched.ir.value import Arith, Call, Condition, Read, Select, Unary, Value
+from autosched.ir.oracle.evaluate import Frame, value
+from autosched.ir.value import Arith, Call, Condition, FromIndex, Read, Scalar, Select, Unary, Value, map_value, walk
 from autosched.logic import TRUE, Bool, Int
 
 COMBINE = {"+=": "+", "-=": "-", "*=": "*", "min=": "min", "max=": "max"}
@@ -25,6 +28,36 @@ def accumulated(op: str, held: Value, term: Value, fused: bool) -> Value:
         # A NaN is looked for in the first of the two: in the new term, so that no accumulator waits for it.
         return combine(op, term, held)
     return combine(op, held, term)
+
+
+def contracted(root: Value) -> Value:
+    """The value with products and the additions that take them as one instruction each, with one rounding."""
+
+    def visit(node: Value) -> Value:
+        if not isinstance(node, Arith) or node.op not in ("+", "-") or node.dtype.name not in ("f32", "f64"):
+            return node
+        left, right, dtype = node.left, node.right, node.dtype
+        if isinstance(left, Arith) and left.op == "*":
+            other = right if node.op == "+" else Unary("-", right, dtype)
+            return Call("fma", (left.left, left.right, other), dtype)
+        if isinstance(right, Arith) and right.op == "*":
+            factor = right.left if node.op == "+" else Unary("-", right.left, dtype)
+            return Call("fma", (factor, right.right, left), dtype)
+        return node
+
+    return map_value(root, visit)
+
+
+def positive_factor(op: str, term: Value) -> tuple[Value, Value | None]:
+    """The term of an extreme without a factor that is the same positive number for all of them, and that factor. A
+    rounded product grows with its other factor: the extreme of products is the product of the extreme, bit by bit."""
+    if op not in ("max=", "min=") or not (isinstance(term, Arith) and term.op == "*" and term.dtype.is_float):
+        return term, None
+    for other, factor in ((term.left, term.right), (term.right, term.left)):
+        fixed = not any(isinstance(n, Read | FromIndex | Scalar | Select) for n in walk(factor))
+        if fixed and 0.0 < float(value(factor, Frame({}, {}))) < math.inf:
+            return other, factor
+    return term, None
 
 
 def updated(stage: Stage) -> Value:

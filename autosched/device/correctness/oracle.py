@@ -94,16 +94,17 @@ def scalars_as_bytes(program: Program, scalars: Mapping[str, Any]) -> dict[str, 
 
 
 OVER_REALS = 2.0
-"""Of a plan by a rewrite that is equal over the reals only: an operation on each side may round otherwise."""
+"""Of a plan that is equal over the reals only: an operation on each side may round otherwise."""
 
 
 def slack(plan: Plan) -> float:
     """How much wider tolerances are than the program's own arithmetic earns: 1, or more where an intrinsic keeps fewer
-    fraction bits than its accumulator has (accepted over the reals, or promoted every few steps), and where a rewrite
-    is equal over the reals only."""
+    fraction bits than its accumulator has (accepted over the reals, or promoted every few steps), where a rewrite is
+    equal over the reals only, and where a function may round its argument."""
     used = [mapping.intrinsic for mapping in plan.mappings]
     own = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
-    return max(own, OVER_REALS) if any(r.numerics == "real" for r in plan.rewrites) else own
+    anew = any(r.numerics == "real" for r in plan.rewrites) or any(f.argument_ulp for f in plan.formulas.values())
+    return max(own, OVER_REALS) if anew else own
 
 
 def widened(given: Oracle, program: Program, seed: int, slack: float) -> Oracle:

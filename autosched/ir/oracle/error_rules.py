@@ -23,6 +23,8 @@ TRANSCENDENTAL = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "rsqrt"])
 """Functions whose last bits differ between libraries and vector polynomials."""
 TRANSCENDENTAL_ULPS = 4
 """What such a function is allowed to be off; vector math libraries state 1 to 4 ulp (SLEEF, SVML)."""
+ARGUMENT_ULPS = 1
+"""What its argument may be off beside where numbers are rounded anew: an exponential as a power of two, say."""
 Pair = tuple[Any, Any]
 
 
@@ -50,7 +52,8 @@ def number(x: Any) -> Any:
 class Rules:
     """Evaluates pairs (value, error) in `frame`; `errors` holds error arrays of tensors. With `contracted`, a product
     may be fused with an addition, so every float operation counts as rounded differently; `moved`: a conversion may
-    round another number, of the same value over the reals (the exponential behind another reference)."""
+    round another number, of the same value over the reals (the exponential behind another reference), and so may the
+    argument of such a function."""
 
     frame: Frame
     errors: dict[str, Any]
@@ -144,6 +147,9 @@ class Rules:
             known = [e for _, e in args if e is not None]
             return v, _anything(sum(known), v) if known else None
         ((a, e),) = args
+        if self.moved and function in TRANSCENDENTAL:
+            wide = np.where(np.isfinite(number(a)), np.abs(number(a)), 0.0)
+            e = plus(e, ARGUMENT_ULPS * 2 * first.unit_roundoff * wide)
         own = None
         if function in TRANSCENDENTAL:
             own = TRANSCENDENTAL_ULPS * 2 * dtype.unit_roundoff * np.abs(number(v)) + least(dtype)

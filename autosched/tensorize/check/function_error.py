@@ -48,6 +48,7 @@ def worst(formula: Formula, blocks: Iterator[Array]) -> tuple[float, float]:
                 np.asarray(evaluate_formula(formula, x)),
                 np.asarray(call(formula.function, [x.astype(np.float64)], F64)),
                 formula.flushed,
+                moved(formula, x),
             )
             k = int(np.argmax(error))
             if error[k] > greatest:
@@ -55,12 +56,24 @@ def worst(formula: Formula, blocks: Iterator[Array]) -> tuple[float, float]:
     return greatest, at
 
 
-def errors(found: Array, exact: Array, flushed: bool = False) -> Array:
-    """Errors of f32 numbers in units of 2^-23 of the exact result; with `flushed`, a subnormal one may be 0 of its
-    sign."""
+def moved(formula: Formula, x: Array) -> Array | float:
+    """How far the results for arguments at the ends of what they may be off are from the exact one."""
+    if not formula.argument_ulp:
+        return 0.0
+    wide = x.astype(np.float64)
+    middle, *ends = (
+        np.asarray(call(formula.function, [wide * (1 + s * formula.argument_ulp * UNIT)], F64)) for s in (0, 1, -1)
+    )
+    apart: Array = np.nan_to_num(np.maximum(*(np.abs(end - middle) for end in ends)), nan=0.0, posinf=0.0)
+    return apart
+
+
+def errors(found: Array, exact: Array, flushed: bool = False, beside: Array | float = 0.0) -> Array:
+    """Errors of f32 numbers in units of 2^-23 of the exact result, without an absolute one of `beside`; with `flushed`, a
+    subnormal one may be 0 of its sign."""
     rounded = exact.astype(np.float32)
     unit = np.maximum(UNIT * np.abs(exact), LEAST)
-    error = np.abs(found.astype(np.float64) - exact) / unit
+    error = np.maximum(0.0, np.abs(found.astype(np.float64) - exact) - beside) / unit
     if flushed:
         zero = (np.abs(exact) < NORMAL) & (found == 0) & (np.signbit(found) == np.signbit(exact))
         error = np.where(zero, 0.0, error)

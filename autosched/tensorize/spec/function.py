@@ -1,7 +1,8 @@
 """`kind: function`: an approximation of one of the language's functions, as steps in the language itself.
 
 `semantics` says which function of which dtype it is, `implementation` computes it in polynomials and bit operations,
-and `numerics: {ulp: …}` bounds the error, which `check.function` measures.
+and `numerics: {ulp: …}` bounds the error, which `check.function` measures (`argument_ulp: …`
+one of the argument beside).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def parse_function(
     bound = keys.numerics.ulp
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(name.split("/")[0]): keys.emit}
     texts = tuple((printer, text.rstrip()) for printer, text in emit.items())
-    return Formula(name, call.function, call.dtype, "x", steps, result, bound, flushed, requires, texts)
+    argument = keys.numerics.argument_ulp or 0.0
+    return Formula(name, call.function, call.dtype, "x", steps, result, bound, flushed, requires, texts, argument)
 
 
 def _value(text: str, call: Call, source: DocumentSource) -> Value:
@@ -69,13 +71,14 @@ def _renamed(value: Value, name: str) -> Value:
     return map_value(value, lambda v: Scalar("x", v.dtype) if isinstance(v, Scalar) and v.name == name else v)
 
 
-def formulas_of(intrinsics: Iterable[Intrinsic]) -> Formulas:
+def formulas_of(intrinsics: Iterable[Intrinsic], anew: bool = False) -> Formulas:
     """The formulas of all functions among `intrinsics`, each with the steps of the others where it calls them. The
-    first of several for one function is taken; what has a text of its own does not lend its steps."""
+    first of several for one function is taken (with `anew`, one that rounds its argument may be it); what has a text of
+    its own does not lend its steps."""
     found: dict[tuple[str, str], Formula] = {}
     steps: dict[tuple[str, str], Formula] = {}
     for intrinsic in intrinsics:
-        if (formula := intrinsic.formula) is not None:
+        if (formula := intrinsic.formula) is not None and (anew or not formula.argument_ulp):
             found.setdefault((formula.function, formula.dtype.name), formula)
             if not formula.texts:
                 steps.setdefault((formula.function, formula.dtype.name), formula)

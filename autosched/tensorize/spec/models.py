@@ -81,6 +81,10 @@ class ContractKeys(Keys):
     ulp: Annotated[float, Field(gt=0, le=4)] | None = Field(
         None, description="of a function: the bound on its error, in units of 2^-23 of an f32 result; at most 4"
     )
+    argument_ulp: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="of a function: its argument may be off beside, by so many units of 2^-23 of it; at level `real`",
+    )
 
 
 class TargetContractKeys(ContractKeys):

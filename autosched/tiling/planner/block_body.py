@@ -12,7 +12,7 @@ from autosched.tiling.planner.rank import plan_cycles
 from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
-BLOCK_SCOPES = ("thread", "warp")
+BLOCK_SCOPES = ("thread", "warp", "warpgroup")
 """Whose instructions the parts of a block may use side by side: lanes are counted within a warp."""
 
 HOLDING = 2.0

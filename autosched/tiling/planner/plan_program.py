@@ -166,11 +166,11 @@ def units_of(target: Target, catalogue: Catalogue) -> AcceleratorUnits:
 
 def float_policy_of(program: Program, target: Target, catalogue: Catalogue, numerics: str) -> FloatPolicy:
     """What scalar stages may change of a float's bits: nothing at `bitwise`, else sums in any order, and the functions
-    that the catalogue describes for this target."""
+    that the catalogue describes for this target; only at `real` those that round their arguments."""
     if numerics == "bitwise":
         return FloatPolicy(reassociate=False)
     if not fuses(target) or not any(s.calls for s in program.stages):
         return FloatPolicy()  # the program calls no function that could be replaced: build none
     isas = target.isa, "portable"  # a target's own first
     known = (i for isa in isas for i in catalogue.of_isa(isa, features=target.features, kind="function"))
-    return FloatPolicy(formulas=formulas_of(known))
+    return FloatPolicy(formulas=formulas_of(known, anew=numerics == "real"))

@@ -17,6 +17,7 @@ from autosched.ir.nodes import Stage
 from autosched.ir.value import Read
 from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars
 from autosched.logic.walk import substitute_int
+from autosched.tensorize.fragment import Fragment
 from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import (
@@ -31,18 +32,18 @@ from autosched.tiling.plans.plan import (
 from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.plans.teams import plain_stage, summed
 from autosched.tiling.plans.warp_rows import (
-    LANES,
     FragmentStage,
     RowProduct,
     Spread,
     WarpRows,
-    owners,
     policy_of,
     stages_of,
 )
 
 WARPS = (1, 2, 4, 8)
-"""Among which the rows of a body may be split."""
+"""Among which, or among as many warpgroups, the rows of a body may be split."""
+SCOPES = ("warp", "warpgroup")
+"""Of instructions whose sums lie over several threads."""
 MOST_HELD = 192
 """32-bit registers of a thread for what is held, were all of it there at once."""
 MOST_ELEMENTS = 1 << 15
@@ -99,8 +100,9 @@ class _Body:
         self, loops: TileLoopsPart, products: Sequence[TensorPart], leaving: Sequence[TensorPart], along: int
     ) -> None:
         self.loops, self.program, self.along = loops, loops.member.program, along
-        self.intrinsic = leaving[0].nest.intrinsic
-        self.fragment = self.intrinsic.accumulator
+        self.scope = leaving[0].nest.intrinsic.scope
+        self.lanes = loops.member.target.backend.threads_of(self.scope)
+        self.fragment = self._accumulators(leaving[0])
         self.parts = loops.member.parts
         self.products: dict[int, RowProduct] = {}
         self.extent = 0
@@ -113,10 +115,11 @@ class _Body:
 
     def _join(self, part: TensorPart) -> None:
         """Take a product in whose accumulators lie like the first one's, and have as many rows."""
-        out, nest = part.nest.intrinsic.accumulator, part.nest
-        if out.fragment is None or self.fragment.fragment is None or id(part) in self.products:
+        nest, own = part.nest, self._accumulators(part)
+        out = nest.intrinsic.accumulator
+        if id(part) in self.products or nest.intrinsic.scope != self.scope:
             return
-        if out.shape != self.fragment.shape or out.fragment.coordinates != self.fragment.fragment.coordinates:
+        if own.shape != self.fragment.shape or (own.owners[0] != self.fragment.owners[0]).any():
             return
         of = {a.intrinsic_axis: a for a in nest.lanes}
         names = nest.intrinsic.operand_axes[out.name]
@@ -127,6 +130,10 @@ class _Body:
         if single and self.extent in (0, rows.extent):
             self.extent = rows.extent
             self.products[id(part)] = RowProduct(part, rows, columns)
+
+    def _accumulators(self, part: TensorPart) -> Fragment:
+        """A piece of a product's accumulators."""
+        return Fragment(part.nest.intrinsic.accumulator, self.lanes).piece
 
     def _carried(self, name: str) -> bool:
         """Whether a parameter of the body is the same in all iterations, and written."""
@@ -153,9 +160,8 @@ class _Body:
         if not (taken or carried or stages):
             return None
         products = tuple(p for p in self._with_operands() if self._touches(p) or p.taken)
-        made = WarpRows(
-            self.loops, self.intrinsic, self.along, self.extent, products, stages, dict(self.spreads), carried
-        )
+        held, lie = dict(self.spreads), (self.scope, self.fragment, self.along, self.extent)
+        made = WarpRows(self.loops, *lie, products, stages, held, carried)
         splits = tuple(n for n in WARPS if self._splits(made, n))
         return replace(made, splits=splits) if splits and products else None
 
@@ -346,7 +352,7 @@ class _Body:
 
     def _takers(self) -> Iterator[RowProduct]:
         """Products whose sums lie elsewhere, and an operand of which has the body's rows in registers."""
-        for part in self.others:
+        for part in (p for p in self.others if p.nest.intrinsic.scope == self.scope):
             for operand in part.nest.intrinsic.inputs:
                 rows = [a for a in part.nest.operand_axes(operand.name) if not a.reduction and a.extent > 1]
                 if len(rows) == 1 and rows[0].extent == self.extent:
@@ -395,8 +401,8 @@ class _Body:
         inner = (row % tall, column % wide) if self.along == 0 else (column % wide, row % tall)
         number = inner[0] * self.fragment.shape[1] + inner[1]
         tiles = -(-self.extent // tall) // warps
-        have = row // tall // tiles * LANES + owners(self.fragment)[0][number]
-        want = taker * LANES + owners(wanted)[0][element]
+        have = row // tall // tiles * self.lanes + self.fragment.owners[0][number]
+        want = taker * self.lanes + Fragment(wanted, self.lanes).owners[0][element]
         return bool((have == want)[real].all())
 
 
@@ -405,9 +411,11 @@ def _plain(read: Read) -> list[Int]:
 
 
 def _whole(nest: Nest) -> bool:
-    """Whether its tiles are a warp's, one block has them, and all their elements count."""
+    """Whether its tiles are a warp's or a warpgroup's whose lanes are known, one block has them, and all their elements
+    count."""
     return (
-        nest.intrinsic.scope == "warp"
+        nest.intrinsic.scope in SCOPES
+        and nest.intrinsic.accumulator.fragment is not None
         and nest.written == TRUE
         and nest.accumulate_mask == TRUE
         and all(a is nest.depth or a.units == 1 for a in nest.reduction)

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from autosched.ir.nodes import Axis, Stage, Tensor
 from autosched.logic import Int, Var, evaluate
-from autosched.tensorize.intrinsic import Intrinsic, Operand
+from autosched.tensorize.fragment import Fragment
 from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -34,10 +33,7 @@ from autosched.tiling.plans.plan import (
     WarpCooperativePart,
 )
 
-LANES = 32
 WORD_BITS = 32
-
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -87,12 +83,14 @@ class RowProduct:
 
 @dataclass(frozen=True)
 class WarpRows:
-    """The body of `loops` in the registers of warps: each of `splits` is a number of warps that may share its `extent`
-    rows. They lie as the accumulators of `intrinsic`, of whose coordinates `along` is the one of rows. `held`: the
-    tensors that are kept so, of which those `carried` outlive the body. `stages`, by name, are computed there."""
+    """The body of `loops` in the registers of workers (`scope`: warps or warpgroups): each of `splits` is a number of
+    them that may share its `extent` rows. They lie as the accumulators do, in pieces like `fragment`, of whose
+    coordinates `along` is the one of rows. `held`: the tensors that are kept so, of which those `carried` outlive the
+    body. `stages`, by name, are computed there."""
 
     loops: TileLoopsPart
-    intrinsic: Intrinsic
+    scope: str
+    fragment: Fragment
     along: int
     extent: int
     products: tuple[RowProduct, ...]
@@ -100,11 +98,6 @@ class WarpRows:
     held: Mapping[str, Spread]
     carried: frozenset[str]
     splits: tuple[int, ...] = ()
-
-    @property
-    def fragment(self) -> Operand:
-        """The accumulators."""
-        return self.intrinsic.accumulator
 
     @property
     def row_unit(self) -> int:
@@ -137,7 +130,7 @@ class WarpRows:
 
     def lane_elements(self, spread: Spread) -> int:
         """Elements of one fragment that a lane has of a tensor: without columns one of each of its rows."""
-        mine = np.flatnonzero(owners(self.fragment)[0] == 0)
+        mine = np.flatnonzero(self.fragment.owners[0] == 0)
         if spread.columns is not None:
             return len(mine)
         return len(np.unique(np.asarray(evaluate(self.coordinates(Var("e"))[0], {"e": mine}))))
@@ -158,7 +151,7 @@ class WarpRows:
         element = np.arange(self.fragment.elements)
         row, column = (np.asarray(evaluate(c, {"e": element})) for c in self.coordinates(Var("e")))
         there = evaluate(self.number(Var("r"), Var("c")), {"r": row, "c": column ^ distance})
-        lane = owners(self.fragment)[0]
+        lane = self.fragment.owners[0]
         return bool((lane[np.asarray(there)] == lane).all())
 
     def computes(self, part: Part) -> bool:
@@ -196,14 +189,3 @@ def defined_first(rows: WarpRows, tensor: str) -> bool:
         return touches and begins and not stage.guards and all(r.tensor != tensor for r in stage.reads)
     return False
 
-
-def owners(operand: Operand) -> tuple[Numbers, Numbers]:
-    """The lane that holds each element of a fragment, by its row-major number, and its number among that lane's."""
-    assert operand.fragment is not None
-    t, v = np.meshgrid(np.arange(LANES), np.arange(operand.elements // LANES), indexing="ij")
-    number = np.zeros_like(t)
-    for coordinate, extent in zip(operand.fragment.coordinates, operand.shape, strict=True):
-        number = number * extent + np.asarray(evaluate(coordinate, {"t": t, "v": v}))
-    lane, own = np.full(operand.elements, -1), np.full(operand.elements, -1)
-    lane[number], own[number] = t, v
-    return lane, own

@@ -20,7 +20,7 @@ from autosched.tiling.variants.products import is_product
 
 SIZES = ((64, 256), (128, 256), (64, 128), (32, 128))
 """Rows of a tile and elements of a block: what is handed on is to stay in the first or second cache."""
-BLOCK_SIZES = ((64, 64), (32, 64))
+BLOCK_SIZES = ((128, 64), (64, 64), (32, 64))
 """The same where a block of a GPU's grid has a tile: what is handed on is to stay in shared memory."""
 GROUP_BLOCK = 256
 """Elements of a block where a tile has the rows that share a group of a tensor (heads of queries that share one of

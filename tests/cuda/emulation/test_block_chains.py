@@ -213,20 +213,23 @@ def test_rows_that_begin_late_or_lead_nowhere(text: str) -> None:
     check(plan, rows, "late")
 
 
+@pytest.mark.parametrize("machine", ["nvidia-a100", "nvidia-h200"])
 @pytest.mark.parametrize("mask", ["full", "causal"])
-def test_attention_of_one_pass_stays_in_registers(mask: str) -> None:
+def test_attention_of_one_pass_stays_in_registers(mask: str, machine: str) -> None:
     """What a rewrite makes of the plain loops: scores, probabilities, a row's numbers and both products' sums in
-    registers, keys and values fetched a block ahead, queries loaded once; rows without a number as written."""
+    registers of warps, or of warpgroups, keys and values fetched a block ahead, queries loaded once; rows without a
+    number as written."""
     program = workload("attention_rounded", h=2, n=128, l=128, d=32, mask=mask)
-    target = dataclasses.replace(load_target("nvidia-a100"), cores=3)
+    target = dataclasses.replace(load_target(machine), cores=3)
     found = usable(CATALOGUE, target, "simulator", None)
     planned = plan_program(program, target, CATALOGUE, found, numerics="real")
     plan = next(p for p in planned.every if any(r.name.startswith("online") for r in p.rewrites))
     rows = holding(plan, 4)
     assert rows
-    texts = check(plan, rows, f"one_pass_{mask}")
+    texts = check(plan, rows, f"one_pass_{mask}_{machine[-4:]}")
     for text in texts:
         assert not re.search(r"\b(M_term|M_term_factor)(_\d+)?\[", text)
+    assert all(("wgmma" in text) == (machine == "nvidia-h200") for text in texts)
     assert any("Q_kept" in text for text in texts)
     assert any("start_copy" in text and "wait_copies<0>" in text for text in texts)
     special = compute(program, 0, slack=slack(plan)).inputs

@@ -19,7 +19,6 @@ from autosched.codegen.tree.kernel import Assign
 from autosched.errors import UsageError
 from autosched.ir.value import Read, Value, map_value, walk
 from autosched.logic import TRUE, Const, Int, Var, evaluate, free_vars
-from autosched.tiling.plans.warp_rows import LANES, owners
 
 Numbers = npt.NDArray[np.int64]
 
@@ -73,10 +72,8 @@ def across_fragment(scope: CudaScope, stmt: Assign) -> list[str] | None:
         return None
     if last == Var(stmt.lane.var) or not (_mapped(source) and _mapped(target)):
         return None
-    assert source.operand is not None
-    assert target.operand is not None
-    holder, held = owners(source.operand)
-    lane, own = owners(target.operand)
+    holder, held = source.owners_of_elements
+    lane, own = target.owners_of_elements
     if not (stmt.lane.width == len(lane) and stmt.index[-1] == Var(stmt.lane.var)):
         return None
     wanted = np.asarray(evaluate(last, {stmt.lane.var: np.arange(len(lane))}))
@@ -100,9 +97,8 @@ def across_fragment(scope: CudaScope, stmt: Assign) -> list[str] | None:
 
 
 def _mapped(layout: Layout) -> bool:
-    """Whether lanes of a warp hold a fragment of which the map is known."""
-    known = layout.operand is not None and layout.operand.fragment is not None
-    return known and layout.lanes == LANES and not layout.packed
+    """Whether lanes hold a fragment of which the map is known, each element in a register of its own."""
+    return layout.mapped and not layout.packed
 
 
 def settled(scope: CudaScope, stmt: Assign) -> Assign:

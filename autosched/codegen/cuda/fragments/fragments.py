@@ -20,6 +20,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Index, Read, walk
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
+from autosched.tensorize.fragment import Fragment, Numbers
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 
 LANE, THREAD = ".lane", ".thread"
@@ -51,6 +52,17 @@ class Layout:
     def opaque(self) -> bool:
         """Whether nobody knows which lane holds which element: such a fragment is filled and stored as a whole."""
         return self.lanes > 1 and self.operand is not None and self.operand.fragment is None
+
+    @property
+    def mapped(self) -> bool:
+        """Whether several lanes hold it together, and which of them has what is known."""
+        return self.lanes > 1 and self.operand is not None and self.operand.fragment is not None
+
+    @property
+    def owners_of_elements(self) -> tuple[Numbers, Numbers]:
+        """The lane of each element, and the number of the element among that lane's (of a `mapped` register)."""
+        assert self.operand is not None
+        return Fragment(self.operand, self.lanes).owners
 
     @property
     def buffer_shape(self) -> tuple[int, int]:
@@ -100,18 +112,27 @@ def layouts(kernel: Kernel, body: tuple[Stmt, ...], lanes: int = 1) -> dict[str,
     return {name: found.layout(name) for name in found.names}
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What a register is held as: an operand, by so many lanes, of an instruction or for its own sake."""
+
+    operand: Operand
+    lanes: int
+    intrinsic: Intrinsic | None = None
+
+
 @dataclass
 class _Finder:
     kernel: Kernel
     body: tuple[Stmt, ...]
     lanes: dict[str, int]  # threads of the workers that use a buffer
     names: list[str] = field(default_factory=list)
-    operands: dict[str, tuple[Intrinsic, str]] = field(default_factory=dict)
+    operands: dict[str, _Held] = field(default_factory=dict)
     uses: dict[str, list[tuple[Index, ...]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        made = {n: b.fragment_of for n, b in self.kernel.buffers.items() if b.fragment_of is not None}
-        self.operands |= {n: (i, i.accumulator.name) for n, i in made.items()}
+        made = {n: b.fragment for n, b in self.kernel.buffers.items() if b.fragment is not None}
+        self.operands |= {n: _Held(f.operand, f.lanes) for n, f in made.items()}
         self.workers: set[Index] = {Var(s.var) for s in self.body if isinstance(s, For) and s.kind in WORKERS}
         together: list[set[str]] = []
         for stmt in self.body:
@@ -127,7 +148,8 @@ class _Finder:
             if isinstance(stmt, IntrinsicCall):
                 for operand, ref in stmt.operands.items():
                     if ref.lane is None:
-                        self.operands.setdefault(ref.buffer, (stmt.intrinsic, operand))
+                        own = stmt.intrinsic.operands[operand]
+                        self.operands.setdefault(ref.buffer, _Held(own, lanes_of(stmt.intrinsic), stmt.intrinsic))
             elif isinstance(stmt, Assign) and stmt.lane is not None and len(mine) > 1:
                 together.append(mine)
         changed = True
@@ -137,7 +159,7 @@ class _Finder:
                 known = next((self.operands[n] for n in sorted(group) if n in self.operands), None)
                 if known is None:
                     continue
-                elements = known[0].operands[known[1]].elements
+                elements = known.operand.elements
                 for name in group - self.operands.keys():
                     if self.kernel.buffers[name].shape[-1] == elements:
                         self.operands[name] = known
@@ -160,15 +182,11 @@ class _Finder:
                 raise UsageError(f"{name}: {buffer.shape[-1]} elements do not divide among {lanes} threads")
             own = Registers(held, element_type(buffer.dtype), "")
             return Layout(buffer, owners, lanes, held, own, run=buffer.elements_per_thread or gcd(held, MOST_RUN))
-        intrinsic, operand_name = known
-        lanes = lanes_of(intrinsic)
-        operand = replace(intrinsic.operands[operand_name], dtype=buffer.dtype)
-        if operand.dtype.bits != intrinsic.operands[operand_name].dtype.bits:
-            held = operand.elements // lanes
-            own = Registers(held, element_type(buffer.dtype), "")
-            return Layout(buffer, owners, lanes, held, own, operand, intrinsic)
-        registers = registers_of(intrinsic.operands[operand_name], lanes)
-        return Layout(buffer, owners, lanes, operand.elements // lanes, registers, operand, intrinsic)
+        operand, held = replace(known.operand, dtype=buffer.dtype), known.operand.elements // known.lanes
+        own = Registers(held, element_type(buffer.dtype), "")
+        if known.intrinsic is not None and operand.dtype.bits == known.operand.dtype.bits:
+            own = registers_of(known.operand, known.lanes)
+        return Layout(buffer, owners, known.lanes, held, own, operand, known.intrinsic)
 
 
 def _lanes(kernel: Kernel, body: tuple[Stmt, ...], lanes: int) -> dict[str, int]:

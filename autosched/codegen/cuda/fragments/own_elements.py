@@ -7,50 +7,62 @@ others; everything else is refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from autosched.codegen.cuda.fragments.fragments import Layout
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign
 from autosched.errors import UsageError
 from autosched.ir.value import Read, Value, map_value, walk
-from autosched.ir.variables import value_vars
 from autosched.logic import Const, Int, Var, evaluate, free_vars, where
-from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tiling.plans.warp_rows import LANES, Numbers, owners
+from autosched.logic.walk import substitute_int
+from autosched.tensorize.fragment import Numbers
 
 MOST_TRIPS = 4096
 """Of the loops whose variables number registers."""
 
 
 def from_fragments(scope: CudaScope, stmt: Assign) -> list[Assign] | None:
-    """The statement as one for each of a lane's elements, without lanes; None where it reads no fragment but at its own
-    lane. UsageError for an element that another lane has."""
-    if stmt.lane is None or stmt.buffer not in scope.layouts:
+    """The statement as one for each of a lane's elements `v`, in order, in which fragments of other places are read by
+    the numbers of the lane's own elements; None where it reads no fragment but at its own lane. What it fills, or else
+    a register that it reads at its own lane, says whose element `v` is. UsageError for an element that another lane
+    has."""
+    if stmt.lane is None:
         return None
     lane = stmt.lane.var
-    if not any(_elsewhere(scope, n, lane) for n in walk(stmt.value)):
+    reads = [n for n in walk(stmt.value) if isinstance(n, Read)]
+    if not any(_elsewhere(scope, n, lane) for n in reads):
         return None
-    layout = scope.layouts[stmt.buffer]
-    if layout.operand is None or layout.operand.fragment is None or layout.lanes != LANES:
-        raise UsageError(f"{stmt.buffer} is filled from fragments, and its own has no map of lanes")
-    _, own = owners(layout.operand)
+    home = home_of(scope, stmt)
+    if home is None or not home.mapped:
+        raise UsageError(f"{stmt.buffer} is filled from fragments, and no register says which lane has what of it")
+    holder, own = home.owners_of_elements
+    for name in {n.tensor for n in reads if n.index[-1] == Var(lane)} & scope.layouts.keys():
+        beside = scope.layouts[name]
+        theirs = zip(beside.owners_of_elements, (holder, own), strict=True)
+        if not beside.mapped or any((x != y).any() for x, y in theirs):
+            raise UsageError(f"{name} does not lie over its lanes like what it is computed with")
     made = []
-    for v in range(layout.held):
+    for v in range(home.held):
         mine = np.flatnonzero(own == v)  # by element; every lane has one
-        lanes = owners(layout.operand)[0][mine]
 
-        def placed(node: Value, mine: Numbers = mine, lanes: Numbers = lanes) -> Value:
-            return _own(scope, node, lane, mine, lanes) if _elsewhere(scope, node, lane) else node
+        def placed(node: Value, mine: Numbers = mine) -> Value:
+            return _own(scope, node, lane, mine, holder[mine]) if _elsewhere(scope, node, lane) else node
 
-        value = map_value(stmt.value, placed)
-        if lane in value_vars(value):
-            raise UsageError(f"{stmt.buffer} is filled from fragments and from other places")
-        valid = substitute_bool(stmt.valid, {lane: layout.element(Const(v))})
-        made.append(Assign(stmt.buffer, (*stmt.index[:-1], Const(v)), value, valid=valid))
+        made.append(replace(stmt, value=map_value(stmt.value, placed)))
     return made
+
+
+def home_of(scope: CudaScope, stmt: Assign) -> Layout | None:
+    """The register at whose elements the lanes of an assignment are."""
+    assert stmt.lane is not None
+    reads = (n for n in walk(stmt.value) if isinstance(n, Read) and n.index[-1] == Var(stmt.lane.var))
+    return next((scope.layouts[n] for n in (stmt.buffer, *(r.tensor for r in reads)) if n in scope.layouts), None)
 
 
 def _elsewhere(scope: CudaScope, node: Value, lane: str) -> bool:
@@ -65,9 +77,9 @@ def _own(scope: CudaScope, read: Value, lane: str, mine: Numbers, lanes: Numbers
     """What all lanes read, each its element of `mine`, in their own registers."""
     assert isinstance(read, Read)
     source = scope.layouts[read.tensor]
-    if source.operand is None or source.operand.fragment is None:
+    if not source.mapped:
         raise UsageError(f"{read.tensor}: its fragment has no map of lanes")
-    holder, own = owners(source.operand)
+    holder, own = source.owners_of_elements
     *outer, last = (i for i in read.index if isinstance(i, Int))
     varying = sorted(free_vars(last).union(*map(free_vars, outer)) - {lane} - set(scope.workers))
     trips = list(product(*(range(scope.ranges[n][0], scope.ranges[n][1] + 1) for n in varying)))
@@ -85,8 +97,20 @@ def _own(scope: CudaScope, read: Value, lane: str, mine: Numbers, lanes: Numbers
         seen[int(element[lanes == 0][0])] = int(own[element][0])
     # What holds for one lane holds for all.
     first = {lane: Const(int(mine[lanes == 0][0]))}
-    (_, register), *others = seen.items()
-    number: Int = Const(register)
-    for place, register in others:
-        number = where(substitute_int(last, first).eq(place), register, number)
+    number = _numbered(substitute_int(last, first), seen)
     return Read(read.tensor, (*(substitute_int(part, first) for part in outer), number), read.dtype)
+
+
+def _numbered(element: Int, registers: Mapping[int, int]) -> Int:
+    """The register of an element: so many to a step, where that is how they are numbered."""
+    (low, first), *others = sorted(registers.items())
+    if others:
+        (place, register), *_ = others
+        apart, step = place - low, register - first
+        even = not any((e - low) % apart for e, _ in others)
+        if even and all((e - low) * step == (r - first) * apart for e, r in others):
+            return (element - low) // apart * step + first
+    number: Int = Const(first)
+    for place, register in others:
+        number = where(element.eq(place), register, number)
+    return number

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from autosched.codegen.tree.kernel import Buffer, Function
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
-from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.fragment import Fragment
 
 
 @dataclass
@@ -40,13 +40,13 @@ class Context:
         scope: str,
         origin: str | None = None,
         elements_per_thread: int = 0,
-        fragment_of: Intrinsic | None = None,
+        fragment: Fragment | None = None,
     ) -> Buffer:
         """A new buffer; a taken name gets a number."""
         unique, n = name, 2
         while unique in self.buffers or self._in_program(unique):
             unique, n = f"{name}_{n}", n + 1
-        own = Buffer(unique, dtype, shape, scope, origin, elements_per_thread, fragment_of=fragment_of)
+        own = Buffer(unique, dtype, shape, scope, origin, elements_per_thread, fragment=fragment)
         self.buffers[unique] = own
         return self.buffers[unique]
 

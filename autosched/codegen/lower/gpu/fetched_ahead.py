@@ -20,10 +20,10 @@ from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
     AsyncCopies,
+    AsyncProxyFence,
     For,
     If,
     IntrinsicCall,
-    KernelError,
     RegisterRef,
     Stmt,
     WaitCopies,
@@ -51,12 +51,12 @@ def fetched_ahead(body: Body, loop: For, ctx: Context) -> tuple[Body, Body]:
         ctx.buffers[name] = replace(old, shape=(STAGES, *old.shape))
     here = Var(loop.var)
     turn = (here - loop.lower) % STAGES
-    first = tuple(_copies(f, shared, Const(0), {loop.var: loop.lower}) for f in fills)
-    after = tuple(_copies(f, shared, (here + 1 - loop.lower) % STAGES, {loop.var: here + 1}) for f in fills)
-    waits = tuple(replace(f, body=(WaitCopies(0),)) for f in _by_workers(fills))
+    first = tuple(_copies(f, shared, Const(0), {loop.var: loop.lower}, ctx) for f in fills)
+    after = tuple(_copies(f, shared, (here + 1 - loop.lower) % STAGES, {loop.var: here + 1}, ctx) for f in fills)
+    waits = tuple(replace(f, body=(WaitCopies(0), *_fences(some))) for f, some in _by_workers(fills).items())
     ahead: Body = (*waits, *_together(after, here + 1 < loop.upper))
     changed = _written(tuple(others))
-    computed = tuple(_alone(_staged(s, shared, turn), shared, changed, ctx) for s in others)
+    computed = tuple(_alone(_staged(s, shared, turn, ctx), shared, changed, ctx) for s in others)
     return _together(first, loop.lower < loop.upper), (*ahead, *computed)
 
 
@@ -65,7 +65,7 @@ def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
     and no more."""
     if workers.kind not in WORKERS:
         return False
-    inside = [s for s in statements(workers.body) if not isinstance(s, For)]
+    inside = [s for s in statements(workers.body) if not isinstance(s, For | AsyncProxyFence)]
     fills = [s for s in inside if isinstance(s, Assign) and ctx.buffers[s.buffer].scope == "shared"]
     if not fills or len(fills) < len(inside):
         return False
@@ -74,16 +74,22 @@ def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
     return not (_written((workers,)) & elsewhere or read & (elsewhere | _written((workers,))))
 
 
+def _fences(phases: Sequence[For]) -> Body:
+    """What shows instructions that read shared memory by themselves what has been copied, where a phase does so."""
+    return tuple(s for phase in phases for s in phase.body if isinstance(s, AsyncProxyFence))[:1]
+
+
 def _written(body: Body) -> set[str]:
     return {s.buffer for s in statements(body) if isinstance(s, Assign)}
 
 
-def _copies(fill: For, shared: set[str], stage: Int, at: Mapping[str, Int]) -> For:
+def _copies(fill: For, shared: set[str], stage: Int, at: Mapping[str, Int], ctx: Context) -> For:
     """A phase that starts the copies of one slice."""
     (moved,) = bind((fill,), at)
-    moved = _staged(moved, shared, stage)
+    moved = _staged(moved, shared, stage, ctx)
     assert isinstance(moved, For)
-    return replace(moved, body=(AsyncCopies(moved.body, "", Const(0)),))
+    copies = tuple(s for s in moved.body if not isinstance(s, AsyncProxyFence))
+    return replace(moved, body=(AsyncCopies(copies, "", Const(0)),))
 
 
 def _by_workers(phases: Sequence[For]) -> dict[For, list[For]]:
@@ -103,7 +109,7 @@ def _together(phases: Sequence[For], condition: Bool) -> Body:
     return tuple(made)
 
 
-def _staged(stmt: Stmt, shared: set[str], stage: Int) -> Stmt:
+def _staged(stmt: Stmt, shared: set[str], stage: Int, ctx: Context) -> Stmt:
     """A statement on one stage of the slices."""
 
     def read(value: Value) -> Value:
@@ -116,15 +122,19 @@ def _staged(stmt: Stmt, shared: set[str], stage: Int) -> Stmt:
             index = (stage, *stmt.index) if stmt.buffer in shared else stmt.index
             return replace(stmt, index=index, value=map_value(stmt.value, read))
         case IntrinsicCall():
-            return replace(stmt, operands={o: _placed(r, shared, stage) for o, r in stmt.operands.items()})
+            return replace(stmt, operands={o: _placed(r, shared, stage, ctx) for o, r in stmt.operands.items()})
         case _:
-            return with_bodies(stmt, lambda inner: tuple(_staged(s, shared, stage) for s in inner)) or stmt
+            return with_bodies(stmt, lambda inner: tuple(_staged(s, shared, stage, ctx) for s in inner)) or stmt
 
 
-def _placed(ref: RegisterRef, shared: set[str], stage: Int) -> RegisterRef:
-    if ref.buffer in shared and ref.descriptor is not None:
-        raise KernelError("an instruction reads the slice itself: its descriptor names no stage")
-    return replace(ref, index=(stage, *ref.index)) if ref.buffer in shared else ref
+def _placed(ref: RegisterRef, shared: set[str], stage: Int, ctx: Context) -> RegisterRef:
+    if ref.buffer not in shared:
+        return ref
+    place = ref.descriptor
+    if place is not None:
+        slices = ctx.buffers[ref.buffer]
+        place = replace(place, start=stage * (slices.elements // slices.shape[0]) + place.start)
+    return replace(ref, index=(stage, *ref.index), descriptor=place)
 
 
 def _alone(stmt: Stmt, shared: set[str], changed: set[str], ctx: Context) -> Stmt:

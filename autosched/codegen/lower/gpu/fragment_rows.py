@@ -19,36 +19,37 @@ from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
-from autosched.codegen.tree.update import accumulated, chosen, combine, left_by, write
+from autosched.codegen.tree.update import accumulated, chosen, combine, contracted, left_by, positive_factor, write
 from autosched.ir.formula import apply_formulas
 from autosched.ir.nodes import Stage
-from autosched.ir.value import Literal, Read, Value
+from autosched.ir.value import Arith, Literal, Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import ScalarPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import FragmentStage, WarpRows, policy_of, stages_of
 
-WARP, ROW, COLUMN = Var("warp"), Var("rowf"), Var("columnf")
-"""Loops: warps, a warp's fragments along rows and along columns."""
+ROW, COLUMN = Var("rowf"), Var("columnf")
+"""Loops over a worker's fragments along rows and along columns."""
 
 
 class FragmentRows:
     """The row stages of one body in one row of its space."""
 
-    def __init__(self, rows: WarpRows, warps: int, held: Mapping[str, HeldTensor], ctx: Context) -> None:
-        self.rows, self.warps, self.held, self.ctx = rows, warps, held, ctx
-        self.tiles = rows.tiles(warps)
+    def __init__(self, rows: WarpRows, workers: int, held: Mapping[str, HeldTensor], ctx: Context) -> None:
+        self.rows, self.workers, self.held, self.ctx = rows, workers, held, ctx
+        self.tiles = rows.tiles(workers)
+        self.worker = Var(rows.scope)
         tall, wide = rows.coordinates(Var(LANE))
         self.inner = wide
-        self.row = (WARP * self.tiles + ROW) * rows.row_unit + tall
+        self.row = (self.worker * self.tiles + ROW) * rows.row_unit + tall
         self.column = COLUMN * rows.column_unit + wide
         self.lane = Lane(LANE, rows.fragment.elements)
 
     def lower(self, part: ScalarPart | WarpCooperativePart) -> tuple[Stmt, ...]:
-        """The stages of a part, each a phase of the warps: through memory they pass values behind a barrier alone."""
+        """The stages of a part, each a phase of the workers: through memory they pass values behind a barrier alone."""
         policy = policy_of(part)
         assert policy is not None
-        return tuple(self._by_warps(self._stage(stage, policy)) for stage in stages_of(part))
+        return tuple(self._by_workers(self._stage(stage, policy)) for stage in stages_of(part))
 
     def taken(self, names: Sequence[str]) -> tuple[Stmt, ...]:
         """Registers get what these tensors hold in memory."""
@@ -56,7 +57,7 @@ class FragmentRows:
         for name in names:
             register, memory, columns = self._places(name)
             body += self._over([write(register, memory, self.lane, self._inside(columns))], columns)
-        return (self._by_warps(body),) if body else ()
+        return (self._by_workers(body),) if body else ()
 
     def left(self, names: Sequence[str]) -> tuple[Stmt, ...]:
         """Memory gets what registers hold of these tensors."""
@@ -64,7 +65,7 @@ class FragmentRows:
         for name in names:
             register, memory, columns = self._places(name)
             body += self._over([write(memory, register, self.lane, self._storing(columns))], columns)
-        return (self._by_warps(body),) if body else ()
+        return (self._by_workers(body),) if body else ()
 
     def _places(self, name: str) -> tuple[Read, Read, int | None]:
         """A lane's element of a held tensor in its register and in memory, and how many columns there are."""
@@ -75,7 +76,7 @@ class FragmentRows:
         if spread.columns is not None:
             index[spread.columns] = self.column
         columns = None if spread.columns is None else tensor.extents[spread.columns]
-        return held.at(WARP, ROW, COLUMN, Var(LANE)), Read(name, tuple(index), tensor.dtype), columns
+        return held.at(self.worker, ROW, COLUMN, Var(LANE)), Read(name, tuple(index), tensor.dtype), columns
 
     # -- one stage -----------------------------------------------------------------------------------------------------
 
@@ -91,29 +92,33 @@ class FragmentRows:
         there = guard_formula(stage, at)
         wide = axis.extent if axis is not None else None
         if row.reduces:
-            term = apply_formulas(stage.assign.value, policy.formulas)
-            return self._reduced(row, at, there, term, policy.reassociate)
-        value = place(apply_formulas(left_by(stage), policy.formulas), at, self._read)
+            return self._reduced(row, at, there, policy)
+        value = apply_formulas(left_by(stage), policy.formulas)
+        value = place(contracted(value) if policy.reassociate else value, at, self._read)
         return self._over(self._stored(stage, at, value, there, wide), wide)
 
-    def _reduced(self, row: FragmentStage, at: dict[str, Int], there: Bool, term: Value, fused: bool) -> list[Stmt]:
+    def _reduced(self, row: FragmentStage, at: dict[str, Int], there: Bool, policy: FloatPolicy) -> list[Stmt]:
         """A row's sum: of a lane's own elements, then of the lanes that share the row."""
-        stage, axis, dtype = row.stage, row.column_axis, term.dtype
+        stage, axis, dtype = row.stage, row.column_axis, row.stage.assign.value.dtype
         assert axis is not None
         op = "+=" if stage.assign.op == "-=" else stage.assign.op
-        shape = (self.warps, self.tiles, self.rows.fragment.elements)
+        shape = (self.workers, self.tiles, self.rows.fragment.elements)
 
         def declared(what: str) -> Read:
             name = f"{stage.assign.tensor}_{what}"
-            own = self.ctx.declare(name, dtype, shape, "register", fragment_of=self.rows.intrinsic)
-            return Read(own.name, (WARP, ROW, Var(LANE)), dtype)
+            own = self.ctx.declare(name, dtype, shape, "register", fragment=self.rows.fragment)
+            return Read(own.name, (self.worker, ROW, Var(LANE)), dtype)
 
         acc, other = declared("acc"), declared("other")
         valid = all_of(there, self._inside(axis.extent))
-        new = accumulated(op, acc, place(term, at, self._read), fused)
+        term, factor = positive_factor(op, stage.assign.value)
+        term = apply_formulas(term, policy.formulas)
+        new = accumulated(op, acc, place(term, at, self._read), policy.reassociate)
         body: list[Stmt] = [write(acc, Literal(identity(op, dtype), dtype), self.lane)]
         body += self._over_columns([write(acc, chosen(valid, new, acc), self.lane)], axis.extent)
         body += self._over_lanes(acc, other, op)
+        if factor is not None:
+            body.append(write(acc, apply_formulas(Arith("*", acc, factor, dtype), policy.formulas), self.lane))
         start = stage.init if stage.init is not None else stage.target
         same = isinstance(start, Literal) and start.value == identity(op, dtype) and stage.assign.op == op
         result = acc if same else combine(stage.assign.op, place(start, at, self._read), acc)
@@ -141,7 +146,7 @@ class FragmentRows:
         name = stage.assign.tensor
         held = self.held.get(name)
         if held is not None:
-            target = held.at(WARP, ROW, COLUMN, Var(LANE))
+            target = held.at(self.worker, ROW, COLUMN, Var(LANE))
             return [write(target, chosen(there, value, target), self.lane, self._inside(wide))]
         self.ctx.tensor(name)
         valid = all_of(self._storing(wide), there)
@@ -149,7 +154,7 @@ class FragmentRows:
 
     def _read(self, read: Read) -> Value:
         held = self.held.get(read.tensor)
-        return read if held is None else held.at(WARP, ROW, COLUMN, Var(LANE))
+        return read if held is None else held.at(self.worker, ROW, COLUMN, Var(LANE))
 
     # -- where ---------------------------------------------------------------------------------------------------------
 
@@ -175,5 +180,5 @@ class FragmentRows:
     def _over_columns(self, body: Sequence[Stmt], columns: int) -> list[Stmt]:
         return [For(str(COLUMN), Const(0), Const(-(-columns // self.rows.column_unit)), tuple(body), "unrolled")]
 
-    def _by_warps(self, body: Sequence[Stmt]) -> Stmt:
-        return For(str(WARP), Const(0), Const(self.warps), tuple(body), "warp")
+    def _by_workers(self, body: Sequence[Stmt]) -> Stmt:
+        return For(str(self.worker), Const(0), Const(self.workers), tuple(body), self.rows.scope)

@@ -18,12 +18,15 @@ from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
+from autosched.codegen.lower.gpu.calls_together import calls_together
 from autosched.codegen.lower.gpu.fetched_ahead import fetched_ahead
 from autosched.codegen.lower.gpu.fragment_rows import FragmentRows
 from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
 from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
+from autosched.codegen.lower.gpu.kept_slices import kept_slices
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
+from autosched.codegen.tree.uses import used_buffers
 from autosched.logic import Const, Int, Var, interval
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.accesses import all_reads
@@ -31,7 +34,8 @@ from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import defined_first
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
-from autosched.tiling.steps.gpu.held_rows import AHEAD, ROWS
+from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS
+from autosched.tiling.steps.gpu.thread_registers import REGISTER_STEP
 from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
 
 THREAD, LONE = "thread", "chain"
@@ -72,7 +76,16 @@ class _BlockLoops:
         held = self.rows
         if held is not None and isinstance(part, ScalarPart | WarpCooperativePart) and held.rows.computes(part):
             return held.lower(part)
-        return lower_part(part, self.inner)
+        made = lower_part(part, self.inner)
+        return made if isinstance(part, TileLoopsPart) else tuple(self.apart(s) for s in made)
+
+    def apart(self, stmt: Stmt) -> Stmt:
+        """A part's grid, whose blocks write nothing that another touches; memory of each block's own they would share,
+        where they are computed one after the other."""
+        own = {b.name for b in self.inner.buffers.values() if b.scope == "shared"}
+        if not (isinstance(stmt, For) and stmt.kind.startswith("block.")) or used_buffers((stmt,)) & own:
+            return stmt
+        return replace(stmt, apart=True, body=tuple(self.apart(s) for s in stmt.body))
 
     def around(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Independent loops may go outside of those that are not: they are all perfectly nested. What registers hold
@@ -93,7 +106,19 @@ class _BlockLoops:
         body = (*before, *body, *moved.of(after))
         if not self.part.grid:
             return body
-        body = in_block(body, block_threads(body, self.ctx.lanes))
+        threads = block_threads(body, self.ctx.lanes)
+        return self.of_registers(self.in_grid(in_block(body, threads)), threads)
+
+    def of_registers(self, grid: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
+        """The grid, whose threads may take as many registers as leave room for the blocks that a core is to hold."""
+        blocks = max((v for n, v in self.ctx.values.items() if n.endswith("." + RESIDENT.name)), default=0)
+        if not blocks:
+            return grid
+        most = self.ctx.registers // (blocks * threads) // REGISTER_STEP * REGISTER_STEP
+        return tuple(replace(s, registers=most) if isinstance(s, For) else s for s in grid)
+
+    def in_grid(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """What a block does, in the loops over blocks."""
         if not self.blocks:
             return (For(LONE, Const(0), Const(1), body, GRID[0]),)
         *merged, _, _ = self.blocks if len(self.blocks) > len(GRID) else [None, None]
@@ -103,13 +128,16 @@ class _BlockLoops:
         return self.merged(merged, body) if merged else body
 
     def over_iterations(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
-        """What stands in front of a loop whose body holds rows in registers, and the loop: fragments that it does not
-        change stay in registers, and slices are fetched an iteration ahead, if the row says so."""
+        """What stands in front of a loop whose body holds rows in registers, and the loop: fragments and slices that it
+        does not change stay where they are, calls follow each other, and slices are fetched an iteration ahead, if the
+        row says so."""
         kept, body = kept_fragments(flattened(loop.body), loop.var, self.ctx)
+        slices, body = kept_slices(body, loop.var, self.ctx)
+        body = calls_together(body, self.ctx)
         fetched: tuple[Stmt, ...] = ()
         if AHEAD.of(self.part.names, self.ctx.values):
             fetched, body = fetched_ahead(body, loop, self.ctx)
-        return (*fetched, *kept), replace(loop, body=body)
+        return (*fetched, *slices, *kept), replace(loop, body=body)
 
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """What fills registers in front of the loops, and what leaves them behind. A tensor is not filled that nothing
@@ -173,7 +201,7 @@ class _BlockLoops:
                 shape.append(loop.last - loop.first + 1)
         whole = (*shape, *buffer.shape)
         lanes = buffer.elements_per_thread
-        new = ctx.declare(name, buffer.dtype, whole, scope, None, lanes, fragment_of=buffer.fragment_of)
+        new = ctx.declare(name, buffer.dtype, whole, scope, None, lanes, fragment=buffer.fragment)
         if scope == "workspace":  # its name may be another's in the body around
             ctx.buffers[new.name] = replace(new, origin=tensor)
         return BufferPlace(new.name, tuple(owners))

@@ -23,6 +23,9 @@ ROWS = Handle("held_rows", 0)
 AHEAD = Handle("ahead", 0)
 """Whether slices are fetched while the iteration before computes: two of each in shared memory."""
 WHEN = ("when needed", "an iteration ahead")
+RESIDENT = Handle("resident", 0)
+"""Blocks that a core is to hold at once: threads take no more registers than that leaves. 0: as many as they like."""
+FEWEST_RESIDENT = (0, 2, 3, 4)
 MOST_TILES = 16
 """Of an instruction that a warp has along rows that it holds."""
 
@@ -32,7 +35,8 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
     `steps`) leave no choice. What is held lies nowhere else (`places`: the decisions on that), and what is computed in
     registers has no decisions of its own.
 
-    Decisions `held_rows`, and `ahead` of a loop inside a block: when its slices are fetched."""
+    Decisions `held_rows`, `resident` (blocks that a core is to hold at once), and `ahead` of a loop inside a block:
+    when its slices are fetched."""
     domains = {d.name: d.domain for step in steps for d in step.decisions}
 
     def has(warps: int) -> bool:
@@ -46,11 +50,16 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
     most = target.limits.get("registers_per_thread", 255)
     rules = [r for warps in splits for product in rows.products for r in _splitting(rows, product, warps, handle, most)]
     held = Var(handle) > 0
+    sentence = "an operand of a warpgroup comes from registers where these hold rows"
+    rules += [Rule(f"{name} global", Var(name).ne(GLOBAL) | held, sentence) for name in from_registers(rows)]
     computed = (part for part in rows.loops.member.parts if rows.computes(part))
     inert = dict.fromkeys((*places, *(d for part in computed for d in decided(part, steps))), held)
     labels = ("in memory", *(f"in registers of {n} warp{'s' if n > 1 else ''}" for n in splits))
     note = f"what rows of {', '.join(t.axis.name for t in rows.loops.loops)} are made of"
     decisions = [Decision(handle, (0, *splits), labels, note)]
+    blocks = tuple(f"{n} blocks" if n else "any" for n in FEWEST_RESIDENT)
+    decisions.append(Decision(names(RESIDENT.name), FEWEST_RESIDENT, blocks, "that a core is to hold at once"))
+    inert[names(RESIDENT.name)] = ~held
     if fetches(rows):
         ahead = names(AHEAD.name)
         decisions.append(Decision(ahead, (0, 1), WHEN))
@@ -122,6 +131,13 @@ def _splitting(rows: WarpRows, product: RowProduct, warps: int, handle: str, mos
     own = part.names("registers")
     sentence = f"{{{own}}} registers a thread beside {beside} that hold rows > {most:,}"
     yield Rule(f"{own} {warps}", here.implies(Var(own) <= most - beside), sentence)
+
+
+def from_registers(rows: WarpRows) -> Iterator[str]:
+    """The decisions on operands that an instruction takes from shared memory by itself, or else from registers."""
+    for product in rows.products:
+        nest = product.part.nest
+        yield from (stage_name(product.part.names, o) for o, must in nest.intrinsic.shared_memory.items() if not must)
 
 
 def whole_rows(rows: WarpRows) -> Iterator[tuple[str, int]]:

@@ -21,7 +21,17 @@ from autosched.tiling.step import Decision, Handle, Rule, Step, deciding_steps
 from autosched.tiling.steps.gpu.block_results import DIRECT, EPILOGUE
 from autosched.tiling.steps.gpu.block_tile import RASTER, is_block_loop
 from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
-from autosched.tiling.steps.gpu.held_rows import AHEAD, MOST_TILES, ROWS, decided, fetches, held_rows_step, whole_rows
+from autosched.tiling.steps.gpu.held_rows import (
+    AHEAD,
+    MOST_TILES,
+    ROWS,
+    decided,
+    fetches,
+    from_registers,
+    held_rows_step,
+    whole_rows,
+)
+from autosched.tiling.steps.gpu.operand_sources import GLOBAL, LABELS
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, COPY, STAGE_COUNT, SYNC
 from autosched.tiling.steps.gpu.split_k import GATHER, SPLIT
 from autosched.tiling.steps.gpu.warp_roles import ROLES, TOGETHER
@@ -58,7 +68,8 @@ def place_of(tensor: str) -> Handle:
 def grid_steps(part: TileLoopsPart, target: Target) -> list[Step]:
     """The steps of the body's parts, as they are within one block, and what the block needs in all."""
     allowed = {name: values for inner in parts_inside(part.member) for name, values in _within_block(inner)}
-    wider = {name: tiles for rows in rows_inside(part) for name, tiles in whole_rows(rows) if tiles <= MOST_TILES}
+    wider = {name: (n, "") for rows in rows_inside(part) for name, n in whole_rows(rows) if n <= MOST_TILES}
+    wider |= {name: (GLOBAL, LABELS[GLOBAL]) for rows in rows_inside(part) for name in from_registers(rows)}
     inside = [_settled(step, allowed, wider) for step in deciding_steps(part.member.space.steps)]
     if not part.grid:
         return [
@@ -154,13 +165,15 @@ def _giving_way(step: Step, names: Collection[str]) -> Step:
     return replace(step, decisions=tuple(kept))
 
 
-def _settled(step: Step, allowed: Allowed, wider: Mapping[str, int]) -> Step:
+def _settled(step: Step, allowed: Allowed, wider: Mapping[str, tuple[int, str]]) -> Step:
     """The step with the values that are allowed, at least the first that is; `wider`: values that decisions have beside
-    theirs."""
+    theirs, and their labels."""
     kept = []
     for decision in step.decisions:
-        if decision.name in wider and wider[decision.name] not in decision.domain and not decision.labels:
-            decision = replace(decision, domain=(*decision.domain, wider[decision.name]))
+        value, label = wider.get(decision.name, (None, ""))
+        if value is not None and value not in decision.domain and bool(label) == bool(decision.labels):
+            labels = (*decision.labels, label) if label else ()
+            decision = replace(decision, domain=(*decision.domain, value), labels=labels)
         values = [v for v in decision.domain if v in allowed.get(decision.name, decision.domain)]
         values = values or [decision.domain[0]]
         labels = tuple(str(decision.label(v)) for v in values) if decision.labels else ()

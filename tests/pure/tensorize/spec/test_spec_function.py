@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from importlib import resources
 
 import numpy as np
 import pytest
 
+from autosched.device.correctness.oracle import OVER_REALS, compute, slack
 from autosched.errors import SpecError
 from autosched.ir import parse
 from autosched.ir.formula import apply_formulas, closed, evaluate_formula
 from autosched.ir.value import Call, Cast
-from autosched.tensorize.check.function_error import errors
+from autosched.machine.catalogue import load_target
+from autosched.tensorize.check.function_error import errors, moved
 from autosched.tensorize.check.verify import check
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tensorize.spec.load import load_text
+from autosched.tiling.planner.plan_program import plan_program
 
 TEXT = resources.files("autosched.intrinsics").joinpath("portable/functions.yaml").read_text(encoding="utf-8")
 NOWHERE: frozenset[str] = frozenset()
 FUNCTIONS = Catalogue.builtin().of_isa(kind="function")
+SHORT = next(i.formula for i in FUNCTIONS if i.name == "cuda/short_exp.f32")
+assert SHORT is not None
 
 
 @pytest.mark.sampled(4)
@@ -154,3 +160,31 @@ def test_keys_that_do_not_fit_are_refused(old: str, new: str, said: str) -> None
     with pytest.raises(SpecError, match=said.replace("{", r"\{")) as error:
         load_text(SQUARE.replace(old, new), "mine.yaml")
     assert error.value.location is not None
+
+
+@pytest.mark.parametrize(("off", "right"), [(0.625, True), (0.25, False)])
+def test_a_rounded_argument_is_an_error_of_its_own(off: float, right: bool) -> None:
+    """2^(x log2 e) of a rounded product: far off where x is large, by no more than its argument is."""
+    short = dataclasses.replace(SHORT, argument_ulp=off)
+    x = np.random.default_rng(0).uniform(-87, 88, 20_000).astype(np.float32)
+    found = np.exp2((x * np.float32(1.44269504)).astype(np.float64)).astype(np.float32)
+    exact = np.exp(x.astype(np.float64))
+    assert errors(found, exact).max() > 20
+    assert (errors(found, exact, beside=moved(short, x)).max() <= short.ulp) == right
+
+
+def test_functions_that_round_their_argument_stand_in_where_asked() -> None:
+    known = [i for isa in ("cuda", "portable") for i in Catalogue.builtin().of_isa(isa, kind="function")]
+    key = "exp", "f32"
+    assert formulas_of(known)[key].name == "cuda/exp.f32"
+    assert formulas_of(known, anew=True)[key].name == "cuda/short_exp.f32"
+    program = parse("def f(X: f32[8], Y: f32[8]):\n    for i in range(8):\n        Y[i] = exp(X[i])\n")
+    target, catalogue = load_target("nvidia-h200"), Catalogue.builtin()
+    for level, wide in (("rescaled", 1.0), ("real", OVER_REALS)):
+        plan = plan_program(program, target, catalogue, [], numerics=level).plans[0]
+        assert any(f.argument_ulp for f in plan.formulas.values()) == (level == "real")
+        assert slack(plan) == wide
+    inputs = {"X": np.linspace(-80, 80, 8, dtype=np.float32)}
+    narrow, broad = (compute(program, 0, inputs, s) for s in (1.0, OVER_REALS))
+    one, more = (np.asarray(o.tolerances["Y"]) for o in (narrow, broad))
+    assert (more >= one + 2.0**-23 * np.abs(inputs["X"]) * narrow.wants["Y"]).all()

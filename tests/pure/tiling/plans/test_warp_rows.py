@@ -12,11 +12,12 @@ from autosched import ir
 from autosched.logic import evaluate
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
+from autosched.tensorize.fragment import Fragment
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.find_warp_rows import rows_inside
 from autosched.tiling.plans.plan import TileLoopsPart
-from autosched.tiling.plans.warp_rows import WarpRows, owners
+from autosched.tiling.plans.warp_rows import WarpRows
 
 LAST = "            for i, c in grid(tile, n):\n                for j in range(block):"
 AGAIN = MLP.replace(LAST, """            for i in range(tile):
@@ -70,7 +71,7 @@ def test_each_lane_has_what_it_takes(t: str) -> None:
     assert (dict(maker.taken), [*taker.taken.values()]) == ({}, ["P"])
     (operand,) = taker.taken
     nest = taker.part.nest
-    has, wants = where(rows.fragment), where(nest.intrinsic.operands[operand])
+    has, wants = where(rows.fragment.operand), where(nest.intrinsic.operands[operand])
     taken = nest.intrinsic.operand_axes[operand]
     tall, wide = rows.row_unit, rows.column_unit
     for warps in rows.splits:
@@ -101,7 +102,7 @@ def test_owners_say_what_the_map_says() -> None:
     for intrinsic in CATALOGUE.of_isa("cuda"):
         for operand in intrinsic.operands.values():
             if intrinsic.scope == "warp" and operand.fragment is not None:
-                lanes, own = owners(operand)
+                lanes, own = Fragment(operand, 32).owners
                 assert (lanes >= 0).all()
                 assert (own >= 0).all()
                 for place, lane in where(operand).items():

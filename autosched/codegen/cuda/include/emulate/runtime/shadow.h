@@ -36,7 +36,7 @@ enum class Fault { kNone, kUninitialised, kRace, kOtherBlock, kProxy };
 struct Region {
   uintptr_t base = 0;
   size_t bytes = 0;
-  const char* name = "";
+  std::string name;
   bool writable = false, initialised = false, shared = false;
   Cell* cells = nullptr;
 
