@@ -69,8 +69,8 @@ def moved(formula: Formula, x: Array) -> Array | float:
 
 
 def errors(found: Array, exact: Array, flushed: bool = False, beside: Array | float = 0.0) -> Array:
-    """Errors of f32 numbers in units of 2^-23 of the exact result, without an absolute one of `beside`; with `flushed`, a
-    subnormal one may be 0 of its sign."""
+    """Errors of f32 numbers in units of 2^-23 of the exact result, without an absolute one of `beside`; with `flushed`,
+    a subnormal one may be 0 of its sign."""
     rounded = exact.astype(np.float32)
     unit = np.maximum(UNIT * np.abs(exact), LEAST)
     error = np.maximum(0.0, np.abs(found.astype(np.float64) - exact) - beside) / unit

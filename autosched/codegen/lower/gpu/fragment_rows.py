@@ -51,11 +51,14 @@ class FragmentRows:
         assert policy is not None
         return tuple(self._by_workers(self._stage(stage, policy)) for stage in stages_of(part))
 
-    def taken(self, names: Sequence[str]) -> tuple[Stmt, ...]:
-        """Registers get what these tensors hold in memory."""
+    def taken(self, names: Sequence[str], known: Mapping[str, Literal]) -> tuple[Stmt, ...]:
+        """Registers get what these tensors hold in memory, or the number that is `known` of all elements."""
         body: list[Stmt] = []
         for name in names:
             register, memory, columns = self._places(name)
+            if name in known:
+                body += self._over([write(register, known[name], self.lane)], columns)
+                continue
             body += self._over([write(register, memory, self.lane, self._inside(columns))], columns)
         return (self._by_workers(body),) if body else ()
 

@@ -19,6 +19,7 @@ from itertools import groupby
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
 from autosched.codegen.lower.gpu.calls_together import calls_together
+from autosched.codegen.lower.gpu.constant_starts import constant_start, runs
 from autosched.codegen.lower.gpu.fetched_ahead import fetched_ahead
 from autosched.codegen.lower.gpu.fragment_rows import FragmentRows
 from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
@@ -27,12 +28,12 @@ from autosched.codegen.lower.gpu.kept_slices import kept_slices
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
 from autosched.codegen.tree.uses import used_buffers
-from autosched.logic import Const, Int, Var, interval
+from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
-from autosched.tiling.plans.warp_rows import defined_first
+from autosched.tiling.plans.warp_rows import defined_first, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
 from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS
 from autosched.tiling.steps.gpu.thread_registers import REGISTER_STEP
@@ -74,10 +75,25 @@ class _BlockLoops:
     def inside(self, part: Part, lower_part: LowerPart) -> tuple[Stmt, ...]:
         """The statements of one part of the body."""
         held = self.rows
+        if self.left_out(part):
+            return ()
         if held is not None and isinstance(part, ScalarPart | WarpCooperativePart) and held.rows.computes(part):
             return held.lower(part)
         made = lower_part(part, self.inner)
         return made if isinstance(part, TileLoopsPart) else tuple(self.apart(s) for s in made)
+
+    def left_out(self, part: Part) -> bool:
+        """Whether all that a part does is to set rows to a number with which loops behind it begin in registers."""
+        if not isinstance(part, ScalarPart | WarpCooperativePart):
+            return False
+        program, parts = self.inner.program, self.part.member.parts
+        begun: set[str] = set()
+        for loops in parts[parts.index(part) + 1 :]:
+            if isinstance(loops, TileLoopsPart) and ROWS.of(loops.names, self.ctx.values) and runs(loops, program):
+                rows = warp_rows(loops)
+                found = (constant_start(loops, program, n) for n in (rows.carried if rows is not None else ()))
+                begun |= {start[0].name for start in found if start is not None}
+        return all(s.name in begun for s in stages_of(part))
 
     def apart(self, stmt: Stmt) -> Stmt:
         """A part's grid, whose blocks write nothing that another touches; memory of each block's own they would share,
@@ -148,8 +164,11 @@ class _BlockLoops:
         rows = self.rows.rows
         made = {n for n in rows.carried if defined_first(rows, n)}
         wanted = {n for n in rows.carried if n not in made or self.read_outside(self.part.windows[n].tensor)}
-        filled = {n for n in (wanted - made if self.runs() else wanted) if self.written_before(n)}
-        return self.rows.taken(sorted(filled)), self.rows.left(sorted(wanted))
+        here = runs(self.part, self.ctx.program)
+        filled = {n for n in (wanted - made if here else wanted) if self.written_before(n)}
+        starts = {n: constant_start(self.part, self.ctx.program, n) for n in filled} if here else {}
+        known = {n: start[1] for n, start in starts.items() if start is not None}
+        return self.rows.taken(sorted(filled), known), self.rows.left(sorted(wanted))
 
     def written_before(self, name: str) -> bool:
         """Whether memory may hold a window's elements in front of the loops: what the body around keeps for itself has
@@ -158,11 +177,6 @@ class _BlockLoops:
         first = next(n for n, s in enumerate(stages) if s.name in self.part.stages)
         made = any(s.assign.tensor == tensor for s in stages[:first])
         return made or not self.ctx.program.tensors[tensor].intermediate
-
-    def runs(self) -> bool:
-        """Whether the loops have an iteration, wherever they stand."""
-        sizes = self.ctx.program.symbolic
-        return all(interval(t.axis.upper - t.axis.lower, sizes)[0] > 0 for t in self.part.loops)
 
     def read_outside(self, tensor: str) -> bool:
         """Whether anything but these loops may read a tensor."""
