@@ -145,6 +145,11 @@ def choice(flag: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
+def names(text: str) -> list[str]:
+    """The names in a text with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def timeout(text: str | None) -> float | None:
     """`90s`, `10m`, `2h` or plain seconds. Raises UsageError for anything else, and for zero."""
     if text is None:
