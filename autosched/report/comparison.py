@@ -12,14 +12,17 @@ import numpy as np
 from autosched.errors import UnknownNameError, UsageError
 from autosched.extras import needed
 from autosched.report import statistics
+from autosched.report.differences import StrategyDifference, differences, family
 from autosched.report.performance import Performance, performance
 from autosched.report.statistics import Floats, Interval, spanned
 from autosched.report.text import aligned, number, points, seconds
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 
-_ENOUGH = 6  # pairs in which a sign test can reach p <= 0.05
-_FEW = f"fewer than {_ENOUGH} seeds cannot show a difference (p <= 0.05), and their intervals are too narrow"
+_FEW = f"fewer than {statistics.FEWEST} seeds: intervals and tests take differences to be normally distributed"
+_ONE = "one seed has no intervals, and nothing is tested"
+_ALIKE = " ="
+_ALIKE_SAID = "= made the same run with every seed: its seeds are no replicates"
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class StrategySummary:
     `regret` is the mean over seeds and trials of 1 - fastest time of all / best time so far: 0 for a strategy that
     starts with the fastest candidate, 1 while nothing was found. `failed` is the share of trials that failed.
     `performance` is the mean over trials of the distance from random search (0) to the optimum (1), and
-    `performance_of_time` the same over time; None where the space is not known whole, or not what rows cost.
+    `performance_of_time` the same over time; None where the space is not known whole, or not what rows cost. `distinct`
+    is how many different runs its seeds made: where it is 1 of several, they are no replicates.
     """
 
     strategy: str
@@ -38,51 +42,50 @@ class StrategySummary:
     failed: float
     performance: Interval | None = None
     performance_of_time: Interval | None = None
-
-
-@dataclass(frozen=True)
-class StrategyDifference:
-    """A strategy less the baseline, paired by seed.
-
-    `outcome` is `regret` (over the whole search) or `final` (1 - fastest of all / best after the last trial), of which
-    less is better, or `performance`, of which more is.
-    `superiority` is the probability that the strategy has the better of a pair, ties counting half; `p` the exact sign
-    test's, corrected (Holm) for the number of strategies.
-    """
-
-    strategy: str
-    baseline: str
-    outcome: str
-    difference: Interval
-    superiority: float
-    p: float
+    distinct: int = 0
 
 
 @dataclass(frozen=True)
 class Summary:
+    """Strategies and their differences from the baseline. `family` says what the p-values are of and were corrected
+    for: one outcome is tested (performance, else regret), the others are described."""
+
     strategies: tuple[StrategySummary, ...]
     differences: tuple[StrategyDifference, ...]
+    family: str = ""
+    seeds: int = 0
 
     def __str__(self) -> str:
         checkpoints = list(self.strategies[0].best_s)
         known = [title for title, of in _PERFORMANCES if of(self.strategies[0]) is not None]
         head = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", *known, "failed"]
+        alike = [self.seeds > 1 and s.distinct == 1 for s in self.strategies]
         lines = [
             [
-                s.strategy,
+                s.strategy + (_ALIKE if same else ""),
                 *(spanned(s.best_s[n], seconds) for n in checkpoints),
                 spanned(s.regret, points),
                 *(spanned(i, number) for _, of in _PERFORMANCES if (i := of(s)) is not None),
                 _share(s),
             ]
-            for s in self.strategies
+            for s, same in zip(self.strategies, alike, strict=True)
         ]
-        text = aligned([head, *lines])
-        for d in self.differences:
-            gap = spanned(d.difference, (lambda x: f"{x:+.3f}") if d.outcome == "performance" else _signed)
-            p = "p < 0.001" if d.p < 0.001 else f"p = {d.p:.3f}"
-            text += f"\n{d.strategy} - {d.baseline}: {d.outcome} {gap}, better in {d.superiority:.0%} of pairs, {p}"
-        return text
+        parts = [aligned([head, *lines])]
+        few = [f"{s.strategy}: {s.distinct}" for s in self.strategies if 1 < s.distinct <= self.seeds // 2]
+        if any(alike):
+            parts.append(_ALIKE_SAID)
+        if few:
+            parts.append(f"different runs of {self.seeds} seeds: {', '.join(few)}")
+        return "\n".join([*parts, *self.told()])
+
+    def told(self) -> list[str]:
+        """A line for each difference, the family of the tests, and what would decide what is undecided."""
+        return [*map(str, self.differences), *self.notes()]
+
+    def notes(self) -> list[str]:
+        """What the p-values are of, and what would decide what is undecided."""
+        more = [f"undecided: {d.strategy} - {d.baseline}: {d.more}" for d in self.differences if d.more]
+        return [*([self.family] if self.family else []), *more]
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class StrategyComparison:
         self, baseline: str | None = None, checkpoints: Sequence[int] | None = None, *, seed: int = 0
     ) -> Summary:
         """Medians at `checkpoints` (trials; default 4, 16, 64, … and the last), and differences from `baseline`
-        (default: the first strategy), with 95 % bootstrap intervals over seeds drawn with `seed`.
+        (default: the first strategy), with 95 % intervals over seeds (`seed` draws the resamples).
 
         Raises UsageError for a checkpoint out of range, UnknownNameError for a baseline that did not take part.
         """
@@ -152,45 +155,53 @@ class StrategyComparison:
         if first not in self.strategies:
             raise UnknownNameError("strategy", first, self.strategies)
         rng = np.random.default_rng(seed)
-        return Summary(tuple(self._summarised(s, chosen, rng) for s in self.strategies), self._differences(first, rng))
+        summaries = tuple(self._summarised(s, chosen, rng) for s in self.strategies)
+        found = self._differences(first, rng)
+        return Summary(summaries, found, family(found, f"{len(self.seeds)} seeds, paired"), len(self.seeds))
 
     def _summarised(self, name: str, checkpoints: list[int], rng: np.random.Generator) -> StrategySummary:
-        value, low, high = statistics.median_curve(self.curves[name][:, [n - 1 for n in checkpoints]], rng)
+        value, low, high = statistics.median_curve(self.curves[name][:, [n - 1 for n in checkpoints]])
+        if self.distinct[name] == 1:  # one run, however often
+            low = high = np.full(len(checkpoints), np.nan)
         best_s = {n: Interval(float(value[i]), float(low[i]), float(high[i])) for i, n in enumerate(checkpoints)}
         statuses = [r.status for r in self.rows if r.strategy == name]
         failed = sum(s != "ok" for s in statuses) / max(1, len(statuses))
-        regret = statistics.mean(self.regrets[name].mean(axis=1), rng)
+        regret = statistics.mean(self.regrets[name].mean(axis=1), rng).within(0.0, 1.0)
         if self.performance is None:
-            return StrategySummary(name, best_s, regret, failed)
+            return StrategySummary(name, best_s, regret, failed, distinct=self.distinct[name])
         of_time = self.performance.scores_of_time(name)
         return StrategySummary(
             name,
             best_s,
             regret,
             failed,
-            statistics.mean(self.performance.scores(name), rng),
-            statistics.mean(of_time, rng) if len(of_time) else None,
+            statistics.mean(self.performance.scores(name), rng).within(most=1.0),
+            statistics.mean(of_time, rng).within(most=1.0) if len(of_time) else None,
+            self.distinct[name],
         )
 
     def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[StrategyDifference, ...]:
         regrets = self.regrets
-        others = [s for s in self.strategies if s != baseline]
-        # Of each outcome, by strategy: what is worse is larger, and the sign with which it is told.
-        worse = {
-            "regret": {s: r.mean(axis=1) for s, r in regrets.items()},
-            "final": {s: r[:, -1] for s, r in regrets.items()},
+        outcomes = {
+            "performance": {s: [self.performance.scores(s)] for s in self.strategies} if self.performance else {},
+            "regret": {s: [r.mean(axis=1)] for s, r in regrets.items()},
+            "final": {s: [r[:, -1]] for s, r in regrets.items()},
         }
-        if self.performance is not None:
-            worse["performance"] = {s: -self.performance.scores(s) for s in self.strategies}
-        found: list[StrategyDifference] = []
-        for outcome, of in worse.items():
-            sign = -1 if outcome == "performance" else 1
-            p_values = statistics.holm([statistics.sign_test(of[baseline], of[s]) for s in others])
-            for s, p in zip(others, p_values, strict=True):
-                difference = statistics.mean(sign * (of[s] - of[baseline]), rng)
-                superiority = statistics.superiority(of[baseline], of[s])
-                found.append(StrategyDifference(s, baseline, outcome, difference, superiority, p))
-        return tuple(found)
+        known = {outcome: of for outcome, of in outcomes.items() if of}
+        alike = [s for s, runs in self.distinct.items() if runs == 1]
+        return tuple(
+            d
+            for number, (outcome, of) in enumerate(known.items())
+            for d in differences(of, baseline, outcome, rng, alike=alike, tested=number == 0)
+        )
+
+    @cached_property
+    def distinct(self) -> dict[str, int]:
+        """By strategy, how many different runs its seeds made: the same candidates in the same order are one."""
+        runs: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        for row in self.rows:
+            runs.setdefault((row.strategy, row.seed), []).append((row.plan, row.row))
+        return {s: len({tuple(run) for (name, _), run in runs.items() if name == s}) for s in self.strategies}
 
     def plot(self, ax: Any = None) -> Any:
         """Performance by trials where the space is known whole, else the median best time so far, both with 95 %
@@ -213,9 +224,12 @@ class StrategyComparison:
         runs = f"{len(self.strategies)} strategies × {len(self.seeds)} seeds × {self.trials} trials"
         where = f"{self.program} for {self.target} on {self.device}"
         different = len({(r.plan, r.row) for r in self.rows})
-        best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
-        few = f"\n{_FEW}" if len(self.seeds) < _ENOUGH and len(self.strategies) > 1 else ""
-        return f"{where}: {runs}\n{best}\n\n{self.summary(baseline)}{few}"
+        if self.landscape is None:
+            best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
+        else:
+            best = f"optimum of {self.landscape.rows:,} rows: {seconds(self.best_s)}; {different:,} of them were tried"
+        few = _ONE if len(self.seeds) == 1 else _FEW if len(self.seeds) < statistics.FEWEST else ""
+        return f"{where}: {runs}\n{best}\n\n{self.summary(baseline)}" + (f"\n{few}" if few else "")
 
 
 def _powers(trials: int) -> list[int]:
@@ -226,10 +240,6 @@ _PERFORMANCES: tuple[tuple[str, Callable[[StrategySummary], Interval | None]], .
     ("performance", lambda s: s.performance),
     ("over time", lambda s: s.performance_of_time),
 )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1%}"
 
 
 def _share(summary: StrategySummary) -> str:

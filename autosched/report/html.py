@@ -76,7 +76,7 @@ def comparison_html(found: StrategyComparison, baseline: str | None = None) -> s
         if len(found.performance.moments_s):
             curves = {n: statistics.mean_curve(c, rng) for n, c in found.performance.over_time.items()}
             parts += ["<h2>Performance over time</h2>", _performances(curves, found.performance.moments_s, "time (s)")]
-    parts += ["<h2>Best time so far</h2>", _best_so_far(found, rng)]
+    parts += ["<h2>Best time so far</h2>", _best_so_far(found)]
     checkpoints = list(summary.strategies[0].best_s)
     known = summary.strategies[0].performance is not None
     heads = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", "performance" if known else "", "failed"]
@@ -86,24 +86,24 @@ def comparison_html(found: StrategyComparison, baseline: str | None = None) -> s
         [
             f"{d.strategy} - {d.baseline}",
             d.outcome,
-            f"{d.difference.value:+.3f} [{d.difference.low:+.3f}, {d.difference.high:+.3f}]",
+            spanned(d.difference, lambda x: f"{x:+.3f}"),
             f"{d.superiority:.0%}",
-            "< 0.001" if d.p < 0.001 else f"{d.p:.3f}",
+            d.untested or ("" if d.p is None else "< 0.001" if d.p < 0.001 else f"{d.p:.3f}"),
         ]
         for d in summary.differences
     ]
     if rows:
         heads = ["", "outcome", "difference", "better in", "p (Holm)"]
         parts += ["<h2>Differences, paired by seed</h2>", _table(heads, rows)]
+        parts += [f'<p class="note">{html_text(note)}</p>' for note in summary.notes()]
     parts.append(f'<p class="note">{_METHOD}</p>')
     return _page(title, parts)
 
 
 _METHOD = (
-    "Brackets and bands are 95 % bootstrap intervals over seeds. Regret is the mean over trials of 1 - fastest / best "
-    "so far. Performance is 0 where random search without replacement is expected to be (calculated, not drawn) and 1 "
-    "at the optimum. p-values are those of sign tests over pairs of equal seeds, corrected for the number of "
-    "strategies (Holm)."
+    "Brackets and bands are 95 % intervals over seeds, of this space alone: bootstrap-t of means, order statistics of "
+    "medians. Regret is the mean over trials of 1 - fastest / best so far. Performance is 0 where random search "
+    "without replacement is expected to be (calculated, not drawn) and 1 at the optimum."
 )
 
 
@@ -145,10 +145,10 @@ def _performances(curves: Mapping[str, Sequence[statistics.Floats]], x: statisti
     return chart(series, PlotAxis(label), PlotAxis("0 random search, 1 optimum", low=-0.5, high=1.0))
 
 
-def _best_so_far(found: StrategyComparison, rng: np.random.Generator) -> str:
+def _best_so_far(found: StrategyComparison) -> str:
     series = []
     for name, curve in found.curves.items():
-        value, low, high = statistics.median_curve(curve, rng)
+        value, low, high = statistics.median_curve(curve)
         series.append(Series(name, np.arange(1.0, len(value) + 1), value, low, high, steps=True))
     return chart(series, PlotAxis("trials"), PlotAxis("seconds (median)", log=True))
 

@@ -66,16 +66,15 @@ def predicted(trials: Iterable[Trial], ax: Any = None) -> Any:
     return axes
 
 
-def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> Any:
-    """Median over seeds of the best time so far by trial, and its 95 % bootstrap interval, for each strategy.
+def comparison(curves: Mapping[str, Floats], ax: Any = None) -> Any:
+    """Median over seeds of the best time so far by trial, and its 95 % interval, for each strategy.
 
     `curves` holds seconds, shape (seeds, trials), infinite while nothing was found (`StrategyComparison.curves`).
     """
     axes = _axes(ax)
-    rng = np.random.default_rng(seed)
     scale, unit = _unit(np.concatenate([c.ravel() for c in curves.values()]) if curves else np.zeros(0))
     for name, curve in curves.items():
-        value, low, high = (np.where(np.isfinite(s), s, np.nan) * scale for s in statistics.median_curve(curve, rng))
+        value, low, high = (np.where(np.isfinite(s), s, np.nan) * scale for s in statistics.median_curve(curve))
         trials = np.arange(1, curve.shape[1] + 1)
         (line,) = axes.plot(trials, value, drawstyle="steps-post", label=name)
         axes.fill_between(trials, low, high, step="post", alpha=0.2, color=line.get_color(), linewidth=0)
@@ -88,7 +87,7 @@ def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> A
 
 
 def performance(found: Performance, ax: Any = None, seed: int = 0, over: str = "trials") -> Any:
-    """Mean over seeds of each strategy's performance (0 random search, 1 optimum) and its 95 % bootstrap interval, over
+    """Mean over seeds of each strategy's performance (0 random search, 1 optimum) and its 95 % interval, over
     `trials` or over `time`. Raises UsageError for time where the recording says nothing of costs."""
     if over == "time" and not len(found.moments_s):
         raise UsageError("this recording does not say what rows cost", hint="plot over trials")

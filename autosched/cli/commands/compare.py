@@ -41,8 +41,9 @@ def compare(
         int, typer.Option("--trials", "-n", metavar="N", help="Candidates that every run measures.")
     ] = TuneOptions.trials,
     seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", help="Runs of each strategy, with seeds 0 to N-1.")
+        int, typer.Option("--seeds", metavar="N", help="Runs of each strategy, each with a seed of its own.")
     ] = 20,
+    first_seed: options.FirstSeedOpt = 0,
     target: options.TargetOpt = "native",
     device: options.DeviceOpt = "simulator",
     cost_model: options.CostModelOpt = TuneOptions.cost_model,
@@ -60,6 +61,8 @@ def compare(
     Every candidate is measured once, so runs differ only in what they chose. Nothing is kept in a store.
     """
     inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
+    if seeds < 1:
+        raise UsageError(f"{seeds} seeds leave nothing to compare", hint="give --seeds 20")
     if output is not None:
         can_write(output)
     known = inputs.catalogue(intrinsics)
@@ -68,10 +71,10 @@ def compare(
     with Line(quiet, verbose) as line:
         found = api.compare(
             inputs.program(program, define),
-            [name.strip() for name in strategies.split(",") if name.strip()],
+            inputs.names(strategies),
             device,
             trials,
-            seeds,
+            range(first_seed, first_seed + seeds),
             machine,
             cost_model=cost_model,
             threads=threads,

@@ -8,18 +8,20 @@ from typing import Annotated
 import typer
 
 from autosched import api
-from autosched.cli import options
+from autosched.cli import inputs, options
 from autosched.cli.commands.compare import Line, can_write, write
-from autosched.cli.output import answer, answer_json
+from autosched.cli.output import answer, answer_json, talk
 from autosched.errors import UsageError
 from autosched.report.exchange import as_json
+from autosched.report.over_spaces import over_spaces, spaces_json
 
 
 def simulate(
-    recording: Annotated[
-        Path,
+    recordings: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="FILE", help="A Kernel Tuner cache, T4 results, or a recording of autosched, gzipped or not."
+            metavar="FILE...",
+            help="Kernel Tuner caches, T4 results, recordings of autosched, gzipped or not. Several are put together.",
         ),
     ],
     strategies: Annotated[
@@ -33,8 +35,9 @@ def simulate(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", help="Runs of each strategy, with seeds 0 to N-1.")
+        int, typer.Option("--repeats", metavar="N", help="Runs of each strategy, each with a seed of its own.")
     ] = 100,
+    first_seed: options.FirstSeedOpt = 0,
     baseline: Annotated[
         str | None,
         typer.Option("--baseline", metavar="NAME", help="Others are compared with it; else with random, or the first."),
@@ -50,7 +53,8 @@ def simulate(
 ) -> None:
     """Compare strategies on recorded measurements, without a device. The answers are the same every time.
 
-    Performance is 0 where random search is expected to be, and 1 at the optimum.
+    Performance is 0 where random search is expected to be, and 1 at the optimum. Intervals (95 %) and p-values are over
+    the seeds, and speak of this space alone; with several FILEs also over spaces and seeds together (docs/research.md).
     """
     if trials is not None and trials < 1:
         raise UsageError(f"--trials {trials} leaves nothing to compare", hint="give 1 or more")
@@ -58,17 +62,38 @@ def simulate(
         raise UsageError(f"--jobs is {jobs}, and must be at least 1", hint="give 1 or more")
     if output is not None:
         can_write(output)
-    chosen = [name.strip() for name in strategies.split(",") if name.strip()]
+    if len(set(recordings)) < len(recordings):
+        raise UsageError(f"{next(f for f in recordings if recordings.count(f) > 1)} is named twice")
+    if output is not None and len(recordings) > 1:
+        raise UsageError(f"-o {output}: several files have no common curve", hint="write one file at a time")
+    chosen = inputs.names(strategies)
     if baseline is not None and chosen != ["all"] and baseline not in chosen:  # said before minutes of runs
         raise UsageError(f"--baseline {baseline} takes no part", hint=f"-s names {', '.join(chosen)}")
     if baseline is None and chosen == ["all"]:
         baseline = "random"
-    with Line(quiet, verbose) as line:
-        named = "all" if chosen == ["all"] else chosen
-        found = api.simulate(recording, named, trials, repeats, cost_model=cost_model, jobs=jobs, on_run=line)
+    seeds = range(first_seed, first_seed + repeats)
+    if not seeds:
+        raise UsageError(f"{repeats} seeds leave nothing to compare", hint="give --repeats 20")
+    each = []
+    for number, recording in enumerate(recordings):
+        with Line(quiet, verbose) as line:
+            named = "all" if chosen == ["all"] else chosen
+            found = api.simulate(recording, named, trials, seeds, cost_model=cost_model, jobs=jobs, on_run=line)
+        each.append(found)
+        if trials is not None and found.trials < trials and not quiet:
+            said = f"{recording}: has {found.trials} rows, so runs are no longer than that"
+            talk().print(said, markup=False)
+        if not json and not (quiet and len(recordings) > 1):
+            text = str(found.summary(baseline)) if quiet else found.text(baseline)
+            answer(f"{chr(10) if number else ''}{text}")
     if output is not None:
-        write(output, found, baseline)
+        write(output, each[0], baseline)
+    if len(each) == 1:
+        if json:
+            answer_json(as_json(each[0], baseline))
+        return
+    together = over_spaces(each, baseline)
     if json:
-        answer_json(as_json(found, baseline))
+        answer_json(spaces_json(together) | {"each": [as_json(found, baseline) for found in each]})
     else:
-        answer(str(found.summary(baseline)) if quiet else found.text(baseline))
+        answer(f"{'' if quiet else chr(10)}{together}")

@@ -26,11 +26,42 @@ def test_one_command_and_no_device(cli: Cli) -> None:
 
 def test_json(cli: Cli) -> None:
     found = cli.near()("simulate", CACHE, "-s", "random,ils", "--repeats", 3, "-n", 8, "--json").json
-    assert found["schema"] == "autosched/compare/1"
+    assert found["schema"] == "autosched/compare/2"
     assert found["target"] == "recorded"
     for summary in found["strategies"]:
         value, low, high = summary["performance"]
         assert low <= value <= high <= 1
+
+
+def test_several_files_are_put_together(cli: Cli, tmp_path: Path) -> None:
+    """Intervals over spaces and seeds, beside those of each space."""
+    second = tmp_path / "second.json"
+    cli.near()("export", CACHE, "--format", "kernel-tuner", "-o", second)
+    asked = ("simulate", CACHE, second, "-s", "random,ils", "--repeats", 6, "-n", 8)
+    done = cli.near()(*asked)
+    each, _, together = done.out.partition("\n2 spaces, 6 seeds\n")
+    assert each.count("performance") >= 4
+    assert together.startswith("strategy  performance\nrandom")
+    assert "ils - random: performance" in together
+    assert "fewer than 5 spaces" in together
+    assert cli.near()(*asked, "-q").out.startswith("2 spaces, 6 seeds\n")
+    found = cli.near()(*asked, "--json").json
+    assert found["schema"] == "autosched/compare-spaces/1"
+    assert (len(found["spaces"]), found["seeds"], len(found["each"])) == (2, 6, 2)
+    assert found["each"][0]["family"].endswith("against random")
+
+
+def test_seeds_of_ones_own(cli: Cli) -> None:
+    found = cli.near()("simulate", CACHE, "-s", "random", "-n", 4, "--repeats", 2, "--first-seed", 40, "--json").json
+    assert found["seeds"] == [40, 41]
+    assert [run["seed"] for run in found["runs"]] == [40, 41]
+
+
+def test_a_budget_above_the_space_is_said(cli: Cli) -> None:
+    done = cli.near()("simulate", CACHE, "-s", "random", "-n", 10_000, "--repeats", 1)
+    assert "so runs are no longer than that" in done.err
+    assert "one seed has no intervals, and nothing is tested" in done.out
+    assert "optimum of " in done.out
 
 
 def test_bad_input(cli: Cli, tmp_path: Path) -> None:
@@ -47,6 +78,8 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "--baseline ils takes no part"),
         ((CACHE, "-o", "x.txt"), "unknown format"),
         ((CACHE, "--jobs", 0), "must be at least 1"),
+        ((CACHE, CACHE), "is named twice"),
+        ((CACHE, cut, "-o", "x.html"), "several files have no common curve"),
     ):
         done = near("simulate", *arguments, status=2)
         assert said in done.err
