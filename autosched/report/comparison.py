@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,79 +14,16 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.extras import needed
 from autosched.report import statistics
 from autosched.report.differences import StrategyDifference, differences, family
+from autosched.report.html_tables import notes_html, tables_html
 from autosched.report.performance import Performance, performance
-from autosched.report.statistics import Floats, Interval, spanned
-from autosched.report.text import aligned, number, points, seconds
+from autosched.report.statistics import Floats, Interval
+from autosched.report.summary import StrategySummary, Summary
+from autosched.report.text import microseconds, seconds
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 
 _FEW = f"fewer than {statistics.FEWEST} seeds: intervals and tests take differences to be normally distributed"
 _ONE = "one seed has no intervals, and nothing is tested"
-_ALIKE = " ="
-_ALIKE_SAID = "= made the same run with every seed: its seeds are no replicates"
-
-
-@dataclass(frozen=True)
-class StrategySummary:
-    """`best_s`: trials to the median over seeds of the best time so far, in seconds.
-
-    `regret` is the mean over seeds and trials of 1 - fastest time of all / best time so far: 0 for a strategy that
-    starts with the fastest candidate, 1 while nothing was found. `failed` is the share of trials that failed.
-    `performance` is the mean over trials of the distance from random search (0) to the optimum (1), and
-    `performance_of_time` the same over time; None where the space is not known whole, or not what rows cost. `distinct`
-    is how many different runs its seeds made: where it is 1 of several, they are no replicates.
-    """
-
-    strategy: str
-    best_s: dict[int, Interval]
-    regret: Interval
-    failed: float
-    performance: Interval | None = None
-    performance_of_time: Interval | None = None
-    distinct: int = 0
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Strategies and their differences from the baseline. `family` says what the p-values are of and were corrected
-    for: one outcome is tested (performance, else regret), the others are described."""
-
-    strategies: tuple[StrategySummary, ...]
-    differences: tuple[StrategyDifference, ...]
-    family: str = ""
-    seeds: int = 0
-
-    def __str__(self) -> str:
-        checkpoints = list(self.strategies[0].best_s)
-        known = [title for title, of in _PERFORMANCES if of(self.strategies[0]) is not None]
-        head = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", *known, "failed"]
-        alike = [self.seeds > 1 and s.distinct == 1 for s in self.strategies]
-        lines = [
-            [
-                s.strategy + (_ALIKE if same else ""),
-                *(spanned(s.best_s[n], seconds) for n in checkpoints),
-                spanned(s.regret, points),
-                *(spanned(i, number) for _, of in _PERFORMANCES if (i := of(s)) is not None),
-                _share(s),
-            ]
-            for s, same in zip(self.strategies, alike, strict=True)
-        ]
-        parts = [aligned([head, *lines])]
-        few = [f"{s.strategy}: {s.distinct}" for s in self.strategies if 1 < s.distinct <= self.seeds // 2]
-        if any(alike):
-            parts.append(_ALIKE_SAID)
-        if few:
-            parts.append(f"different runs of {self.seeds} seeds: {', '.join(few)}")
-        return "\n".join([*parts, *self.told()])
-
-    def told(self) -> list[str]:
-        """A line for each difference, the family of the tests, and what would decide what is undecided."""
-        return [*map(str, self.differences), *self.notes()]
-
-    def notes(self) -> list[str]:
-        """What the p-values are of, and what would decide what is undecided."""
-        more = [f"undecided: {d.strategy} - {d.baseline}: {d.more}" for d in self.differences if d.more]
-        return [*([self.family] if self.family else []), *more]
 
 
 @dataclass(frozen=True)
@@ -157,7 +95,8 @@ class StrategyComparison:
         rng = np.random.default_rng(seed)
         summaries = tuple(self._summarised(s, chosen, rng) for s in self.strategies)
         found = self._differences(first, rng)
-        return Summary(summaries, found, family(found, f"{len(self.seeds)} seeds, paired"), len(self.seeds))
+        until = {n: self.performance.until_s(n) for n in chosen if self.performance and len(self.performance.moments_s)}
+        return Summary(summaries, found, family(found, f"{len(self.seeds)} seeds, paired"), len(self.seeds), until)
 
     def _summarised(self, name: str, checkpoints: list[int], rng: np.random.Generator) -> StrategySummary:
         value, low, high = statistics.median_curve(self.curves[name][:, [n - 1 for n in checkpoints]])
@@ -169,7 +108,14 @@ class StrategyComparison:
         regret = statistics.mean(self.regrets[name].mean(axis=1), rng).within(0.0, 1.0)
         if self.performance is None:
             return StrategySummary(name, best_s, regret, failed, distinct=self.distinct[name])
-        of_time = self.performance.scores_of_time(name)
+        found = self.performance
+        areas = {n: statistics.mean(found.scores(name, n), rng).within(most=1.0) for n in checkpoints}
+        of_time = found.scores_of_time(name)
+        areas_of_time = {
+            n: statistics.mean(found.scores_of_time(name, found.until_s(n)), rng).within(most=1.0)
+            for n in checkpoints
+            if len(of_time)
+        }
         return StrategySummary(
             name,
             best_s,
@@ -178,6 +124,8 @@ class StrategyComparison:
             statistics.mean(self.performance.scores(name), rng).within(most=1.0),
             statistics.mean(of_time, rng).within(most=1.0) if len(of_time) else None,
             self.distinct[name],
+            areas,
+            areas_of_time,
         )
 
     def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[StrategyDifference, ...]:
@@ -216,11 +164,24 @@ class StrategyComparison:
         axes.set_title(f"{self.program} on {self.device}, {len(self.seeds)} seeds")
         return axes
 
+    @property
+    def checksum(self) -> str:
+        """16 hex digits over all trials: what was tried, in which order, and what came out; times that strategies took
+        have no part in it, so that equal results have equal checksums on any machine."""
+        rows = [(r.strategy, r.seed, r.trial, r.plan, r.row, r.status, r.time_s) for r in self.rows]
+        return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, baseline: str | None = None) -> str:
-        """What was compared, and the summary with differences from `baseline`."""
+    def _repr_html_(self) -> str:
+        """For notebooks: what was compared, and the summary's tables."""
+        found = self.summary()
+        head, tables = notes_html(self.headline().splitlines()), tables_html(found.tables(microseconds))
+        return head + tables + notes_html(found.told())
+
+    def headline(self) -> str:
+        """What was compared, and the best time known, in two lines."""
         runs = f"{len(self.strategies)} strategies × {len(self.seeds)} seeds × {self.trials} trials"
         where = f"{self.program} for {self.target} on {self.device}"
         different = len({(r.plan, r.row) for r in self.rows})
@@ -228,19 +189,13 @@ class StrategyComparison:
             best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
         else:
             best = f"optimum of {self.landscape.rows:,} rows: {seconds(self.best_s)}; {different:,} of them were tried"
+        return f"{where}: {runs}\n{best}; results {self.checksum}"
+
+    def text(self, baseline: str | None = None, checkpoints: Sequence[int] | None = None) -> str:
+        """What was compared, and the summary with differences from `baseline` and areas up to `checkpoints`."""
         few = _ONE if len(self.seeds) == 1 else _FEW if len(self.seeds) < statistics.FEWEST else ""
-        return f"{where}: {runs}\n{best}\n\n{self.summary(baseline)}" + (f"\n{few}" if few else "")
+        return f"{self.headline()}\n\n{self.summary(baseline, checkpoints)}" + (f"\n{few}" if few else "")
 
 
 def _powers(trials: int) -> list[int]:
     return [*(n for n in (4**k for k in range(1, 16)) if n < trials), trials]
-
-
-_PERFORMANCES: tuple[tuple[str, Callable[[StrategySummary], Interval | None]], ...] = (
-    ("performance", lambda s: s.performance),
-    ("over time", lambda s: s.performance_of_time),
-)
-
-
-def _share(summary: StrategySummary) -> str:
-    return f"{summary.failed:.0%}"

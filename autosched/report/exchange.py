@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,18 @@ from autosched.search.evaluate.compare import Row
 SCHEMA = "autosched/compare/2"
 
 
-def as_json(found: StrategyComparison, baseline: str | None = None) -> dict[str, Any]:
+def as_json(
+    found: StrategyComparison, baseline: str | None = None, checkpoints: Sequence[int] | None = None
+) -> dict[str, Any]:
     """Schema autosched/compare/2. Intervals are [value, low, high]; a null value stands for "nothing was found by
     then", null ends for seeds that are no replicates.
 
     `runs` holds the best seconds so far after each trial of each run; performances are null where the space is not
-    known whole. `p` is null where nothing was tested, `untested` says why, `family` what p-values were corrected for.
+    known whole; `areas` are those up to some trials, `areas_of_time` up to the time in which random search makes so
+    many (`until_s`). `checksum` is over all trials, and not over what strategies took. `p` is null where nothing was
+    tested, `untested` says why, `family` what p-values were corrected for.
     """
-    summary = found.summary(baseline)
+    summary = found.summary(baseline, checkpoints)
     return {
         "schema": SCHEMA,
         "program": found.program,
@@ -33,6 +37,8 @@ def as_json(found: StrategyComparison, baseline: str | None = None) -> dict[str,
         "trials": found.trials,
         "seeds": list(found.seeds),
         "best_s": found.best_s,
+        "checksum": found.checksum,
+        "until_s": {str(n): s for n, s in summary.until_s.items()},
         "strategies": [
             {
                 "strategy": s.strategy,
@@ -42,6 +48,8 @@ def as_json(found: StrategyComparison, baseline: str | None = None) -> dict[str,
                 "distinct_runs": s.distinct,
                 "performance": s.performance and three(s.performance),
                 "performance_of_time": s.performance_of_time and three(s.performance_of_time),
+                "areas": {str(n): three(i) for n, i in s.areas.items()},
+                "areas_of_time": {str(n): three(i) for n, i in s.areas_of_time.items()},
             }
             for s in summary.strategies
         ],

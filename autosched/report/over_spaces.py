@@ -13,6 +13,7 @@ from autosched.report import statistics
 from autosched.report.comparison import StrategyComparison
 from autosched.report.differences import StrategyDifference, differences, family
 from autosched.report.exchange import three
+from autosched.report.html_tables import notes_html, tables_html
 from autosched.report.statistics import Floats, Interval, spanned
 from autosched.report.text import aligned, number
 
@@ -35,11 +36,22 @@ class OverSpaces:
         return family(self.differences, f"{len(self.spaces)} spaces and {self.seeds} seeds")
 
     def __str__(self) -> str:
-        lines = [["strategy", "performance"], *([s, spanned(i, number)] for s, i in self.performance.items())]
+        return "\n".join([self._head(), aligned(self._table()), *self._told()])
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return notes_html([self._head()]) + tables_html([("", self._table())]) + notes_html(self._told())
+
+    def _head(self) -> str:
+        return f"{len(self.spaces)} spaces, {self.seeds} seeds"
+
+    def _table(self) -> list[list[str]]:
+        return [["strategy", "performance"], *([s, spanned(i, number)] for s, i in self.performance.items())]
+
+    def _told(self) -> list[str]:
         more = [f"undecided: {d.strategy} - {d.baseline}: {d.more}" for d in self.differences if d.more]
         few = [_FEW] if len(self.spaces) < statistics.FEWEST else []
-        said = [*map(str, self.differences), *([self.family] if self.family else []), *more, *few]
-        return "\n".join([f"{len(self.spaces)} spaces, {self.seeds} seeds", aligned(lines), *said])
+        return [*map(str, self.differences), *([self.family] if self.family else []), *more, *few]
 
 
 def over_spaces(found: Sequence[StrategyComparison], baseline: str | None = None, seed: int = 0) -> OverSpaces:

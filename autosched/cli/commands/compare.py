@@ -44,6 +44,7 @@ def compare(
         int, typer.Option("--seeds", metavar="N", help="Runs of each strategy, each with a seed of its own.")
     ] = 20,
     first_seed: options.FirstSeedOpt = 0,
+    budgets: options.BudgetsOpt = None,
     target: options.TargetOpt = "native",
     device: options.DeviceOpt = "simulator",
     cost_model: options.CostModelOpt = TuneOptions.cost_model,
@@ -61,6 +62,9 @@ def compare(
     Every candidate is measured once, so runs differ only in what they chose. Nothing is kept in a store.
     """
     inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
+    stated = inputs.budgets(budgets)
+    if stated and max(stated) > trials:
+        raise UsageError(f"--budgets {budgets}: runs have {trials} trials", hint="state smaller ones, or give more -n")
     if seeds < 1:
         raise UsageError(f"{seeds} seeds leave nothing to compare", hint="give --seeds 20")
     if output is not None:
@@ -84,11 +88,11 @@ def compare(
             on_run=line,
         )
     if output is not None:
-        write(output, found)
+        write(output, found, checkpoints=stated)
     if json:
-        answer_json(as_json(found))
+        answer_json(as_json(found, checkpoints=stated))
     else:
-        answer(str(found.summary()) if quiet else str(found))
+        answer(str(found.summary(checkpoints=stated)) if quiet else found.text(checkpoints=stated))
 
 
 class Line:
@@ -117,12 +121,14 @@ class Line:
             self.console.print(said, markup=False)
 
 
-def write(output: Path, found: StrategyComparison, baseline: str | None = None) -> None:
+def write(
+    output: Path, found: StrategyComparison, baseline: str | None = None, checkpoints: list[int] | None = None
+) -> None:
     """Write the comparison in the format that the file's name asks for."""
     if output.suffix == ".csv":
         write_csv(output, found)
     elif output.suffix == ".html":
-        write_text(output, comparison_html(found, baseline))
+        write_text(output, comparison_html(found, baseline, checkpoints))
     else:
         write_plot(output, found)
 

@@ -42,6 +42,11 @@ def simulate(
         str | None,
         typer.Option("--baseline", metavar="NAME", help="Others are compared with it; else with random, or the first."),
     ] = None,
+    budgets: options.BudgetsOpt = None,
+    thinking: Annotated[
+        bool,
+        typer.Option("--thinking", help="Time counts what strategies take here, too, and is another one every time."),
+    ] = False,
     cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="As in `tune`.")] = "xgb",
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", help="Processes that share the runs; the answer is the same.")
@@ -74,26 +79,32 @@ def simulate(
     seeds = range(first_seed, first_seed + repeats)
     if not seeds:
         raise UsageError(f"{repeats} seeds leave nothing to compare", hint="give --repeats 20")
+    stated = inputs.budgets(budgets)
     each = []
     for number, recording in enumerate(recordings):
         with Line(quiet, verbose) as line:
             named = "all" if chosen == ["all"] else chosen
-            found = api.simulate(recording, named, trials, seeds, cost_model=cost_model, jobs=jobs, on_run=line)
+            found = api.simulate(
+                recording, named, trials, seeds, cost_model=cost_model, jobs=jobs, thinking=thinking, on_run=line
+            )
         each.append(found)
+        if stated and max(stated) > found.trials:
+            said = f"--budgets {budgets}: runs on {recording} have {found.trials} trials"
+            raise UsageError(said, hint="state smaller budgets, or give more --trials")
         if trials is not None and found.trials < trials and not quiet:
             said = f"{recording}: has {found.trials} rows, so runs are no longer than that"
             talk().print(said, markup=False)
         if not json and not (quiet and len(recordings) > 1):
-            text = str(found.summary(baseline)) if quiet else found.text(baseline)
+            text = str(found.summary(baseline, stated)) if quiet else found.text(baseline, stated)
             answer(f"{chr(10) if number else ''}{text}")
     if output is not None:
-        write(output, each[0], baseline)
+        write(output, each[0], baseline, stated)
     if len(each) == 1:
         if json:
-            answer_json(as_json(each[0], baseline))
+            answer_json(as_json(each[0], baseline, stated))
         return
     together = over_spaces(each, baseline)
     if json:
-        answer_json(spaces_json(together) | {"each": [as_json(found, baseline) for found in each]})
+        answer_json(spaces_json(together) | {"each": [as_json(found, baseline, stated) for found in each]})
     else:
         answer(f"{'' if quiet else chr(10)}{together}")

@@ -57,6 +57,28 @@ def test_seeds_of_ones_own(cli: Cli) -> None:
     assert [run["seed"] for run in found["runs"]] == [40, 41]
 
 
+def test_budgets_are_stated(cli: Cli, tmp_path: Path) -> None:
+    asked = ("simulate", CACHE, "-s", "random,ils", "--repeats", 3, "-n", 12)
+    out = cli.near()(*asked, "--budgets", "12,6").out
+    assert "best of 6" in out
+    assert "strategy  to 6" in out
+    found = cli.near()(*asked, "--budgets", "6,12", "--json").json
+    assert [list(s["areas"]) for s in found["strategies"]] == [["6", "12"]] * 2
+    for budgets, said in (("6,x", "must be numbers of trials"), ("0", "must be numbers of"), ("13", "have 12 trials")):
+        assert said in cli.near()(*asked, "--budgets", budgets, status=2).err
+
+
+def test_files_are_the_same_every_time(cli: Cli, tmp_path: Path) -> None:
+    """Whoever computes a checksum of results gets the same one, in several processes, too."""
+    asked = ("simulate", CACHE, "-s", "random,ils", "--repeats", 3, "-n", 12, "-q")
+    for name, more in (("a.csv", ()), ("b.csv", ("--jobs", 2)), ("c.csv", ("--thinking",))):
+        cli.near()(*asked, *more, "-o", tmp_path / name)
+    first, second, thought = ((tmp_path / f"{name}.csv").read_bytes() for name in "abc")
+    assert first == second != thought
+    checksums = {cli.near()(*asked, *more, "--json").json["checksum"] for more in ((), ("--thinking",))}
+    assert len(checksums) == 1
+
+
 def test_a_budget_above_the_space_is_said(cli: Cli) -> None:
     done = cli.near()("simulate", CACHE, "-s", "random", "-n", 10_000, "--repeats", 1)
     assert "so runs are no longer than that" in done.err
