@@ -13,6 +13,7 @@ import typer
 from autosched.cli import inputs, options
 from autosched.cli.commands.compare import PICTURES
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.cli.replaced import tell_replaced
 from autosched.cli.warm import warm_from
 from autosched.costmodel.accuracy.importance import importance
 from autosched.costmodel.learned.pretrained import Earlier
@@ -27,8 +28,8 @@ from autosched.search.evaluate.simulate import has_clock_terms
 from autosched.search.evaluate.training_rows import split_name
 from autosched.search.registry import strategies
 from autosched.search.tuning.warm import earlier_recording
+from autosched.store.exchanged import read_all
 from autosched.store.recorded_space import RecordedSpace
-from autosched.store.replay_file import read_replays
 
 app = typer.Typer(help="Judge cost models on recorded spaces.", no_args_is_help=True)
 SHOWN = {
@@ -50,7 +51,9 @@ def model() -> None:
 
 @app.command("eval")
 def evaluate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Recorded spaces (docs/replay.md).")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Recorded spaces (docs/replay.md), caches of other tuners.")
+    ],
     models: Annotated[
         str, typer.Option("--models", "-m", metavar="NAMES", help="Names with commas; analytic is the clock alone.")
     ] = "analytic,xgb",
@@ -147,11 +150,15 @@ def _plain(one: Evaluated, leak: bool) -> dict[str, Any]:
 
 def _read(file: str, today: bool, quiet: bool) -> list[tuple[str, RecordedSpace, int]]:
     """The recordings of a file with what they are called, and how many of their rows this version's spaces lack."""
-    recordings, found = read_replays(file), []
+    recordings, found = read_all(file), []
     for recording in recordings:
         called, lost = file if len(recordings) == 1 else f"{file}, {recording.name}", 0
+        if today and not recording.program:
+            hint = "leave out --today: its rows have no clock, of no version"
+            raise UsageError(f"{called} is not a recording of ours, and says nothing of its program", hint=hint)
         if today:
             recording, lost = rescored(recording)
+        tell_replaced(called, recording, quiet)
         if lost and not quiet:
             talk().print(f"{called}: {lost} rows are not in this version's spaces", markup=False)
         found.append((called, recording, lost))

@@ -11,9 +11,11 @@ from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.commands.compare import Line, can_write, write
 from autosched.cli.output import answer, answer_json, talk
+from autosched.cli.replaced import tell_replaced
 from autosched.errors import UsageError
 from autosched.report.exchange import as_json
 from autosched.report.over_spaces import over_spaces, spaces_json
+from autosched.store.exchanged import read_any
 
 
 def simulate(
@@ -82,10 +84,12 @@ def simulate(
     stated = inputs.budgets(budgets)
     each = []
     for number, recording in enumerate(recordings):
+        space = read_any(recording)
+        tell_replaced(str(recording), space, quiet)
         with Line(quiet, verbose) as line:
             named = "all" if chosen == ["all"] else chosen
             found = api.simulate(
-                recording, named, trials, seeds, cost_model=cost_model, jobs=jobs, thinking=thinking, on_run=line
+                space, named, trials, seeds, cost_model=cost_model, jobs=jobs, thinking=thinking, on_run=line
             )
         each.append(found)
         if stated and max(stated) > found.trials:

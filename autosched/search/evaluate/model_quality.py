@@ -182,7 +182,8 @@ def summary(each: Sequence[Judged], leak: bool = False) -> dict[str, MeanInterva
     """
     rng, rows, count = np.random.default_rng(0), len(each[0].times), len(each)
     quality = [one.quality(leak) for one in each]
-    found = {name: _over_seeds(np.array([getattr(q, name) for q in quality], np.float64)) for name in FIGURES}
+    values = {name: np.array([getattr(q, name) for q in quality], np.float64) for name in FIGURES}
+    found = {n: _mean_of(v) if n in _ORDER else _over_seeds(v) for n, v in values.items()}
     drawn = np.empty((_RESAMPLES, len(_ORDER)))
     for number in range(_RESAMPLES):
         at = rng.integers(0, rows, rows)
@@ -201,15 +202,22 @@ def summary(each: Sequence[Judged], leak: bool = False) -> dict[str, MeanInterva
 _ORDER = ("spearman", "kendall", "pairwise", "coverage")
 
 
+def _mean_of(values: npt.NDArray[np.float64]) -> MeanInterval:
+    """The mean of what is defined, without an interval."""
+    values = values[np.isfinite(values)]
+    return MeanInterval(float(values.mean()) if len(values) else float("nan"), float("nan"), float("nan"))
+
+
 def _over_seeds(values: npt.NDArray[np.float64]) -> MeanInterval:
+    """The mean of shares (0 to 1) with its t interval."""
     from scipy.stats import t
 
     values = values[np.isfinite(values)]
-    mean, count = float(values.mean()) if len(values) else float("nan"), len(values)
+    mean, count = _mean_of(values).mean, len(values)
     if count < 2 or np.ptp(values) <= 1e-12 * max(1.0, abs(mean)):
         return MeanInterval(mean, float("nan"), float("nan"))
     half = float(t.ppf(0.975, count - 1)) * float(values.std(ddof=1)) / np.sqrt(count)
-    return MeanInterval(mean, max(-1.0, mean - half), min(1.0, mean + half))
+    return MeanInterval(mean, max(0.0, mean - half), min(1.0, mean + half))
 
 
 def _tail(seeds: int) -> float:

@@ -59,7 +59,8 @@ class RecordedRows:
         if not len(timed):
             raise UsageError(f"no row of {recording.name} came out right, so there is nothing to rank")
         if timed.min() == timed.max():
-            said = f"the {len(timed)} rows of {recording.name} that came out right all took {timed[0]:.3g} s"
+            which = f"all {len(timed)} rows" if len(timed) > 1 else "the only row"
+            said = f"{which} of {recording.name} that came out right took {timed[0]:.3g} s"
             raise UsageError(f"{said}, so there is nothing to rank")
         return RecordedRows(recording, space, rows, times, space.features(rows), space.analytic(rows))
 

@@ -114,7 +114,7 @@ def test_what_cannot_be_judged_is_said():
     failed = replace(plan, status=np.full(len(plan), 2, np.uint8), time_s=np.full(len(plan), np.nan))
     for changed, said in (
         (failed, "came out right, so there is nothing to rank"),
-        (replace(plan, time_s=np.where(plan.ok, 1e-3, np.nan)), "all took 0.001 s, so there is nothing to rank"),
+        (replace(plan, time_s=np.where(plan.ok, 1e-3, np.nan)), "right took 0.001 s, so there is nothing to rank"),
     ):
         with pytest.raises(UsageError, match=said):
             evaluate(replace(recording, plans=(changed,)), ["analytic"], 16)
