@@ -18,7 +18,7 @@ from autosched.report.statistics import Floats, Interval, spanned
 from autosched.report.text import aligned, number
 
 SCHEMA = "autosched/compare-spaces/1"
-_FEW = f"fewer than {statistics.FEWEST} spaces: intervals hold the truth in some 90 of 100 cases, not 95"
+FEW = f"fewer than {statistics.FEWEST} spaces: intervals hold the truth in some 90 of 100 cases, not 95"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class OverSpaces:
 
     def _told(self) -> list[str]:
         more = [f"undecided: {d.strategy} - {d.baseline}: {d.more}" for d in self.differences if d.more]
-        few = [_FEW] if len(self.spaces) < statistics.FEWEST else []
+        few = [FEW] if len(self.spaces) < statistics.FEWEST else []
         return [*map(str, self.differences), *([self.family] if self.family else []), *more, *few]
 
 

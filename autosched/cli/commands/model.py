@@ -21,8 +21,9 @@ from autosched.costmodel.registry import cost_model, cost_models
 from autosched.errors import UnknownNameError, UsageError
 from autosched.report import plots
 from autosched.report.exchange import write_figure
+from autosched.report.models import ModelsCompared, models_compared
 from autosched.search.evaluate import model_quality
-from autosched.search.evaluate.model_quality import LEAST_UNSEEN, Evaluated
+from autosched.search.evaluate.model_quality import LEAST_UNSEEN, Evaluated, MeanInterval
 from autosched.search.evaluate.recorder import rescored
 from autosched.search.evaluate.simulate import has_clock_terms
 from autosched.search.evaluate.training_rows import split_name
@@ -88,7 +89,8 @@ def evaluate(
     recall@16 the share of the 16 fastest that are among the 16 predicted fastest; in 80 % the share of rows that lie in
     the central 80 % of what was predicted; measured the best row learnt from, as a share of the optimum. The last
     column is chance, calculated. Means over the seeds with 95 % intervals: of ranks and in 80 % over rows and seeds, of
-    the others over seeds, none where seeds make no difference. With --measured 0 nothing is learnt from these rows.
+    the others over seeds, none where seeds make no difference. With several files, also over spaces and seeds together.
+    best@8 less the first model's is tested. With --measured 0 nothing is learnt from these rows.
     """
     names, choosers = inputs.names(models), inputs.names(chosen)
     for name in names:
@@ -120,6 +122,7 @@ def evaluate(
     learnt = [earlier_recording(recording) for _, recording, _ in recordings] if held_out else []
     numbers = tuple(range(first_seed, first_seed + seeds))
     found: list[dict[str, Any]] = []
+    each: dict[str, list[list[Evaluated]]] = {}
     for number, (file, recording, lost) in enumerate(recordings):
         others = [part for other, part in enumerate(learnt) if other != number]
         earlier = Earlier.join(others) if others else None
@@ -127,12 +130,19 @@ def evaluate(
             judged = model_quality.evaluate(recording, names, measured, chooser, numbers, earlier)
             head = {"file": file, "rows": len(recording), "lost": lost}
             taught = list(earlier.studies) if earlier else []
+            each.setdefault(chooser, []).append(judged)
             if not json:
                 _show(file, len(recording), judged, leak, first=not found)
             more = [head | {"taught": [] if one.model == "analytic" else taught} for one in judged]
             found += [_plain(one, leak) | said for one, said in zip(judged, more, strict=True)]
+    together = [models_compared(spaces) for spaces in each.values()] if len(recordings) > 1 else []
     if json:
-        answer_json({"schema": "autosched/model-eval/2", "seeds": list(numbers), "models": found})
+        compared = [one.plain() for one in together]
+        schema = {"schema": "autosched/model-eval/2", "seeds": list(numbers)}
+        answer_json({**schema, "models": found, "together": compared})
+        return
+    for one in together:
+        _show_together(one, measured)
 
 
 def _plain(one: Evaluated, leak: bool) -> dict[str, Any]:
@@ -181,6 +191,8 @@ def _show(file: str, rows: int, found: Sequence[Evaluated], leak: bool, first: b
     heads.append("chance")
     columns.append({name: _number(value) for name, value in asdict(found[0].chance).items()})
     table(("", *heads), [(said, *(column[name] for column in columns)) for name, said in SHOWN.items()])
+    for line in models_compared([found]).told():
+        answer(line)
 
 
 @app.command("importance")
@@ -218,7 +230,17 @@ def show_importance(
     table(("feature", "unit", "rise", "deviation"), rows)
 
 
-def _said(interval: model_quality.MeanInterval) -> str:
+def _show_together(found: ModelsCompared, measured: int) -> None:
+    """All workloads, with intervals over them: a column for each model, and what models differ by."""
+    learnt = f" after {measured} rows that {found.chosen} chose" if measured else ""
+    answer(f"\n{found.spaces} spaces, {found.seeds} seeds{learnt}")
+    columns = [{n: _said(MeanInterval(i.value, i.low, i.high)) for n, i in of.items()} for of in found.figures.values()]
+    table(("", *found.figures), [(said, *(c.get(name, "-") for c in columns)) for name, said in SHOWN.items()])
+    for line in found.told():
+        answer(line)
+
+
+def _said(interval: MeanInterval) -> str:
     if isnan(interval.low):
         return _number(interval.mean)
     return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"

@@ -131,7 +131,8 @@ class MeanInterval:
 @dataclass(frozen=True)
 class Evaluated:
     """One model on one recording, after `measured` rows that `chosen` took: its figures on the rows not seen, what
-    chance has there, and (`leak`) the means over all rows, which flatter whoever learns by heart."""
+    chance has there, and (`leak`) the means over all rows, which flatter whoever learns by heart. `values` are the
+    figures of each seed."""
 
     model: str
     chosen: str
@@ -140,6 +141,7 @@ class Evaluated:
     figures: dict[str, MeanInterval]
     chance: ModelQuality
     leak: ModelQuality
+    values: dict[str, tuple[float, ...]]
 
 
 def evaluate(
@@ -168,7 +170,10 @@ def evaluate(
         chance = ModelQuality(*(float(np.mean([getattr(c, name) for c in chances])) for name in FIGURES))
         seen = [one.quality(leak=True) for one in each]
         leak = ModelQuality(*(float(np.mean([getattr(q, name) for q in seen])) for name in FIGURES))
-        found.append(Evaluated(name_of(model), chosen, measured, tuple(seeds), summary(each), chance, leak))
+        quality = [one.quality() for one in each]
+        values = {name: tuple(getattr(q, name) for q in quality) for name in FIGURES}
+        sums = summary(each)
+        found.append(Evaluated(name_of(model), chosen, measured, tuple(seeds), sums, chance, leak, values))
     return found
 
 

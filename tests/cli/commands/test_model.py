@@ -21,6 +21,8 @@ def test_models_are_judged(cli: Cli) -> None:
     assert len(tables) == 2
     for chosen, table in zip(("random", "auto"), tables, strict=True):
         name, models, *figures = table.splitlines()
+        figures, told = figures[:8], figures[8:]
+        assert told[0].startswith("xgb - analytic: best@8 ")
         assert name == f"{FILE}: 60 rows; 16 that {chosen} chose to learn from, figures of the other 44"
         assert models.split() == ["analytic", "xgb", "chance"]
         assert [line.split()[0] for line in figures] == [
@@ -71,6 +73,23 @@ def test_json(cli: Cli) -> None:
     assert clock["best_1"]["low"] is None  # the clock says the same with every seed
     assert clock["found"] is None  # nothing was measured
     assert clock["chance"]["pairwise"] == 0.5
+
+
+def test_several_spaces_are_put_together(cli: Cli, tmp_path: Path) -> None:
+    """Figures over spaces and seeds, and the model's difference from the first one."""
+    two = tmp_path / "two.json.gz"
+    write_replays(two, read_replays(RECORDED / "h200_rows.json.gz")[:2])
+    asked = ("model", "eval", two, "-m", "analytic,random", "--measured", 16, "--seeds", 2, "--chosen", "random")
+    text = cli.near()(*asked).out.split("\n\n")[-1]
+    assert text.startswith("2 spaces, 2 seeds after 16 rows that random chose\n")
+    assert "random - analytic: best@8 -" in text
+    assert "the mean difference of best@8 over 2 spaces and 2 seeds" in text
+    assert "fewer than 5 spaces" in text
+    (together,) = cli.near()(*asked, "--json").json["together"]
+    assert (together["spaces"], together["seeds"], together["chosen"]) == (2, 2, "random")
+    value, low, high = together["differences"][0]["difference"]
+    assert low < value < high
+    assert value < 0
 
 
 def test_several_recordings_of_one_file(cli: Cli, tmp_path: Path) -> None:
