@@ -6,6 +6,7 @@ that the recorded rows no longer fit into wants new recordings (`python -m bench
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -20,8 +21,9 @@ from autosched.errors import PluginError, UsageError
 from autosched.search.evaluate.model_quality import FIGURES, MeanInterval, evaluate, model_quality
 from autosched.search.evaluate.recorder import rescored
 from autosched.store.replay_file import read_replay
-from benchmarks.model_quality import ASKED, line
-from benchmarks.record import FOLDER
+from benchmarks.cpu import RESULTS
+from benchmarks.model_quality import ASKED, line, markdown
+from benchmarks.record import FOLDER, HELD_OUT
 
 SMALL = TESTS / "data" / "replay_depthwise.json.gz"
 RANKS = dict(zip(ASKED, (0.82, 0.87, 0.90), strict=True)) | {"depthwise_f32_56x56x128": 0.84}
@@ -137,6 +139,24 @@ def test_a_figure_is_marked_that_is_short_of_what_is_asked():
     assert set(found.figures) == set(FIGURES)
     assert "(asked: 1.5)" in line(found.figures, {"best_1": 1.5})
     assert "found" not in line({"found": MeanInterval(math.nan, math.nan, math.nan)}, {})
+
+
+def test_the_page_has_the_figures_that_are_kept():
+    kept = json.loads((RESULTS / "model_quality.json").read_text())
+    page = (FOLDER.parents[1] / "docs" / "benchmarks.md").read_text()
+    assert markdown(kept) in page, "python -m benchmarks.model_quality --markdown"
+    assert list(kept["spaces"]) == [*ASKED, *HELD_OUT]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*ASKED, *HELD_OUT])
+def test_figures_that_are_kept_are_todays(name: str):
+    """A clock that ranks otherwise now than when the page was written wants `python -m benchmarks.model_quality`."""
+    kept = json.loads((RESULTS / "model_quality.json").read_text())["spaces"][name]["clock"]
+    recording, _ = rescored(read_replay(FOLDER / f"{name}.json.gz"))
+    now = model_quality(recording, "analytic", 0)
+    for figure in ("spearman", "kendall", "best_1", "best_8"):
+        assert getattr(now, figure) == pytest.approx(kept[figure][0], abs=0.02), f"{figure} is stale"
 
 
 def test_rows_predicted_alike_are_in_no_order():
