@@ -15,6 +15,9 @@ from autosched.cli.replaced import tell_replaced
 from autosched.errors import UsageError
 from autosched.report.exchange import as_json
 from autosched.report.over_spaces import over_spaces, spaces_json
+from autosched.search.evaluate.compare import contestants
+from autosched.search.evaluate.landscape import Landscape
+from autosched.search.evaluate.simulate import budget_of, check
 from autosched.store.exchanged import read_any
 
 
@@ -82,19 +85,23 @@ def simulate(
     if not seeds:
         raise UsageError(f"{repeats} seeds leave nothing to compare", hint="give --repeats 20")
     stated = inputs.budgets(budgets)
-    each = []
-    for number, recording in enumerate(recordings):
-        space = read_any(recording)
+    spaces = [read_any(recording) for recording in recordings]
+    for recording, space in zip(recordings, spaces, strict=True):
+        budget = budget_of(Landscape.of(space), trials)
+        if stated and max(stated) > budget:
+            said = f"--budgets {budgets}: runs on {recording} have {budget} trials"
+            raise UsageError(said, hint="state smaller budgets, or give more --trials")
+        if chosen != ["all"]:
+            check(space, contestants(chosen, cost_model))
         tell_replaced(str(recording), space, quiet)
+    each = []
+    for number, (recording, space) in enumerate(zip(recordings, spaces, strict=True)):
         with Line(quiet, verbose) as line:
             named = "all" if chosen == ["all"] else chosen
             found = api.simulate(
                 space, named, trials, seeds, cost_model=cost_model, jobs=jobs, thinking=thinking, on_run=line
             )
         each.append(found)
-        if stated and max(stated) > found.trials:
-            said = f"--budgets {budgets}: runs on {recording} have {found.trials} trials"
-            raise UsageError(said, hint="state smaller budgets, or give more --trials")
         if trials is not None and found.trials < trials and not quiet:
             said = f"{recording}: has {found.trials} rows, so runs are no longer than that"
             talk().print(said, markup=False)

@@ -51,6 +51,16 @@ def test_several_files_are_put_together(cli: Cli, tmp_path: Path) -> None:
     assert found["each"][0]["family"].endswith("against random")
 
 
+def test_what_is_wrong_with_a_later_file_is_said_before_any_run(cli: Cli, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_text(CACHE.read_text()[:3000])
+    clocked = TESTS / "data" / "replay_depthwise.json.gz"
+    for arguments, said in (((CACHE, cut), "is cut short"), ((clocked, CACHE, "-s", "clock"), "ranks by the clock")):
+        done = cli.near()("simulate", *arguments, "--repeats", 2, "-n", 4, status=2)
+        assert said in done.err
+        assert done.out == ""
+
+
 def test_seeds_of_ones_own(cli: Cli) -> None:
     found = cli.near()("simulate", CACHE, "-s", "random", "-n", 4, "--repeats", 2, "--first-seed", 40, "--json").json
     assert found["seeds"] == [40, 41]
