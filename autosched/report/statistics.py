@@ -6,8 +6,8 @@ in units of its own standard error, say how far the mean may be off. It is never
 of the same t, so it is 0.05 or less just where the 95 % interval leaves out 0. Over several spaces, spaces are drawn
 anew and then seeds in each of them; what spaces differ by is part of the interval. Assumed: seeds are drawn alike and
 independently, spaces are a sample of those that are spoken of, and each space has as many seeds as any other.
-`benchmarks.coverage` measures how often such intervals hold the truth. The interval of a median is that of order
-statistics, which assumes nothing more.
+`benchmarks.coverage` measures how often such intervals hold the truth: less often where a rare seed is far off. The
+interval of a median is that of order statistics, which assumes nothing more.
 """
 
 from __future__ import annotations

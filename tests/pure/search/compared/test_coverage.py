@@ -45,6 +45,14 @@ def test_intervals_over_spaces_cover(spaces: int, least: float, worlds: list[cov
     assert found["seeds only"] < found["mean"]
 
 
+@pytest.mark.slow
+def test_what_is_hard_is_said() -> None:
+    """Where one seed of ten is far off, few seeds do not meet it: no interval helps, and the page says so."""
+    rng = np.random.default_rng(0)
+    assert coverage.drawn_from("normal", 5, 500, rng)["mean"] >= 0.93 - SLACK
+    assert coverage.drawn_from("one of ten far off", 10, 500, rng)["mean"] < 0.8
+
+
 def test_the_page_has_what_was_simulated() -> None:
     kept = json.loads((RESULTS / "coverage.json").read_text())
     assert kept["schema"] == coverage.SCHEMA
