@@ -408,6 +408,7 @@ def simulate(
     cost_model: str = TuneOptions.cost_model,
     threads: int = TuneOptions.threads,
     jobs: int = 1,
+    thinking: bool = False,
     on_run: RunListener | None = None,
 ) -> StrategyComparison:
     """Compare strategies on a space that was measured before, by autosched or by others: no device is needed.
@@ -416,8 +417,11 @@ def simulate(
     `compare`, or "all" that can search it; `trials` of each run, by default as many as random search needs to come 95 %
     of the way from the median to the optimum (1,000 at most); `repeats` is the number of seeds, or the seeds. Several
     `jobs` share the runs among as many processes of one thread, with the same answer (under `if __name__ ==
-    "__main__"` in a script). Raises StoreError for a file that is none, UsageError as `compare` does.
+    "__main__"` in a script). Time is what the candidates cost when they were recorded, the same everywhere; with
+    `thinking` also what strategies take here. Raises StoreError for a file that is none, UsageError as `compare` does.
     """
+    import time
+
     from autosched.errors import UsageError
     from autosched.report.comparison import StrategyComparison
     from autosched.search.evaluate import compare as comparing
@@ -437,9 +441,12 @@ def simulate(
     if jobs < 1:
         raise UsageError(f"jobs is {jobs}, and must be at least 1", hint="give 1 or more")
     if jobs > 1:
-        played = simulate_in_processes(space, names, budget, numbers, model=cost_model, jobs=jobs, on_run=on_run)
+        played = simulate_in_processes(
+            space, names, budget, numbers, model=cost_model, jobs=jobs, thinking=thinking, on_run=on_run
+        )
     else:
-        played = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run)
+        clock = time.monotonic if thinking else simulating.standing
+        played = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run, clock=clock)
     device = str(space.device.get("name") or space.source or "recorded")
     named = tuple(c.name for c in chosen)
     return StrategyComparison(space.name, "recorded", device, named, numbers, budget, played.some(), landscape)

@@ -145,6 +145,24 @@ def choice(flag: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
+def names(text: str) -> list[str]:
+    """The names in a text with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def budgets(text: str | None) -> list[int] | None:
+    """`16,64` as numbers of trials, ascending. Raises UsageError for what are none."""
+    if text is None:
+        return None
+    try:
+        found = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        found = [0]
+    if found[0] < 1:
+        raise UsageError(f"--budgets {text}: must be numbers of trials with commas", hint="--budgets 16,64")
+    return found
+
+
 def timeout(text: str | None) -> float | None:
     """`90s`, `10m`, `2h` or plain seconds. Raises UsageError for anything else, and for zero."""
     if text is None:

@@ -76,6 +76,14 @@ ComparedOpt = Annotated[
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output.")]
 QuietOpt = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")]
 VerboseOpt = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
+BudgetsOpt = Annotated[
+    str | None,
+    typer.Option("--budgets", metavar="N,N", help="Trials up to which strategies are told; else 4, 16, 64, … and all."),
+]
+FirstSeedOpt = Annotated[
+    int,
+    typer.Option("--first-seed", metavar="N", min=0, help="The first seed: tables of other seeds share no luck."),
+]
 SeedOpt = Annotated[int, option("seed", metavar="N", least=0)]
 CostModelOpt = Annotated[str, option("cost_model", metavar="NAME")]
 ThreadsOpt = Annotated[int, option("threads", metavar="N")]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,77 +13,17 @@ import numpy as np
 from autosched.errors import UnknownNameError, UsageError
 from autosched.extras import needed
 from autosched.report import statistics
+from autosched.report.differences import StrategyDifference, differences, family
+from autosched.report.html_tables import notes_html, tables_html
 from autosched.report.performance import Performance, performance
-from autosched.report.statistics import Floats, Interval, spanned
-from autosched.report.text import aligned, number, points, seconds
+from autosched.report.statistics import Floats, Interval
+from autosched.report.summary import StrategySummary, Summary
+from autosched.report.text import microseconds, seconds
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 
-_ENOUGH = 6  # pairs in which a sign test can reach p <= 0.05
-_FEW = f"fewer than {_ENOUGH} seeds cannot show a difference (p <= 0.05), and their intervals are too narrow"
-
-
-@dataclass(frozen=True)
-class StrategySummary:
-    """`best_s`: trials to the median over seeds of the best time so far, in seconds.
-
-    `regret` is the mean over seeds and trials of 1 - fastest time of all / best time so far: 0 for a strategy that
-    starts with the fastest candidate, 1 while nothing was found. `failed` is the share of trials that failed.
-    `performance` is the mean over trials of the distance from random search (0) to the optimum (1), and
-    `performance_of_time` the same over time; None where the space is not known whole, or not what rows cost.
-    """
-
-    strategy: str
-    best_s: dict[int, Interval]
-    regret: Interval
-    failed: float
-    performance: Interval | None = None
-    performance_of_time: Interval | None = None
-
-
-@dataclass(frozen=True)
-class StrategyDifference:
-    """A strategy less the baseline, paired by seed.
-
-    `outcome` is `regret` (over the whole search) or `final` (1 - fastest of all / best after the last trial), of which
-    less is better, or `performance`, of which more is.
-    `superiority` is the probability that the strategy has the better of a pair, ties counting half; `p` the exact sign
-    test's, corrected (Holm) for the number of strategies.
-    """
-
-    strategy: str
-    baseline: str
-    outcome: str
-    difference: Interval
-    superiority: float
-    p: float
-
-
-@dataclass(frozen=True)
-class Summary:
-    strategies: tuple[StrategySummary, ...]
-    differences: tuple[StrategyDifference, ...]
-
-    def __str__(self) -> str:
-        checkpoints = list(self.strategies[0].best_s)
-        known = [title for title, of in _PERFORMANCES if of(self.strategies[0]) is not None]
-        head = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", *known, "failed"]
-        lines = [
-            [
-                s.strategy,
-                *(spanned(s.best_s[n], seconds) for n in checkpoints),
-                spanned(s.regret, points),
-                *(spanned(i, number) for _, of in _PERFORMANCES if (i := of(s)) is not None),
-                _share(s),
-            ]
-            for s in self.strategies
-        ]
-        text = aligned([head, *lines])
-        for d in self.differences:
-            gap = spanned(d.difference, (lambda x: f"{x:+.3f}") if d.outcome == "performance" else _signed)
-            p = "p < 0.001" if d.p < 0.001 else f"p = {d.p:.3f}"
-            text += f"\n{d.strategy} - {d.baseline}: {d.outcome} {gap}, better in {d.superiority:.0%} of pairs, {p}"
-        return text
+_FEW = f"fewer than {statistics.FEWEST} seeds: intervals and tests take differences to be normally distributed"
+_ONE = "one seed has no intervals, and nothing is tested"
 
 
 @dataclass(frozen=True)
@@ -140,7 +81,7 @@ class StrategyComparison:
         self, baseline: str | None = None, checkpoints: Sequence[int] | None = None, *, seed: int = 0
     ) -> Summary:
         """Medians at `checkpoints` (trials; default 4, 16, 64, … and the last), and differences from `baseline`
-        (default: the first strategy), with 95 % bootstrap intervals over seeds drawn with `seed`.
+        (default: the first strategy), with 95 % intervals over seeds (`seed` draws the resamples).
 
         Raises UsageError for a checkpoint out of range, UnknownNameError for a baseline that did not take part.
         """
@@ -152,45 +93,63 @@ class StrategyComparison:
         if first not in self.strategies:
             raise UnknownNameError("strategy", first, self.strategies)
         rng = np.random.default_rng(seed)
-        return Summary(tuple(self._summarised(s, chosen, rng) for s in self.strategies), self._differences(first, rng))
+        summaries = tuple(self._summarised(s, chosen, rng) for s in self.strategies)
+        found = self._differences(first, rng)
+        until = {n: self.performance.until_s(n) for n in chosen if self.performance and len(self.performance.moments_s)}
+        return Summary(summaries, found, family(found, f"{len(self.seeds)} seeds, paired"), len(self.seeds), until)
 
     def _summarised(self, name: str, checkpoints: list[int], rng: np.random.Generator) -> StrategySummary:
-        value, low, high = statistics.median_curve(self.curves[name][:, [n - 1 for n in checkpoints]], rng)
+        value, low, high = statistics.median_curve(self.curves[name][:, [n - 1 for n in checkpoints]])
+        if self.distinct[name] == 1:  # one run, however often
+            low = high = np.full(len(checkpoints), np.nan)
         best_s = {n: Interval(float(value[i]), float(low[i]), float(high[i])) for i, n in enumerate(checkpoints)}
         statuses = [r.status for r in self.rows if r.strategy == name]
         failed = sum(s != "ok" for s in statuses) / max(1, len(statuses))
-        regret = statistics.mean(self.regrets[name].mean(axis=1), rng)
+        regret = statistics.mean(self.regrets[name].mean(axis=1), rng).within(0.0, 1.0)
         if self.performance is None:
-            return StrategySummary(name, best_s, regret, failed)
-        of_time = self.performance.scores_of_time(name)
+            return StrategySummary(name, best_s, regret, failed, distinct=self.distinct[name])
+        found = self.performance
+        areas = {n: statistics.mean(found.scores(name, n), rng).within(most=1.0) for n in checkpoints}
+        of_time = found.scores_of_time(name)
+        areas_of_time = {
+            n: statistics.mean(found.scores_of_time(name, found.until_s(n)), rng).within(most=1.0)
+            for n in checkpoints
+            if len(of_time)
+        }
         return StrategySummary(
             name,
             best_s,
             regret,
             failed,
-            statistics.mean(self.performance.scores(name), rng),
-            statistics.mean(of_time, rng) if len(of_time) else None,
+            statistics.mean(self.performance.scores(name), rng).within(most=1.0),
+            statistics.mean(of_time, rng).within(most=1.0) if len(of_time) else None,
+            self.distinct[name],
+            areas,
+            areas_of_time,
         )
 
     def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[StrategyDifference, ...]:
         regrets = self.regrets
-        others = [s for s in self.strategies if s != baseline]
-        # Of each outcome, by strategy: what is worse is larger, and the sign with which it is told.
-        worse = {
-            "regret": {s: r.mean(axis=1) for s, r in regrets.items()},
-            "final": {s: r[:, -1] for s, r in regrets.items()},
+        outcomes = {
+            "performance": {s: [self.performance.scores(s)] for s in self.strategies} if self.performance else {},
+            "regret": {s: [r.mean(axis=1)] for s, r in regrets.items()},
+            "final": {s: [r[:, -1]] for s, r in regrets.items()},
         }
-        if self.performance is not None:
-            worse["performance"] = {s: -self.performance.scores(s) for s in self.strategies}
-        found: list[StrategyDifference] = []
-        for outcome, of in worse.items():
-            sign = -1 if outcome == "performance" else 1
-            p_values = statistics.holm([statistics.sign_test(of[baseline], of[s]) for s in others])
-            for s, p in zip(others, p_values, strict=True):
-                difference = statistics.mean(sign * (of[s] - of[baseline]), rng)
-                superiority = statistics.superiority(of[baseline], of[s])
-                found.append(StrategyDifference(s, baseline, outcome, difference, superiority, p))
-        return tuple(found)
+        known = {outcome: of for outcome, of in outcomes.items() if of}
+        alike = [s for s, runs in self.distinct.items() if runs == 1]
+        return tuple(
+            d
+            for number, (outcome, of) in enumerate(known.items())
+            for d in differences(of, baseline, outcome, rng, alike=alike, tested=number == 0)
+        )
+
+    @cached_property
+    def distinct(self) -> dict[str, int]:
+        """By strategy, how many different runs its seeds made: the same candidates in the same order are one."""
+        runs: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        for row in self.rows:
+            runs.setdefault((row.strategy, row.seed), []).append((row.plan, row.row))
+        return {s: len({tuple(run) for (name, _), run in runs.items() if name == s}) for s in self.strategies}
 
     def plot(self, ax: Any = None) -> Any:
         """Performance by trials where the space is known whole, else the median best time so far, both with 95 %
@@ -205,32 +164,38 @@ class StrategyComparison:
         axes.set_title(f"{self.program} on {self.device}, {len(self.seeds)} seeds")
         return axes
 
+    @property
+    def checksum(self) -> str:
+        """16 hex digits over all trials: what was tried, in which order, and what came out; times that strategies took
+        have no part in it, so that equal results have equal checksums on any machine."""
+        rows = [(r.strategy, r.seed, r.trial, r.plan, r.row, r.status, r.time_s) for r in self.rows]
+        return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, baseline: str | None = None) -> str:
-        """What was compared, and the summary with differences from `baseline`."""
+    def _repr_html_(self) -> str:
+        """For notebooks: what was compared, and the summary's tables."""
+        found = self.summary()
+        head, tables = notes_html(self.headline().splitlines()), tables_html(found.tables(microseconds))
+        return head + tables + notes_html(found.told())
+
+    def headline(self) -> str:
+        """What was compared, and the best time known, in two lines."""
         runs = f"{len(self.strategies)} strategies × {len(self.seeds)} seeds × {self.trials} trials"
         where = f"{self.program} for {self.target} on {self.device}"
         different = len({(r.plan, r.row) for r in self.rows})
-        best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
-        few = f"\n{_FEW}" if len(self.seeds) < _ENOUGH and len(self.strategies) > 1 else ""
-        return f"{where}: {runs}\n{best}\n\n{self.summary(baseline)}{few}"
+        if self.landscape is None:
+            best = f"fastest of {different} different candidates: {seconds(self.best_s)}"
+        else:
+            best = f"optimum of {self.landscape.rows:,} rows: {seconds(self.best_s)}; {different:,} of them were tried"
+        return f"{where}: {runs}\n{best}; results {self.checksum}"
+
+    def text(self, baseline: str | None = None, checkpoints: Sequence[int] | None = None) -> str:
+        """What was compared, and the summary with differences from `baseline` and areas up to `checkpoints`."""
+        few = _ONE if len(self.seeds) == 1 else _FEW if len(self.seeds) < statistics.FEWEST else ""
+        return f"{self.headline()}\n\n{self.summary(baseline, checkpoints)}" + (f"\n{few}" if few else "")
 
 
 def _powers(trials: int) -> list[int]:
     return [*(n for n in (4**k for k in range(1, 16)) if n < trials), trials]
-
-
-_PERFORMANCES: tuple[tuple[str, Callable[[StrategySummary], Interval | None]], ...] = (
-    ("performance", lambda s: s.performance),
-    ("over time", lambda s: s.performance_of_time),
-)
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1%}"
-
-
-def _share(summary: StrategySummary) -> str:
-    return f"{summary.failed:.0%}"

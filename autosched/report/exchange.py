@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,21 @@ from autosched.report.comparison import StrategyComparison
 from autosched.report.statistics import Interval
 from autosched.search.evaluate.compare import Row
 
-SCHEMA = "autosched/compare/1"
+SCHEMA = "autosched/compare/2"
 
 
-def as_json(found: StrategyComparison, baseline: str | None = None) -> dict[str, Any]:
-    """Schema autosched/compare/1. Intervals are [value, low, high]; null stands for "nothing was found by then".
+def as_json(
+    found: StrategyComparison, baseline: str | None = None, checkpoints: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """Schema autosched/compare/2. Intervals are [value, low, high]; a null value stands for "nothing was found by
+    then", null ends for seeds that are no replicates.
 
     `runs` holds the best seconds so far after each trial of each run; performances are null where the space is not
-    known whole.
+    known whole; `areas` are those up to some trials, `areas_of_time` up to the time in which random search makes so
+    many (`until_s`). `checksum` is over all trials, and not over what strategies took. `p` is null where nothing was
+    tested, `untested` says why, `family` what p-values were corrected for.
     """
-    summary = found.summary(baseline)
+    summary = found.summary(baseline, checkpoints)
     return {
         "schema": SCHEMA,
         "program": found.program,
@@ -32,14 +37,19 @@ def as_json(found: StrategyComparison, baseline: str | None = None) -> dict[str,
         "trials": found.trials,
         "seeds": list(found.seeds),
         "best_s": found.best_s,
+        "checksum": found.checksum,
+        "until_s": {str(n): s for n, s in summary.until_s.items()},
         "strategies": [
             {
                 "strategy": s.strategy,
-                "best_s": {str(n): _three(i) for n, i in s.best_s.items()},
-                "regret": _three(s.regret),
+                "best_s": {str(n): three(i) for n, i in s.best_s.items()},
+                "regret": three(s.regret),
                 "failed": s.failed,
-                "performance": s.performance and _three(s.performance),
-                "performance_of_time": s.performance_of_time and _three(s.performance_of_time),
+                "distinct_runs": s.distinct,
+                "performance": s.performance and three(s.performance),
+                "performance_of_time": s.performance_of_time and three(s.performance_of_time),
+                "areas": {str(n): three(i) for n, i in s.areas.items()},
+                "areas_of_time": {str(n): three(i) for n, i in s.areas_of_time.items()},
             }
             for s in summary.strategies
         ],
@@ -48,12 +58,15 @@ def as_json(found: StrategyComparison, baseline: str | None = None) -> dict[str,
                 "strategy": d.strategy,
                 "baseline": d.baseline,
                 "outcome": d.outcome,
-                "difference": _three(d.difference),
+                "difference": three(d.difference),
                 "superiority": d.superiority,
                 "p": d.p,
+                "untested": d.untested,
+                "more": d.more,
             }
             for d in summary.differences
         ],
+        "family": summary.family,
         "runs": [
             {"strategy": name, "seed": seed, "best_s": [_finite(float(s)) for s in curve]}
             for name, curves in found.curves.items()
@@ -93,7 +106,8 @@ def figure(path: Path) -> Any:
     return needed("matplotlib.figure", "plots", str(path)).Figure(layout="tight")
 
 
-def _three(interval: Interval) -> list[float | None]:
+def three(interval: Interval) -> list[float | None]:
+    """Value and ends, null where there is none."""
     return [_finite(x) for x in (interval.value, interval.low, interval.high)]
 
 

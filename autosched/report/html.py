@@ -8,10 +8,12 @@ import numpy as np
 
 from autosched.escape import html_text
 from autosched.report import statistics
-from autosched.report.comparison import StrategyComparison, StrategySummary
+from autosched.report.coinciding import LOWEST, labelled
+from autosched.report.comparison import StrategyComparison
+from autosched.report.html_tables import notes_html, table_html, tables_html
 from autosched.report.statistics import spanned
 from autosched.report.svg import PlotAxis, Series, chart
-from autosched.report.text import amount, number, points, seconds
+from autosched.report.text import amount, microseconds, points, seconds
 from autosched.store.ranking import ranked
 from autosched.store.records import StudyRecord, Trial
 
@@ -46,7 +48,8 @@ def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str,
     for t in searched:
         if not t.measurement.ok:
             failed.setdefault(t.measurement.status, []).append(t)
-    parts = [_table(["", ""], [[k, v] for k, v in said.items()]), "<h2>The search</h2>", _history(searched, objective)]
+    parts = [table_html(["", ""], [[k, v] for k, v in said.items()])]
+    parts += ["<h2>The search</h2>", _history(searched, objective)]
     if predictions := _predictions(searched, objective):
         parts += ["<h2>Predicted and measured</h2>", predictions]
     rows = [
@@ -54,56 +57,53 @@ def study_html(record: StudyRecord, trials: Sequence[Trial], texts: Mapping[str,
         for t, spent in ((t, (t.measurement.cost, t.analytic_s, t.predicted_s)) for t in standing[:_SHOWN])
     ]
     heads = ["trial", "measured", "clock", "model", "plan", "schedule"]
-    parts += ["<h2>The best trials</h2>", _table(heads, rows)]
+    parts += ["<h2>The best trials</h2>", table_html(heads, rows)]
     if failed:
         why = [[kind, str(len(found)), found[0].measurement.message[:300]] for kind, found in sorted(failed.items())]
-        parts += ["<h2>Failures</h2>", _table(["kind", "trials", "the first said"], why)]
+        parts += ["<h2>Failures</h2>", table_html(["kind", "trials", "the first said"], why)]
     for title, text in {"Program": record.program, **(texts or {})}.items():
         parts += [f"<h2>{html_text(title)}</h2>", f"<pre>{html_text(text)}</pre>"]
     return _page(record.name, parts)
 
 
-def comparison_html(found: StrategyComparison, baseline: str | None = None) -> str:
-    """The report of a comparison: curves, a table with intervals, differences with their tests, and how it was done."""
-    summary = found.summary(baseline)
+def comparison_html(
+    found: StrategyComparison, baseline: str | None = None, checkpoints: Sequence[int] | None = None
+) -> str:
+    """The report of a comparison: curves, tables with intervals, differences with their tests, and how it was done."""
+    summary = found.summary(baseline, checkpoints)
     rng = np.random.default_rng(0)
     title = f"{found.program} on {found.device}"
-    what = f"{len(found.strategies)} strategies, {len(found.seeds)} seeds, {found.trials} trials each."
-    parts = [f"<p>{what} Fastest time known: {seconds(found.best_s)}.</p>"]
+    parts = [notes_html(found.headline().splitlines())]
     if found.performance is not None:
         curves = {n: statistics.mean_curve(c, rng) for n, c in found.performance.over_trials.items()}
         parts += ["<h2>Performance over trials</h2>", _performances(curves, None, "trials")]
         if len(found.performance.moments_s):
             curves = {n: statistics.mean_curve(c, rng) for n, c in found.performance.over_time.items()}
             parts += ["<h2>Performance over time</h2>", _performances(curves, found.performance.moments_s, "time (s)")]
-    parts += ["<h2>Best time so far</h2>", _best_so_far(found, rng)]
-    checkpoints = list(summary.strategies[0].best_s)
-    known = summary.strategies[0].performance is not None
-    heads = ["strategy", *(f"best of {n}" for n in checkpoints), "regret", "performance" if known else "", "failed"]
-    heads = [h for h in heads if h]
-    parts += ["<h2>Strategies</h2>", _table(heads, [_summary_row(s, checkpoints) for s in summary.strategies])]
+    parts += ["<h2>Best time so far</h2>", _best_so_far(found)]
+    parts += ["<h2>Strategies</h2>", tables_html(summary.tables(microseconds))]
     rows = [
         [
             f"{d.strategy} - {d.baseline}",
             d.outcome,
-            f"{d.difference.value:+.3f} [{d.difference.low:+.3f}, {d.difference.high:+.3f}]",
+            spanned(d.difference, lambda x: f"{x:+.3f}"),
             f"{d.superiority:.0%}",
-            "< 0.001" if d.p < 0.001 else f"{d.p:.3f}",
+            d.untested or ("" if d.p is None else "< 0.001" if d.p < 0.001 else f"{d.p:.3f}"),
         ]
         for d in summary.differences
     ]
     if rows:
         heads = ["", "outcome", "difference", "better in", "p (Holm)"]
-        parts += ["<h2>Differences, paired by seed</h2>", _table(heads, rows)]
+        parts += ["<h2>Differences, paired by seed</h2>", table_html(heads, rows)]
+        parts.append(notes_html(summary.notes()))
     parts.append(f'<p class="note">{_METHOD}</p>')
     return _page(title, parts)
 
 
 _METHOD = (
-    "Brackets and bands are 95 % bootstrap intervals over seeds. Regret is the mean over trials of 1 - fastest / best "
-    "so far. Performance is 0 where random search without replacement is expected to be (calculated, not drawn) and 1 "
-    "at the optimum. p-values are those of sign tests over pairs of equal seeds, corrected for the number of "
-    "strategies (Holm)."
+    "Brackets and bands are 95 % intervals over seeds, of this space alone: bootstrap-t of means, order statistics of "
+    "medians. Regret is the mean over trials of 1 - fastest / best so far. Performance is 0 where random search "
+    "without replacement is expected to be (calculated, not drawn) and 1 at the optimum."
 )
 
 
@@ -139,31 +139,23 @@ def _predictions(searched: Sequence[Trial], objective: str) -> str:
 
 def _performances(curves: Mapping[str, Sequence[statistics.Floats]], x: statistics.Floats | None, label: str) -> str:
     series = []
+    places = x if x is not None else np.arange(1.0, len(next(iter(curves.values()))[0]) + 1)
+    marked = labelled({name: value for name, (value, *_) in curves.items()}, places, LOWEST)
     for name, (value, low, high) in curves.items():
-        places = x if x is not None else np.arange(1.0, len(value) + 1)
-        series.append(Series(name, places, value, low, high))
-    return chart(series, PlotAxis(label), PlotAxis("0 random search, 1 optimum", low=-0.5, high=1.0))
+        series.append(Series(marked[name].label, places, value, low, high, dashed=marked[name].like is not None))
+    return chart(series, PlotAxis(label), PlotAxis("0 random search, 1 optimum", low=LOWEST, high=1.0))
 
 
-def _best_so_far(found: StrategyComparison, rng: np.random.Generator) -> str:
+def _best_so_far(found: StrategyComparison) -> str:
+    """Median best time so far, in microseconds."""
     series = []
-    for name, curve in found.curves.items():
-        value, low, high = statistics.median_curve(curve, rng)
-        series.append(Series(name, np.arange(1.0, len(value) + 1), value, low, high, steps=True))
-    return chart(series, PlotAxis("trials"), PlotAxis("seconds (median)", log=True))
-
-
-def _summary_row(s: StrategySummary, checkpoints: Sequence[int]) -> list[str]:
-    row = [s.strategy, *(spanned(s.best_s[n], seconds) for n in checkpoints), spanned(s.regret, points)]
-    if s.performance is not None:
-        row.append(spanned(s.performance, number))
-    return [*row, f"{s.failed:.0%}"]
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html_text(h)}</th>" for h in heads) if any(heads) else ""
-    body = "".join("<tr>" + "".join(f"<td>{html_text(c)}</td>" for c in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>" if head else f"<table>{body}</table>"
+    curves = {name: [c * 1e6 for c in statistics.median_curve(curve)] for name, curve in found.curves.items()}
+    x = np.arange(1.0, found.trials + 1)
+    marked = labelled({name: value for name, (value, *_) in curves.items()}, x)
+    for name, (value, low, high) in curves.items():
+        dashed = marked[name].like is not None
+        series.append(Series(marked[name].label, x, value, low, high, steps=True, dashed=dashed))
+    return chart(series, PlotAxis("trials"), PlotAxis("µs (median)", log=True))
 
 
 def _page(title: str, parts: Sequence[str]) -> str:

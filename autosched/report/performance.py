@@ -28,13 +28,21 @@ class Performance:
     over_time: dict[str, Floats]
     moments_s: Floats
 
-    def scores(self, name: str) -> Floats:
-        """The mean over trials for each seed: the area under the curve."""
-        return np.asarray(self.over_trials[name].mean(axis=1), np.float64)
+    def scores(self, name: str, trials: int | None = None) -> Floats:
+        """For each seed the mean over the first `trials`, or all of them: the area under the curve up to a budget."""
+        return np.asarray(self.over_trials[name][:, :trials].mean(axis=1), np.float64)
 
-    def scores_of_time(self, name: str) -> Floats:
-        """The mean over time for each seed; empty where costs are not known."""
-        return np.asarray(self.over_time[name].mean(axis=1), np.float64) if len(self.moments_s) else np.zeros(0)
+    def scores_of_time(self, name: str, until_s: float | None = None) -> Floats:
+        """For each seed the mean over time until some moment, or all of it; empty where costs are not known."""
+        if not len(self.moments_s):
+            return np.zeros(0)
+        points = POINTS if until_s is None else max(1, int(np.sum(self.moments_s <= until_s * (1 + 1e-9))))
+        return np.asarray(self.over_time[name][:, :points].mean(axis=1), np.float64)
+
+    def until_s(self, trials: int) -> float:
+        """The time in which random search makes so many trials, as `moments_s` has it."""
+        all_trials = int(next(iter(self.over_trials.values())).shape[1])
+        return float(self.moments_s[-1]) * trials / all_trials
 
 
 def performance(

@@ -15,6 +15,7 @@ from autosched.costmodel.accuracy.importance import Relied
 from autosched.errors import UsageError
 from autosched.extras import needed
 from autosched.report import statistics
+from autosched.report.coinciding import LOWEST, labelled
 from autosched.report.performance import Performance
 from autosched.report.statistics import Floats
 from autosched.store.records import Trial
@@ -66,18 +67,22 @@ def predicted(trials: Iterable[Trial], ax: Any = None) -> Any:
     return axes
 
 
-def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> Any:
-    """Median over seeds of the best time so far by trial, and its 95 % bootstrap interval, for each strategy.
+def comparison(curves: Mapping[str, Floats], ax: Any = None) -> Any:
+    """Median over seeds of the best time so far by trial, and its 95 % interval, for each strategy.
 
     `curves` holds seconds, shape (seeds, trials), infinite while nothing was found (`StrategyComparison.curves`).
     """
     axes = _axes(ax)
-    rng = np.random.default_rng(seed)
     scale, unit = _unit(np.concatenate([c.ravel() for c in curves.values()]) if curves else np.zeros(0))
-    for name, curve in curves.items():
-        value, low, high = (np.where(np.isfinite(s), s, np.nan) * scale for s in statistics.median_curve(curve, rng))
-        trials = np.arange(1, curve.shape[1] + 1)
-        (line,) = axes.plot(trials, value, drawstyle="steps-post", label=name)
+    drawn = {
+        name: [np.where(np.isfinite(s), s, np.nan) * scale for s in statistics.median_curve(curve)]
+        for name, curve in curves.items()
+    }
+    trials = np.arange(1.0, 1 + max((len(value) for value, *_ in drawn.values()), default=0))
+    marked = labelled({name: value for name, (value, *_) in drawn.items()}, trials)
+    for name, (value, low, high) in drawn.items():
+        one = marked[name]
+        (line,) = axes.plot(trials, value, "-" if one.like is None else "--", drawstyle="steps-post", label=one.label)
         axes.fill_between(trials, low, high, step="post", alpha=0.2, color=line.get_color(), linewidth=0)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(needed("matplotlib.ticker", "plots", "a plot").StrMethodFormatter("{x:g}"))
@@ -88,20 +93,26 @@ def comparison(curves: Mapping[str, Floats], ax: Any = None, seed: int = 0) -> A
 
 
 def performance(found: Performance, ax: Any = None, seed: int = 0, over: str = "trials") -> Any:
-    """Mean over seeds of each strategy's performance (0 random search, 1 optimum) and its 95 % bootstrap interval, over
-    `trials` or over `time`. Raises UsageError for time where the recording says nothing of costs."""
+    """Mean over seeds of each strategy's performance (0 random search, 1 optimum) and its 95 % interval, over
+    `trials` or over `time`. Dashed curves lie on an earlier one, triangles at the bottom mark where a curve is below;
+    the legend says both. Raises UsageError for time where the recording says nothing of costs."""
     if over == "time" and not len(found.moments_s):
         raise UsageError("this recording does not say what rows cost", hint="plot over trials")
     axes = _axes(ax)
     rng = np.random.default_rng(seed)
-    for name, curve in (found.over_time if over == "time" else found.over_trials).items():
-        value, low, high = statistics.mean_curve(curve, rng)
-        x = found.moments_s if over == "time" else np.arange(1, curve.shape[1] + 1)
-        (line,) = axes.plot(x, value, label=name)
+    chosen = found.over_time if over == "time" else found.over_trials
+    curves = {name: statistics.mean_curve(curve, rng) for name, curve in chosen.items()}
+    x = found.moments_s if over == "time" else np.arange(1.0, next(iter(chosen.values())).shape[1] + 1)
+    marked = labelled({name: value for name, (value, *_) in curves.items()}, x, LOWEST)
+    for name, (value, low, high) in curves.items():
+        one = marked[name]
+        (line,) = axes.plot(x, value, "-" if one.like is None else "--", label=one.label)
         axes.fill_between(x, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
+        if len(one.outside):
+            axes.plot(one.outside, np.full(len(one.outside), LOWEST), "v", color=line.get_color(), markersize=4)
     axes.axhline(0, color="0.7", linewidth=1)
     axes.axhline(1, color="0.7", linewidth=1)
-    axes.set_ylim(-0.5, 1.05)
+    axes.set_ylim(LOWEST, 1.05)
     axes.set_xlabel("time (s)" if over == "time" else "trials")
     axes.set_ylabel("performance (0 random search, 1 optimum)")
     axes.legend()

@@ -25,7 +25,7 @@ _TICKS = 6
 @dataclass(frozen=True)
 class Series:
     """`x` and `y` have one shape. `low` and `high`: the band around a line. `points`: marks instead of a line. `steps`:
-    a value holds until the next. Values that are not finite are left out."""
+    a value holds until the next. `dashed`: it lies on another line. Values that are not finite are left out."""
 
     name: str
     x: Floats
@@ -34,6 +34,7 @@ class Series:
     high: Floats | None = None
     points: bool = False
     steps: bool = False
+    dashed: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,15 @@ def _drawn(one: Series, colour: str, xs: _Scale, ys: _Scale) -> list[str]:
         return [f'<g fill="{colour}">', *marks, "</g>"]
     parts = []
     if one.low is not None and one.high is not None:
-        low, high = ys.places(one.low[finite]), ys.places(one.high[finite])
+        bounds = (np.where(np.isnan(b), one.y, b)[finite] for b in (one.low, one.high))  # none, where seeds are alike
+        low, high = (ys.places(b) for b in bounds)
         outline = [*zip(x, high, strict=True), *reversed(list(zip(x, low, strict=True)))]
         band = " ".join(f"{a:.1f},{b:.1f}" for a, b in outline)
         parts.append(f'<polygon points="{band}" fill="{colour}" opacity="0.15"/>')
     path = [f"M{x[0]:.1f} {y[0]:.1f}"]
     path += [f"H{a:.1f}V{b:.1f}" if one.steps else f"L{a:.1f} {b:.1f}" for a, b in zip(x[1:], y[1:], strict=True)]
-    parts.append(f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
+    dashes = ' stroke-dasharray="6 6"' if one.dashed else ""
+    parts.append(f'<path d="{"".join(path)}" fill="none" stroke="{colour}" stroke-width="1.8"{dashes}/>')
     return parts
 
 

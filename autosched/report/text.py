@@ -31,6 +31,18 @@ def seconds(value: float | None) -> str:
     return scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")), 3) if value > 0 else "0 s"
 
 
+def microseconds(value: float | None) -> str:
+    """Seconds as microseconds with four digits, for tables whose numbers share a unit; `-` for none.
+
+    >>> microseconds(1.234e-4), microseconds(2.5), microseconds(float("inf"))
+    ('123.4 µs', '2,500,000 µs', '-')
+    """
+    if value is None or not isfinite(value):
+        return "-"
+    micro = float(f"{value * 1e6:.4g}")
+    return f"{micro:,.0f} µs" if micro >= 1000 else f"{micro:.4g} µs"
+
+
 def amount(value: float | None, objective: str) -> str:
     """What a study minimises: seconds for `latency`, joules for `energy`, joules times seconds for `edp`; `-` for none.
 

@@ -9,7 +9,7 @@ from autosched.store.json_file import read_json
 from autosched.store.kernel_tuner import from_cache, is_cache, write_cache
 from autosched.store.measured import Measured, of_recording
 from autosched.store.recorded_space import RecordedSpace
-from autosched.store.replay_file import from_replay, is_replay
+from autosched.store.replay_file import from_replay, is_replay, read_replays
 from autosched.store.t4 import from_t4, is_t4, write_t4
 
 FORMATS = {"t4": write_t4, "kernel-tuner": write_cache}
@@ -25,6 +25,12 @@ def read_any(path: str | Path) -> RecordedSpace:
         return found
     measured, source = found
     return measured.recording(source)
+
+
+def read_all(path: str | Path) -> tuple[RecordedSpace, ...]:
+    """As `read_any`, and all recordings of a file that holds several."""
+    value = read_json(Path(path))
+    return read_replays(path) if is_replay(value) else (read_any(path),)
 
 
 def read_measured(path: str | Path) -> Measured:

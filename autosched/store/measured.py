@@ -24,6 +24,8 @@ ABSENT = "-"
 """The value of a parameter that a configuration does not have: a decision of another plan."""
 PLAN = "plan"
 """The parameter that says which plan a trial belongs to, in studies of several."""
+REPLACED = "replaced"
+"""The setting of a recording that counts measurements which later ones of the same configuration replaced."""
 _COLUMN_END = 2**63  # larger integers do not fit a column, and become labels
 
 
@@ -39,6 +41,8 @@ class Measured:
     parameters: tuple[str, ...]
     configurations: tuple[Configuration, ...]
     measurements: tuple[Measurement, ...]
+    replaced: int = 0
+    """Earlier measurements of configurations that were measured again: not there any more."""
 
     @staticmethod
     def of(name: str, device: str, pairs: Sequence[tuple[Configuration, Measurement]]) -> Measured:
@@ -59,7 +63,7 @@ class Measured:
             key = tuple((type(configuration[n]), configuration[n]) for n in names)  # True is 1 to Python
             last[key] = configuration, measurement
         configurations, measurements = zip(*last.values(), strict=True)
-        return Measured(name, device, names, configurations, measurements)
+        return Measured(name, device, names, configurations, measurements, len(pairs) - len(last))
 
     def __len__(self) -> int:
         return len(self.configurations)
@@ -90,7 +94,10 @@ class Measured:
             messages={i: m.message for i, m in enumerate(self.measurements) if m.message},
         )
         name = self.name or "kernel"
-        return RecordedSpace(name, (plan,), device={"name": self.device}, legal=len(self), source=source)
+        settings = {REPLACED: self.replaced} if self.replaced else {}
+        return RecordedSpace(
+            name, (plan,), device={"name": self.device}, legal=len(self), settings=settings, source=source
+        )
 
 
 def of_study(record: StudyRecord, trials: Sequence[Trial]) -> Measured:

@@ -56,7 +56,11 @@ class RecordedPlan:
             raise StoreError(f"a row of {self.name!r} has an unknown status")
         timed = np.isfinite(self.time_s) & (self.time_s > 0)
         if (timed != self.ok).any():
-            raise StoreError(f"a row of {self.name!r} is ok and has no time, or has one and is not")
+            at = int(np.flatnonzero(timed != self.ok)[0])
+            time_s = float(self.time_s[at])
+            has = "has no time" if np.isnan(time_s) else f"has a time of {time_s:g} s"
+            said = f"row {at} of {self.name!r} is {STATUSES[int(self.status[at])]} and {has}"
+            raise StoreError(f"{said}: rows that are ok have a time above 0, others have none")
         if self.terms and "total" not in self.terms:
             raise StoreError(f"the clock's terms of {self.name!r} have no total")
 
@@ -84,7 +88,18 @@ class RecordedPlan:
         try:
             return ListedSpace(self.name, self.decisions, self.indices, self.derived)
         except ValueError as error:
-            raise StoreError(f"not a recorded space: {error}") from None
+            raise StoreError(f"not a recorded space: {self._twice() or error}") from None
+
+    def _twice(self) -> str:
+        """Which rows are one schedule, in words; empty where none are."""
+        _, first, counts = np.unique(self.indices, axis=0, return_index=True, return_counts=True)
+        if not (counts > 1).any():
+            return ""
+        at = int(first[counts > 1].min())
+        again = int(np.flatnonzero((self.indices == self.indices[at]).all(axis=1))[1])
+        more = int((counts - 1).sum())
+        all_of = f" ({more} such rows in all)" if more > 1 else ""
+        return f"rows {at} and {again} of {self.name!r} are one schedule{all_of}; each may be there once"
 
 
 @dataclass(frozen=True)

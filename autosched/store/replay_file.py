@@ -6,7 +6,7 @@ The file names its schema and stands alone: decisions with domains and labels, r
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from autosched.store.records import STATUSES
 from autosched.tiling.step import Decision
 
 SCHEMA = "autosched/replay/1"
+SEVERAL = "autosched/replays/1"
+"""Several recordings in one file: `recordings`, a list of them."""
 DIGITS = 5
 """Significant digits of a time; timings repeat to three."""
 _PLAIN = ("name", "program", "target", "legal", "source", "created")
@@ -29,14 +31,26 @@ _PLAIN = ("name", "program", "target", "legal", "source", "created")
 
 def write_replay(path: str | Path, recording: RecordedSpace) -> int:
     """Write the file; returns its size in bytes. Equal recordings give equal files. Raises StoreError."""
-    text = codec.dumps({
+    return _write(path, _to_dict(recording))
+
+
+def write_replays(path: str | Path, recordings: Sequence[RecordedSpace]) -> int:
+    """As `write_replay`, of several recordings in one file."""
+    return _write(path, {"schema": SEVERAL, "recordings": [_to_dict(r) for r in recordings]})
+
+
+def _to_dict(recording: RecordedSpace) -> dict[str, Any]:
+    return {
         "schema": SCHEMA,
         **{name: getattr(recording, name) for name in _PLAIN},
         "device": dict(recording.device),
         "settings": dict(recording.settings),
         "plans": [_plan_to_dict(p) for p in recording.plans],
-    })  # fmt: skip
-    data = gzip.compress(text.encode(), mtime=0)
+    }
+
+
+def _write(path: str | Path, value: Mapping[str, Any]) -> int:
+    data = gzip.compress(codec.dumps(value).encode(), mtime=0)
     try:
         Path(path).write_bytes(data)
     except OSError as error:
@@ -50,6 +64,17 @@ def read_replay(path: str | Path) -> RecordedSpace:
     return from_replay(read_json(Path(path)), str(path))
 
 
+def read_replays(path: str | Path) -> tuple[RecordedSpace, ...]:
+    """All recordings of a file, which `write_replay` or `write_replays` wrote. Raises StoreError as `read_replay`."""
+    value = read_json(Path(path))
+    if not (is_replay(value) and value["schema"] == SEVERAL):
+        return (from_replay(value, str(path)),)
+    several = value.get("recordings")
+    if not isinstance(several, list) or not several:
+        raise StoreError(f"{path} is not a whole recording: recordings is missing or empty")
+    return tuple(from_replay(one, f"{path}, recording {number}") for number, one in enumerate(several, 1))
+
+
 def is_replay(value: Any) -> bool:
     """Whether a JSON value looks like a recording."""
     return isinstance(value, dict) and value.get("schema") is not None
@@ -59,6 +84,10 @@ def from_replay(data: Any, path: str) -> RecordedSpace:
     """What is in the JSON value of a recording. Raises StoreError, naming `path`."""
     if not is_replay(data):
         raise StoreError(f"{path} is no recording", hint="`python -m benchmarks.record` makes one")
+    if data["schema"] == SEVERAL:
+        held = len(data["recordings"]) if isinstance(data.get("recordings"), list) else 0
+        hint = "`autosched model eval` takes all of them"
+        raise StoreError(f"{path} holds {held} recordings, and one is wanted here", hint=hint)
     if data["schema"] != SCHEMA:
         said = f"{path} is of schema {data['schema']!r}; this version reads {SCHEMA!r}"
         raise StoreError(said, hint="record it again")

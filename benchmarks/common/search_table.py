@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from autosched.report import statistics
+from autosched.report.differences import StrategyDifference, differences, family
 from autosched.report.performance import scaled
-from autosched.report.statistics import Interval
+from autosched.report.statistics import Interval, spanned
 from autosched.report.text import aligned
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
@@ -112,7 +113,7 @@ def text(name: str, space: Space) -> str:
 
 def together(kept: Kept, clock: bool) -> tuple[list[str], list[int], dict[str, Interval]]:
     """Names of the spaces with a clock, or without; the seeds that all of them have; and of each strategy that all have
-    its performance over them: each space counts alike, intervals are over seeds. The best comes first."""
+    its performance over them: each space counts alike, intervals are over spaces and seeds. The best comes first."""
     some = {name: s for name, s in kept.items() if s.clock == clock and s.common}
     if not some:
         return [], [], {}
@@ -120,41 +121,83 @@ def together(kept: Kept, clock: bool) -> tuple[list[str], list[int], dict[str, I
     found = {}
     for strategy in set.intersection(*(set(s.runs) for s in some.values())) if seeds else ():
         each = [[s.runs[strategy][seed].performance for seed in seeds] for s in some.values()]
-        found[strategy] = statistics.mean(np.array(each).mean(axis=0), np.random.default_rng(0))
+        found[strategy] = statistics.estimate(each, np.random.default_rng(0)).interval.within(most=1.0)
     return list(some), seeds, dict(sorted(found.items(), key=lambda item: -item[1].value))
 
 
+def against(kept: Kept, clock: bool, baseline: str = "auto") -> tuple[StrategyDifference, ...]:
+    """The differences of all strategies from the baseline over these spaces, one family of tests."""
+    names, seeds, found = together(kept, clock)
+    if baseline not in found:
+        return ()
+    scores = {s: [np.array([kept[n].runs[s][seed].performance for seed in seeds]) for n in names] for s in found}
+    return differences(scores, baseline, "performance", np.random.default_rng(0))
+
+
 def overall(kept: Kept) -> str:
-    """Performances over all spaces with a clock, and over all without."""
+    """Performances over all spaces with a clock, and over all without, and how far they are from `auto`'s."""
     parts = []
     for clock, said in ((True, "with"), (False, "without")):
         names, seeds, found = together(kept, clock)
         if names:
             rows = [["strategy", "performance"], *([strategy, _said(mean)] for strategy, mean in found.items())]
-            parts.append(f"{len(names)} spaces {said} a clock, {len(seeds)} seeds\n{aligned(rows)}\n")
+            lines = [f"{len(names)} spaces {said} a clock, {len(seeds)} seeds", aligned(rows)]
+            compared = against(kept, clock)
+            lines += [*map(str, compared), family(compared, "spaces and seeds")]
+            parts.append("\n".join(line for line in lines if line) + "\n")
     return "\n".join(parts)
 
 
+_LABELS = {
+    "evolutionary": "`evolutionary`, our model",
+    "evolutionary:throughput": "MetaSchedule's settings, a model without a clock",
+    "kt-genetic": "Kernel Tuner's genetic",
+    "kt-greedy-ils": "Kernel Tuner's greedy ILS",
+    "optuna-tpe": "Optuna's TPE",
+}
+_SPACES = {
+    "gemm_f32_512": "GEMM f32 512³",
+    "conv_f32_28x28x128": "conv 28x28x128",
+    "depthwise_f32_56x56x128": "depthwise 56x56x128",
+    "h200_bf16_4096x4096x4096": "H200 bf16 4096³",
+    "h200_bf16_256x7168x2048": "H200 bf16 256x7168x2048",
+    "h200_f16_2048x2048x2048": "H200 f16 2048³",
+    "convolution_A4000": "convolution A4000",
+    "convolution_W6600": "convolution W6600",
+    "dedispersion_A4000": "dedispersion A4000",
+}
+
+
 def markdown(kept: Kept) -> str:
-    """Both tables for the documentation: performance over all spaces, then regrets in percent, space by space."""
+    """Both tables for the documentation: performance over all spaces and what it is less than `auto`'s, then regrets in
+    percent, space by space."""
     parts = []
     for clock in (True, False):
         names, seeds, found = together(kept, clock)
         if not found:
             continue
         after = " / ".join(map(str, kept[names[0]].checkpoints))
+        columns = [_SPACES.get(n, n) for n in names]
         head = [f"{'with' if clock else 'without'} a clock, {len(seeds)} seeds", f"all {len(names)}, performance"]
-        lines = [[*head, f"{names[0]}: after {after}", *names[1:]]]
+        lines = [[*head, "less `auto`'s", "p", f"{columns[0]}: after {after}", *columns[1:]]]
+        less = {d.strategy: d for d in against(kept, clock)}
         for strategy, mean in found.items():
             regrets = [np.median([s.regret for s in kept[n].scores(strategy)], axis=0) * 100 for n in names]
-            lines.append([f"`{strategy}`", _said(mean), *(" / ".join(map(_percent, each)) for each in regrets)])
+            d = less.get(strategy)
+            test = ["", ""] if d is None else [spanned(d.difference, "{:+.3f}".format), _p(d.p)]
+            label = _LABELS.get(strategy, f"`{strategy}`")
+            lines.append([label, _said(mean), *test, *(" / ".join(map(_percent, each)) for each in regrets)])
         lines.insert(1, ["---"] * len(lines[0]))
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
     return "\n".join(parts)
 
 
+def _p(p: float | None) -> str:
+    return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def _said(mean: Interval) -> str:
-    return f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+    return spanned(mean, "{:.3f}".format)
 
 
 def _percent(value: float) -> str:

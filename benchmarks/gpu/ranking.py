@@ -1,35 +1,28 @@
 """How well the clock and the simulator rank rows that a GPU measured: `python -m benchmarks.gpu.ranking`.
 
-`benchmarks/recorded/h200_rows.json.gz` holds, for a few spaces, 200 rows drawn uniformly, their decisions and seconds.
+`benchmarks/recorded/h200_rows.json.gz` holds recordings of a few spaces: up to 200 rows of one plan, drawn uniformly.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import kendalltau
 
 from autosched.costmodel.analytic.clock import clock
-from autosched.ir.rewrites.rewrite import simplify
-from autosched.search.tuning.tune import usable
-from autosched.tensorize.matcher.match import match
+from autosched.search.evaluate.recorder import request_of, rescored
+from autosched.search.tuning.tune import plans_of
+from autosched.store.recorded_space import RecordedSpace
+from autosched.store.replay_file import read_replays
 from autosched.tiling.candidate import Candidate
-from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.variants.conditional import candidates_of
-from benchmarks.gpu.cases import Case, all_cases
-from benchmarks.gpu.prepare import request_of
 
 FILE = Path(__file__).parents[1] / "recorded" / "h200_rows.json.gz"
-SCHEMA = "autosched/measured-rows/1"
 BEST_OF = 16
 Seconds = npt.NDArray[np.float64]
 
@@ -38,7 +31,7 @@ Seconds = npt.NDArray[np.float64]
 class Measured:
     """Rows of one plan's space that this version still has: `ids`, and `seconds` as measured."""
 
-    case: Case
+    recording: RecordedSpace
     plan: Plan
     ids: npt.NDArray[np.int64]
     seconds: Seconds
@@ -54,35 +47,19 @@ class Quality:
     best_of: float
 
 
-def spaces(path: Path = FILE) -> list[dict[str, Any]]:
-    """The recorded spaces, as the file has them."""
-    found = json.loads(gzip.decompress(path.read_bytes()))
-    assert found["schema"] == SCHEMA
-    rows: list[dict[str, Any]] = found["spaces"]
-    return rows
+def spaces(path: Path = FILE) -> dict[str, RecordedSpace]:
+    """The recorded spaces by the name of their case."""
+    return {recording.name: recording for recording in read_replays(path)}
 
 
-def measured(space: dict[str, Any]) -> Measured:
-    """The rows of a recorded space in this version's space; decisions that it no longer has leave rows out."""
-    case = next(c for c in all_cases() if c.name == space["case"])
-    case = replace(case, **{k: space[k] for k in ("workload", "sizes") if k in space})  # as the case was then
-    request = request_of(case)
-    program, _ = simplify(request.program)
-    only = space["plan"].split("cuda/")[1].split("(")[0]
-    found = match(program, usable(request.catalogue, request.target, "cuda", [only]), numerics=request.numerics)
-    plans = {p.name: p for p in make_plans(program, request.target, candidates_of(found))}
-    plan = plans[space["plan"]]
-    domains = {d.name: set(d.domain) for d in plan.space.decisions}
-    names = space["decisions"]
-    ids, seconds = [], []
-    for values, time_s in zip(space["rows"], space["seconds"], strict=True):
-        named = {n: v for n, v in zip(names, values, strict=True) if n in domains}
-        if all(v in domains[n] for n, v in named.items()):
-            ids.append(plan.space.row_of(named))
-            seconds.append(time_s)
-    kept = plan.space.legal(ids) if ids else np.zeros(0, bool)
-    rows = np.asarray(ids, np.int64)[kept]
-    return Measured(case, plan, rows, np.asarray(seconds)[kept], len(space["rows"]) - int(kept.sum()))
+def measured(space: RecordedSpace) -> Measured:
+    """The rows of a recorded space in this version's space; rows that it no longer has are left out."""
+    found, lost = rescored(space)
+    (recorded,) = found.plans
+    plan = next(p for p in plans_of(request_of(space))[1] if p.name == recorded.name)
+    ids = plan.space.ids({d.name: recorded.indices[:, i] for i, d in enumerate(recorded.decisions)})
+    kept = plan.space.legal(ids)
+    return Measured(space, plan, ids[kept], recorded.time_s[kept], lost + int((~kept).sum()))
 
 
 def quality(predicted: Seconds, seconds: Seconds) -> Quality:
@@ -98,7 +75,7 @@ def of_simulator(rows: Measured, most: int | None = None) -> Quality:
     """Of the first `most` rows; those that the simulator refuses are left out."""
     from autosched.device.simulator.device import SimulatorDevice
 
-    request = request_of(rows.case)
+    request = request_of(rows.recording)
     device = SimulatorDevice(request.program, request.target, noise=0.0)
     found = [device.measure(device.build(Candidate(rows.plan, int(i)))).time_s for i in rows.ids[:most]]
     kept = np.array([t is not None for t in found])
@@ -107,10 +84,10 @@ def of_simulator(rows: Measured, most: int | None = None) -> Quality:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """A line a space; with `simulator`, also what the simulator says (a minute)."""
-    for space in spaces():
+    for name, space in spaces().items():
         rows = measured(space)
         lost = f" ({rows.lost} rows are no longer there)" if rows.lost else ""
-        line = f"{rows.case.name:<28} {len(rows.ids)} rows{lost}: clock {_text(of_clock(rows))}"
+        line = f"{name:<28} {len(rows.ids)} rows{lost}: clock {_text(of_clock(rows))}"
         if "simulator" in arguments:
             line += f"; simulator {_text(of_simulator(rows))}"
         print(line, flush=True)

@@ -41,8 +41,10 @@ def compare(
         int, typer.Option("--trials", "-n", metavar="N", help="Candidates that every run measures.")
     ] = TuneOptions.trials,
     seeds: Annotated[
-        int, typer.Option("--seeds", metavar="N", help="Runs of each strategy, with seeds 0 to N-1.")
+        int, typer.Option("--seeds", metavar="N", help="Runs of each strategy, each with a seed of its own.")
     ] = 20,
+    first_seed: options.FirstSeedOpt = 0,
+    budgets: options.BudgetsOpt = None,
     target: options.TargetOpt = "native",
     device: options.DeviceOpt = "simulator",
     cost_model: options.CostModelOpt = TuneOptions.cost_model,
@@ -60,6 +62,11 @@ def compare(
     Every candidate is measured once, so runs differ only in what they chose. Nothing is kept in a store.
     """
     inputs.choice("numerics level", numerics, NUMERICS_LEVELS)
+    stated = inputs.budgets(budgets)
+    if stated and max(stated) > trials:
+        raise UsageError(f"--budgets {budgets}: runs have {trials} trials", hint="state smaller ones, or give more -n")
+    if seeds < 1:
+        raise UsageError(f"{seeds} seeds leave nothing to compare", hint="give --seeds 20")
     if output is not None:
         can_write(output)
     known = inputs.catalogue(intrinsics)
@@ -68,10 +75,10 @@ def compare(
     with Line(quiet, verbose) as line:
         found = api.compare(
             inputs.program(program, define),
-            [name.strip() for name in strategies.split(",") if name.strip()],
+            inputs.names(strategies),
             device,
             trials,
-            seeds,
+            range(first_seed, first_seed + seeds),
             machine,
             cost_model=cost_model,
             threads=threads,
@@ -81,11 +88,11 @@ def compare(
             on_run=line,
         )
     if output is not None:
-        write(output, found)
+        write(output, found, checkpoints=stated)
     if json:
-        answer_json(as_json(found))
+        answer_json(as_json(found, checkpoints=stated))
     else:
-        answer(str(found.summary()) if quiet else str(found))
+        answer(str(found.summary(checkpoints=stated)) if quiet else found.text(checkpoints=stated))
 
 
 class Line:
@@ -114,12 +121,14 @@ class Line:
             self.console.print(said, markup=False)
 
 
-def write(output: Path, found: StrategyComparison, baseline: str | None = None) -> None:
+def write(
+    output: Path, found: StrategyComparison, baseline: str | None = None, checkpoints: list[int] | None = None
+) -> None:
     """Write the comparison in the format that the file's name asks for."""
     if output.suffix == ".csv":
         write_csv(output, found)
     elif output.suffix == ".html":
-        write_text(output, comparison_html(found, baseline))
+        write_text(output, comparison_html(found, baseline, checkpoints))
     else:
         write_plot(output, found)
 

@@ -8,18 +8,25 @@ from typing import Annotated
 import typer
 
 from autosched import api
-from autosched.cli import options
+from autosched.cli import inputs, options
 from autosched.cli.commands.compare import Line, can_write, write
-from autosched.cli.output import answer, answer_json
+from autosched.cli.output import answer, answer_json, talk
+from autosched.cli.replaced import tell_replaced
 from autosched.errors import UsageError
 from autosched.report.exchange import as_json
+from autosched.report.over_spaces import over_spaces, spaces_json
+from autosched.search.evaluate.compare import contestants
+from autosched.search.evaluate.landscape import Landscape
+from autosched.search.evaluate.simulate import budget_of, check
+from autosched.store.exchanged import read_any
 
 
 def simulate(
-    recording: Annotated[
-        Path,
+    recordings: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="FILE", help="A Kernel Tuner cache, T4 results, or a recording of autosched, gzipped or not."
+            metavar="FILE...",
+            help="Kernel Tuner caches, T4 results, recordings of autosched, gzipped or not. Several are put together.",
         ),
     ],
     strategies: Annotated[
@@ -33,12 +40,18 @@ def simulate(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", help="Runs of each strategy, with seeds 0 to N-1.")
+        int, typer.Option("--repeats", metavar="N", help="Runs of each strategy, each with a seed of its own.")
     ] = 100,
+    first_seed: options.FirstSeedOpt = 0,
     baseline: Annotated[
         str | None,
         typer.Option("--baseline", metavar="NAME", help="Others are compared with it; else with random, or the first."),
     ] = None,
+    budgets: options.BudgetsOpt = None,
+    thinking: Annotated[
+        bool,
+        typer.Option("--thinking", help="Time counts what strategies take here, too, and is another one every time."),
+    ] = False,
     cost_model: Annotated[str, typer.Option("--cost-model", metavar="NAME", help="As in `tune`.")] = "xgb",
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", help="Processes that share the runs; the answer is the same.")
@@ -50,7 +63,8 @@ def simulate(
 ) -> None:
     """Compare strategies on recorded measurements, without a device. The answers are the same every time.
 
-    Performance is 0 where random search is expected to be, and 1 at the optimum.
+    Performance is 0 where random search is expected to be, and 1 at the optimum. Intervals (95 %) and p-values are over
+    the seeds, and speak of this space alone; with several FILEs also over spaces and seeds together (docs/research.md).
     """
     if trials is not None and trials < 1:
         raise UsageError(f"--trials {trials} leaves nothing to compare", hint="give 1 or more")
@@ -58,17 +72,50 @@ def simulate(
         raise UsageError(f"--jobs is {jobs}, and must be at least 1", hint="give 1 or more")
     if output is not None:
         can_write(output)
-    chosen = [name.strip() for name in strategies.split(",") if name.strip()]
+    if len(set(recordings)) < len(recordings):
+        raise UsageError(f"{next(f for f in recordings if recordings.count(f) > 1)} is named twice")
+    if output is not None and len(recordings) > 1:
+        raise UsageError(f"-o {output}: several files have no common curve", hint="write one file at a time")
+    chosen = inputs.names(strategies)
     if baseline is not None and chosen != ["all"] and baseline not in chosen:  # said before minutes of runs
         raise UsageError(f"--baseline {baseline} takes no part", hint=f"-s names {', '.join(chosen)}")
     if baseline is None and chosen == ["all"]:
         baseline = "random"
-    with Line(quiet, verbose) as line:
-        named = "all" if chosen == ["all"] else chosen
-        found = api.simulate(recording, named, trials, repeats, cost_model=cost_model, jobs=jobs, on_run=line)
+    seeds = range(first_seed, first_seed + repeats)
+    if not seeds:
+        raise UsageError(f"{repeats} seeds leave nothing to compare", hint="give --repeats 20")
+    stated = inputs.budgets(budgets)
+    spaces = [read_any(recording) for recording in recordings]
+    for recording, space in zip(recordings, spaces, strict=True):
+        budget = budget_of(Landscape.of(space), trials)
+        if stated and max(stated) > budget:
+            said = f"--budgets {budgets}: runs on {recording} have {budget} trials"
+            raise UsageError(said, hint="state smaller budgets, or give more --trials")
+        if chosen != ["all"]:
+            check(space, contestants(chosen, cost_model))
+        tell_replaced(str(recording), space, quiet)
+    each = []
+    for number, (recording, space) in enumerate(zip(recordings, spaces, strict=True)):
+        with Line(quiet, verbose) as line:
+            named = "all" if chosen == ["all"] else chosen
+            found = api.simulate(
+                space, named, trials, seeds, cost_model=cost_model, jobs=jobs, thinking=thinking, on_run=line
+            )
+        each.append(found)
+        if trials is not None and found.trials < trials and not quiet:
+            said = f"{recording}: has {found.trials} rows, so runs are no longer than that"
+            talk().print(said, markup=False)
+        if not json and not (quiet and len(recordings) > 1):
+            text = str(found.summary(baseline, stated)) if quiet else found.text(baseline, stated)
+            answer(f"{chr(10) if number else ''}{text}")
     if output is not None:
-        write(output, found, baseline)
+        write(output, each[0], baseline, stated)
+    if len(each) == 1:
+        if json:
+            answer_json(as_json(each[0], baseline, stated))
+        return
+    together = over_spaces(each, baseline)
     if json:
-        answer_json(as_json(found, baseline))
+        answer_json(spaces_json(together) | {"each": [as_json(found, baseline, stated) for found in each]})
     else:
-        answer(str(found.summary(baseline)) if quiet else found.text(baseline))
+        answer(f"{'' if quiet else chr(10)}{together}")

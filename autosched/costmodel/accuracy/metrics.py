@@ -1,4 +1,7 @@
-"""How good a model is on recorded trials: rank correlation, pairwise accuracy, and what its first picks lose."""
+"""How good a model is on recorded trials: rank correlation, pairwise accuracy, and what its first picks lose.
+
+Rows that a model predicts alike are in no order: what depends on one is the mean over all of them.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,16 @@ def pairwise_accuracy(predicted: npt.ArrayLike, measured: npt.ArrayLike) -> floa
     >>> pairwise_accuracy([1, 2, 3], [1, 3, 2])
     0.6666666666666666
     """
-    load("scipy.stats")
-    from scipy.stats import kendalltau
-
     p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
-    pairs, told = _told_apart(m), _told_apart(p)
+    return pairwise_of(kendall(p, m), p, m)
+
+
+def pairwise_of(tau: float, predicted: Floats, measured: Floats) -> float:
+    """Pairwise accuracy where Kendall's tau-b is known."""
+    pairs, told = _told_apart(measured), _told_apart(predicted)
     if not pairs or not told:
         return 0.5 if pairs else float("nan")
-    right = round(float(kendalltau(p, m).statistic) * math.sqrt(pairs) * math.sqrt(told))  # less those in wrong order
+    right = round(tau * math.sqrt(pairs) * math.sqrt(told))  # less those in wrong order
     return (right / pairs + 1) / 2
 
 
@@ -52,34 +57,60 @@ def _told_apart(values: Floats) -> int:
 
 
 def best_k_regret(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
-    """1 - fastest of all / fastest among the k predicted fastest (the first k of equals in order).
+    """1 - fastest of all / fastest among the k predicted fastest. See `best_at`.
 
     >>> best_k_regret([1, 2, 3], [4.0, 2.0, 1.0], k=2)
     0.5
     """
-    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
-    picks = np.argsort(p, kind="stable")[:k]
-    return float(1 - m.min() / m[picks].min())
+    return 1.0 - best_at(predicted, measured, k)
 
 
 def best_at(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
-    """Speed of the fastest among the k predicted fastest, as a share of the fastest of all.
+    """Speed of the fastest among the k predicted fastest, as a share of the fastest of all. Where the k-th and later
+    ones are predicted alike, the mean over all ways to choose among these, so that order in a file counts for nothing.
+    Rows of infinite time failed; NaN where all did.
 
     >>> best_at([1, 2, 3], [4.0, 2.0, 1.0], k=2)
     0.5
+    >>> best_at([1, 1, 1, 1], [1.0, 2.0, 2.0, 4.0], k=1)
+    0.5625
     """
-    return 1.0 - best_k_regret(predicted, measured, k)
+    p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    if not np.isfinite(m).any():
+        return float("nan")
+    sure, tied, more = _first(p, k)
+    times = np.sort(m[tied])
+    # The i-th fastest of n is the fastest of `more` drawn with probability C(n - i, more - 1) / C(n, more).
+    chance, left = np.zeros(len(times)), 1.0
+    for i in range(len(times)):
+        chance[i] = left * more / (len(times) - i) if more <= len(times) - i else 0.0
+        left -= chance[i]
+    best = np.minimum(times, m[sure].min()) if sure.any() else times
+    return float(chance @ (m.min() / best))
 
 
 def recall_at(predicted: npt.ArrayLike, measured: npt.ArrayLike, k: int) -> float:
-    """Share of the k fastest rows that are among the k predicted fastest.
+    """Share of the k fastest rows that are among the k predicted fastest; of rows predicted alike as `best_at`. Rows of
+    infinite time failed, and none of them is among the fastest; NaN where all did.
 
     >>> recall_at([1, 2, 3, 4], [1, 3, 2, 4], k=2)
     0.5
     """
     p, m = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
-    first, fastest = np.argsort(p, kind="stable")[:k], np.argsort(m, kind="stable")[:k]
-    return len(set(first.tolist()) & set(fastest.tolist())) / min(k, len(m))
+    fastest = np.argsort(m, kind="stable")[: min(k, int(np.isfinite(m).sum()))]
+    if not len(fastest):
+        return float("nan")
+    sure, tied, more = _first(p, k)
+    found = sure[fastest].sum() + more * tied[fastest].sum() / max(1, int(tied.sum()))
+    return float(found / len(fastest))
+
+
+def _first(p: Floats, k: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], int]:
+    """Rows that are surely among the k of least value, those alike of which some are, and how many of these."""
+    k = min(k, len(p))
+    last = np.partition(p, k - 1)[k - 1]
+    sure = p < last
+    return sure, p == last, k - int(sure.sum())
 
 
 def kendall(a: npt.ArrayLike, b: npt.ArrayLike) -> float:

@@ -57,6 +57,8 @@ class RunDone:
     total: int
 
 
+TICK_DIGITS = 7
+"""Time is told to so many digits of a second; recorded costs are counted to as many."""
 RunListener: TypeAlias = Callable[[RunDone], None]
 
 
@@ -175,7 +177,8 @@ def _rows(study: Study, device: MemoizingDevice, trials: int, name: str) -> tupl
         if isinstance(event, TrialDone):
             t = event.trial
             status, time_s = t.measurement.status, t.measurement.time_s
-            rows.append(Row(name, study.seed, t.number, t.plan, t.row, status, time_s, event.best_s, event.elapsed_s))
+            elapsed_s = round(event.elapsed_s, TICK_DIGITS)  # sums of one order and another differ in last digits
+            rows.append(Row(name, study.seed, t.number, t.plan, t.row, status, time_s, event.best_s, elapsed_s))
 
     try:
         result = run(study, device, trials, listener=note, final_rounds=0)

@@ -34,10 +34,14 @@ class Landscape:
 
     @staticmethod
     def of(recording: RecordedSpace) -> Landscape:
-        """Of all recorded rows. Raises UsageError where none came out right."""
+        """Of all recorded rows. Raises UsageError where none came out right, or all took the same time."""
         times = np.sort(np.concatenate([p.time_s[p.ok] for p in recording.plans]))
         if not len(times):
             raise UsageError(f"no row of {recording.name} came out right, so there is nothing to find")
+        if times[0] == times[-1]:
+            which = f"all {len(times)} rows" if len(times) > 1 else "the only row"
+            said = f"{which} of {recording.name} that came out right took {times[0]:.3g} s"
+            raise UsageError(f"{said}, so there is nothing to find", hint="give a recording of two or more times")
         costs = np.concatenate([p.cost_s for p in recording.plans])
         known = costs[np.isfinite(costs)]
         return Landscape(times, len(recording) - len(times), float(known.mean()) if len(known) else float("nan"))

@@ -1,46 +1,38 @@
-"""How good a cost model is on a recorded space: what it says of all rows after a few of them were measured.
+"""How good a cost model is on a recorded space: what it says of rows that it has not seen, after it learnt from a few.
 
-The measured rows are those that a strategy chooses (`auto`: as `tune` does), so the model is judged on what it would
-have known. It may know other workloads from before (`earlier`), and none of the rows of this one. Everything is a
-function of the recordings and the seed.
+All models learn from the same rows (`training_rows`), and all figures are of the other rows: a table that knows the
+rows it was given and nothing else is at chance. Everything is a function of the recordings and the seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.accuracy.metrics import best_at, coverage, kendall, pairwise_accuracy, recall_at, spearman
-from autosched.costmodel.learned.pretrained import Earlier, Pretrained
-from autosched.costmodel.protocol import CostModel, Prediction
-from autosched.costmodel.registry import cost_model
-from autosched.device.replay import ReplayDevice
-from autosched.search.registry import strategy
-from autosched.search.space.recorded import space_of
-from autosched.search.space.rows import Rows
-from autosched.search.space.space import SearchSpace
-from autosched.search.strategy.memory import TrialHistory
-from autosched.search.tuning.loop import BATCH
-from autosched.search.tuning.study import Study
+from autosched.costmodel.accuracy.metrics import best_at, coverage, kendall, pairwise_of, recall_at, spearman
+from autosched.costmodel.learned.pretrained import Earlier
+from autosched.costmodel.protocol import Prediction
+from autosched.errors import PluginError, UsageError
+from autosched.search.evaluate.training_rows import ModelFactory, RecordedRows, Training, model_of, name_of, training
 from autosched.store.recorded_space import RecordedSpace
-from autosched.store.records import StudyRecord, Trial
 
 RECALLED = 16
-_RESAMPLES = 2000
-_ROW_RESAMPLES = 200
+LEAST_UNSEEN = RECALLED
+"""Rows that must be left to predict: of fewer, the 16 predicted fastest are all."""
+_RESAMPLES = 200
 
 
 @dataclass(frozen=True)
 class ModelQuality:
-    """Of one model on all rows of a recording; NaN where undefined.
+    """Of one model on rows of a recording; NaN where undefined.
 
     `spearman`, `kendall` and `pairwise` compare the order of rows that came out right. `best_1` and `best_8` are the
-    speed of the best of so many predicted fastest, `found` that of the best row measured, as shares of the optimum.
-    `recall` is the share of the 16 fastest among the 16 predicted fastest, `coverage` that of rows not measured that
-    lie in the central 80 % of what was predicted.
+    speed of the best of so many predicted fastest, as a share of the fastest of these rows; `recall` is the share of
+    the 16 fastest among the 16 predicted fastest, `coverage` that of rows that lie in the central 80 % of what was
+    predicted. `found` is the speed of the best row that the model learnt from, as a share of the optimum.
     """
 
     spearman: float
@@ -54,154 +46,187 @@ class ModelQuality:
 
 
 FIGURES = tuple(f.name for f in fields(ModelQuality))
+_UNDEFINED = ModelQuality(*[float("nan")] * len(FIGURES))
 
 
 @dataclass(frozen=True)
 class Judged:
     """What a model said of a recording's rows (`said`), their seconds (infinite where they failed), which of them it
-    had not seen, and the speed of the best one that it had, as a share of the optimum."""
+    had not seen (`fresh`), and the speed of the best one that it had, as a share of the optimum."""
 
     said: Prediction
     times: npt.NDArray[np.float64]
     fresh: npt.NDArray[np.bool_]
     found: float = float("nan")
 
-    def quality(self, at: npt.NDArray[np.int64] | None = None) -> ModelQuality:
-        """The figures over all rows, or over those at `at` (some of them several times)."""
-        at = np.arange(len(self.times)) if at is None else at
+    def quality(self, leak: bool = False) -> ModelQuality:
+        """The figures of the rows that the model has not seen; with `leak` of all rows, those it learnt from too."""
+        at = np.arange(len(self.times)) if leak else np.flatnonzero(self.fresh)
         rank, times = self.said.lower(0.0)[at], self.times[at]
-        ok = np.isfinite(times)
-        rest = ok & self.fresh[at]
+        if not np.isfinite(times).any():
+            return replace(_UNDEFINED, found=self.found)
+        first = best_at(rank, times, 1), best_at(rank, times, 8), recall_at(rank, times, RECALLED)
+        rho, tau, pairwise, covered = self.order(at)
+        return ModelQuality(rho, tau, pairwise, *first, covered, self.found)
+
+    def order(self, at: npt.NDArray[np.int64]) -> tuple[float, float, float, float]:
+        """Spearman, Kendall, pairwise accuracy and coverage of the rows at `at` that came out right."""
+        at = at[np.isfinite(self.times[at])]
+        rank, times = self.said.lower(0.0)[at], self.times[at]
+        tau = kendall(rank, times)
         log_s, sigma = np.asarray(self.said.log_s)[at], np.asarray(self.said.sigma)[at]
+        covered = coverage(log_s, sigma, times) if len(at) else float("nan")
+        return spearman(rank, times), tau, pairwise_of(tau, np.asarray(rank, np.float64), times), covered
+
+    def chance(self) -> ModelQuality:
+        """What a model that knows nothing is expected to score on the rows not seen: calculated, not drawn."""
+        times, same = self.times[self.fresh], np.zeros(int(self.fresh.sum()))
+        best_1, best_8 = best_at(same, times, 1), best_at(same, times, 8)
         return ModelQuality(
-            spearman(rank[ok], times[ok]),
-            kendall(rank[ok], times[ok]),
-            pairwise_accuracy(rank[ok], times[ok]),
-            best_at(rank, times, 1),
-            best_at(rank, times, 8),
-            recall_at(rank, times, RECALLED),
-            coverage(log_s[rest], sigma[rest], times[rest]) if rest.any() else float("nan"),
-            self.found,
+            0.0, 0.0, 0.5, best_1, best_8, recall_at(same, times, RECALLED), float("nan"), float("nan")
         )
 
 
 def model_quality(
     recording: RecordedSpace,
-    model: str = "xgb",
+    model: str | ModelFactory = "xgb",
     measured: int = 64,
     seed: int = 0,
-    chosen: str = "auto",
+    chosen: str = "random",
     earlier: Earlier | None = None,
 ) -> ModelQuality:
-    """The model after `measured` rows that the strategy `chosen` asked for; 0 of them for the clock alone, or for what
-    `earlier` workloads taught.
+    """The model after it learnt from `measured` rows that the strategy `chosen` took (0: the clock alone, or what
+    `earlier` workloads taught), on the rows that it has not seen. To compare models, `evaluate` them together.
 
-    Raises UnknownNameError for a model or strategy that nothing provides.
+    Raises UnknownNameError for a model or strategy that nothing provides, UsageError as `training` does.
     """
-    return judged(recording, model, measured, seed, chosen, earlier).quality()
+    opened = RecordedRows.of(recording)
+    return judged(opened, model, training(opened, chosen, measured, seed, earlier), earlier).quality()
 
 
 def judged(
-    recording: RecordedSpace,
-    model: str = "xgb",
-    measured: int = 64,
-    seed: int = 0,
-    chosen: str = "auto",
-    earlier: Earlier | None = None,
+    opened: RecordedRows, model: str | ModelFactory, learnt: Training, earlier: Earlier | None = None
 ) -> Judged:
-    """What the figures of `model_quality` are worked out from."""
-    space = space_of(recording, seed=seed, threads=1)
-    rows = space.locate(np.arange(space.rows))
-    times = times_of(recording, space, rows)
-    judge = _model(model, seed, earlier)
-    trials = chosen_trials(recording, space, _model(model, seed, earlier), measured, seed, chosen)
-    if trials:
-        memory = TrialHistory(space)
-        memory.observe(trials)
-        judge.fit(memory.samples())
-    seen = {t.key for t in trials}
-    keys = (f"{space.plans[p].plan.name}#{r}" for p, r in zip(rows.plan.tolist(), rows.ids.tolist(), strict=True))
-    best_s = min((t.measurement.time_s for t in trials if t.measurement.time_s), default=float("inf"))
-    return Judged(
-        judge.predict(space.features(rows), space.analytic(rows)),
-        times,
-        np.array([key not in seen for key in keys], np.bool_),
-        float(times.min() / best_s) if trials else float("nan"),
-    )
-
-
-def _model(name: str, seed: int, earlier: Earlier | None) -> CostModel:
-    own = cost_model(name, seed, threads=1)
-    return Pretrained(own, earlier, seed, threads=1) if earlier else own
-
-
-def times_of(recording: RecordedSpace, space: SearchSpace, rows: Rows) -> npt.NDArray[np.float64]:
-    """Recorded seconds of these rows; infinite where they failed."""
-    found = np.full(len(rows), np.inf)
-    for number, plan in enumerate(recording.plans):
-        mine = np.flatnonzero(rows.plan == number)
-        at = plan.space().places(rows.ids[mine])
-        found[mine] = np.where(plan.ok[at], plan.time_s[at], np.inf)
-    return found
-
-
-def chosen_trials(
-    recording: RecordedSpace, space: SearchSpace, model: CostModel, count: int, seed: int, chosen: str
-) -> list[Trial]:
-    """The first `count` trials of a study that replays the recording, in batches as `tune` measures them."""
-    if count < 1:
-        return []
-    device = ReplayDevice(recording=recording)
-    record = StudyRecord(recording.name, {}, recording.program, recording.name, "", "replay", seed)
-    study = Study(record, space, strategy(chosen, space, seed, model))
-    while len(study.searched) < count:
-        batch = study.ask(min(BATCH, count - len(study.searched)))
-        if not batch:
-            break
-        for candidate in batch:
-            study.tell(candidate, device.measure(device.build(candidate)))
-    return study.searched
+    """What the model says of all rows after it learnt from some. Raises PluginError for one that says NaN."""
+    judge = model_of(model, learnt.seed, earlier)
+    if learnt.samples is not None:
+        judge.fit(learnt.samples)
+    said = judge.predict(opened.features, opened.analytic_s)
+    wrong = np.isnan(np.asarray(said.log_s, np.float64))
+    if wrong.any():
+        where = f"{int(wrong.sum())} of {len(wrong)} rows of {opened.recording.name}"
+        raise PluginError(f"the cost model {name_of(model)!r} predicts NaN for {where}")
+    return Judged(said, opened.times, ~learnt.seen, learnt.found)
 
 
 @dataclass(frozen=True)
-class MedianInterval:
-    """A median with its 95 % bootstrap interval; all NaN where nothing is defined."""
+class MeanInterval:
+    """A mean over seeds with its 95 % interval; all NaN where nothing is defined."""
 
-    median: float
+    mean: float
     low: float
     high: float
 
 
-def summary(qualities: Sequence[ModelQuality], seed: int = 0) -> dict[str, MedianInterval]:
-    """Each figure over the seeds."""
-    rng = np.random.default_rng(seed)
-    found = {}
-    for name in FIGURES:
-        values = np.array([getattr(q, name) for q in qualities], np.float64)
-        values = values[np.isfinite(values)]
-        if not len(values):
-            found[name] = _UNDEFINED
-            continue
-        medians = np.median(rng.choice(values, (_RESAMPLES, len(values))), axis=1)
-        found[name] = _interval(float(np.median(values)), medians)
+@dataclass(frozen=True)
+class Evaluated:
+    """One model on one recording, after `measured` rows that `chosen` took: its figures on the rows not seen, what
+    chance has there, and (`leak`) the means over all rows, which flatter whoever learns by heart. `values` are the
+    figures of each seed."""
+
+    model: str
+    chosen: str
+    measured: int
+    seeds: tuple[int, ...]
+    figures: dict[str, MeanInterval]
+    chance: ModelQuality
+    leak: ModelQuality
+    values: dict[str, tuple[float, ...]]
+
+
+def evaluate(
+    recording: RecordedSpace,
+    models: Sequence[str | ModelFactory],
+    measured: int = 64,
+    chosen: str = "random",
+    seeds: Sequence[int] = tuple(range(10)),
+    earlier: Earlier | None = None,
+) -> list[Evaluated]:
+    """Judge models that all learn from the same rows, those that the strategy `chosen` takes with each seed.
+
+    Raises UsageError where fewer than 16 rows are left to predict, and as `RecordedRows.of`, `training` and `judged`.
+    """
+    opened = RecordedRows.of(recording)
+    left = max(0, len(opened.rows) - measured)
+    if left < LEAST_UNSEEN:
+        said = f"{measured} rows to learn from leave {left} of {recording.name} to predict"
+        raise UsageError(said, hint=f"it takes {LEAST_UNSEEN}, and it has {len(opened.rows)} rows in all")
+    learnt = [training(opened, chosen, measured, seed, earlier) for seed in seeds]
+    found = []
+    for model in models:
+        taught = None if model == "analytic" else earlier  # the clock alone
+        each = [judged(opened, model, rows, taught) for rows in learnt]
+        chances = [one.chance() for one in each]
+        chance = ModelQuality(*(float(np.mean([getattr(c, name) for c in chances])) for name in FIGURES))
+        seen = [one.quality(leak=True) for one in each]
+        leak = ModelQuality(*(float(np.mean([getattr(q, name) for q in seen])) for name in FIGURES))
+        quality = [one.quality() for one in each]
+        values = {name: tuple(getattr(q, name) for q in quality) for name in FIGURES}
+        sums = summary(each)
+        found.append(Evaluated(name_of(model), chosen, measured, tuple(seeds), sums, chance, leak, values))
     return found
 
 
-def summary_of_rows(said: Judged) -> dict[str, MedianInterval]:
-    """Each figure of what one model said, with the interval that drawing the recorded rows anew gives: for what has no
-    seeds, as the clock."""
-    rng, n = np.random.default_rng(0), len(said.times)
-    drawn = [said.quality(rng.integers(0, n, n)) for _ in range(_ROW_RESAMPLES)]
-    found = {}
-    for name, value in vars(said.quality()).items():
-        values = np.array([getattr(q, name) for q in drawn], np.float64)
-        found[name] = _interval(value, values[np.isfinite(values)]) if np.isfinite(value) else _UNDEFINED
+def summary(each: Sequence[Judged], leak: bool = False) -> dict[str, MeanInterval]:
+    """Each figure's mean over the seeds (draws of the rows to learn from) with its 95 % interval.
+
+    That of an order, and of coverage, speaks of other rows and other seeds: rows and seeds are drawn anew together, 200
+    times, and its percentiles are wider than 2.5 and 97.5 by what a t interval of so few seeds is wider than a normal
+    one. The optimum of rows drawn anew is another one, so the intervals of what is a share of it are t intervals over
+    seeds alone, of these rows; NaN where the seeds are no replicates (one seed, or the same figure for all).
+    """
+    rng, rows, count = np.random.default_rng(0), len(each[0].times), len(each)
+    quality = [one.quality(leak) for one in each]
+    values = {name: np.array([getattr(q, name) for q in quality], np.float64) for name in FIGURES}
+    found = {n: _mean_of(v) if n in _ORDER else _over_seeds(v) for n, v in values.items()}
+    drawn = np.empty((_RESAMPLES, len(_ORDER)))
+    for number in range(_RESAMPLES):
+        at = rng.integers(0, rows, rows)
+        times = np.bincount(rng.integers(0, count, count), minlength=count)
+        some = np.flatnonzero(times).tolist()
+        scored = [each[s].order(at if leak else at[each[s].fresh[at]]) for s in some]
+        drawn[number] = np.average(np.array(scored), axis=0, weights=times[some])
+    for column, name in enumerate(_ORDER):
+        fine, mean = drawn[np.isfinite(drawn[:, column]), column], found[name].mean
+        if np.isfinite(mean) and len(fine):
+            low, high = np.quantile(fine, [tail := _tail(count), 1 - tail])
+            found[name] = MeanInterval(mean, float(min(low, mean)), float(max(high, mean)))
     return found
 
 
-_UNDEFINED = MedianInterval(float("nan"), float("nan"), float("nan"))
+_ORDER = ("spearman", "kendall", "pairwise", "coverage")
 
 
-def _interval(median: float, drawn: npt.NDArray[np.float64]) -> MedianInterval:
-    low, high = (float(q) for q in np.percentile(drawn, [2.5, 97.5]))
-    return MedianInterval(median, low, high)
+def _mean_of(values: npt.NDArray[np.float64]) -> MeanInterval:
+    """The mean of what is defined, without an interval."""
+    values = values[np.isfinite(values)]
+    return MeanInterval(float(values.mean()) if len(values) else float("nan"), float("nan"), float("nan"))
+
+
+def _over_seeds(values: npt.NDArray[np.float64]) -> MeanInterval:
+    """The mean of shares (0 to 1) with its t interval."""
+    from scipy.stats import t
+
+    values = values[np.isfinite(values)]
+    mean, count = _mean_of(values).mean, len(values)
+    if count < 2 or np.ptp(values) <= 1e-12 * max(1.0, abs(mean)):
+        return MeanInterval(mean, float("nan"), float("nan"))
+    half = float(t.ppf(0.975, count - 1)) * float(values.std(ddof=1)) / np.sqrt(count)
+    return MeanInterval(mean, max(0.0, mean - half), min(1.0, mean + half))
+
+
+def _tail(seeds: int) -> float:
+    """The lower percentile: 0.025 for many seeds, less for few (Hesterberg 2015, doi 10.1080/00031305.2015.1089789)."""
+    from scipy.stats import norm, t
+
+    return float(norm.cdf(-np.sqrt(seeds / (seeds - 1)) * t.ppf(0.975, seeds - 1))) if seeds > 1 else 0.025

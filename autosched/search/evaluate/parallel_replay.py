@@ -5,31 +5,34 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from autosched.errors import UsageError
 from autosched.search.evaluate.compare import Played, RunDone, RunListener, contestants
-from autosched.search.evaluate.simulate import check, simulate
+from autosched.search.evaluate.simulate import check, simulate, standing
 from autosched.search.protocol import Factory
 from autosched.store.recorded_space import RecordedSpace
 
 
 @dataclass(frozen=True)
 class Task:
-    """One run of a strategy (by name) on a recording."""
+    """One run of a strategy (by name) on a recording; with `thinking`, what it takes to think counts as time."""
 
     recording: RecordedSpace
     strategy: str
     model: str
     trials: int
     seed: int
+    thinking: bool = False
 
 
 def outcome(task: Task) -> Played:
     """Play a task here."""
-    return simulate(task.recording, contestants([task.strategy], task.model), task.trials, [task.seed])
+    clock = time.monotonic if task.thinking else standing
+    return simulate(task.recording, contestants([task.strategy], task.model), task.trials, [task.seed], clock=clock)
 
 
 def outcomes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Played]]:
@@ -54,6 +57,7 @@ def simulate_in_processes(
     *,
     model: str = "xgb",
     jobs: int = 2,
+    thinking: bool = False,
     on_run: RunListener | None = None,
 ) -> Played:
     """As `search.evaluate.simulate.simulate`, in `jobs` processes of one thread each; the rows come in the same order.
@@ -66,7 +70,7 @@ def simulate_in_processes(
     check(recording, chosen)
     if trials < 1:
         raise UsageError(f"{trials} trials leave nothing to compare", hint="give 1 or more")
-    tasks = [Task(recording, c.name, model, trials, seed) for c in chosen for seed in seeds]
+    tasks = [Task(recording, c.name, model, trials, seed, thinking) for c in chosen for seed in seeds]
     found: dict[int, Played] = {}
     for number, made in outcomes(tasks, jobs):
         found[number] = made

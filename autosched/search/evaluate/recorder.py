@@ -166,7 +166,7 @@ def again(
     """The recording in today's words, its fastest rows measured anew in turn, on this machine; before that every row
     in so many `visits`, of which the median counts. Raises what `rescored` and `prepare` raise."""
     found, _ = rescored(recording, catalogue)
-    tuning = prepare(_request(found, catalogue))
+    tuning = prepare(request_of(found, catalogue))
     space, device = tuning.study.space, tuning.device
     try:
         numbers = [next(n for n, e in enumerate(space.plans) if e.plan.name == p.name) for p in found.plans]
@@ -253,7 +253,7 @@ def _said(plan: Plan, ids: np.ndarray[Any, Any]) -> tuple[dict[str, Any], dict[s
 def rescored(recording: RecordedSpace, catalogue: Catalogue | None = None) -> tuple[RecordedSpace, int]:
     """The recording with decisions, clock and derived quantities of today's engine, and how many rows have no place in
     today's spaces. A decision that is new is at its first value. Raises StoreError where none has a place."""
-    today = {p.name: p for p in plans_of(_request(recording, catalogue))[1]}
+    today = {p.name: p for p in plans_of(request_of(recording, catalogue))[1]}
     plans = [_today(p, today[p.name]) for p in recording.plans if p.name in today]
     plans = [p for p in plans if len(p)]
     if not plans:
@@ -262,7 +262,7 @@ def rescored(recording: RecordedSpace, catalogue: Catalogue | None = None) -> tu
     return found, len(recording) - len(found)
 
 
-def _request(recording: RecordedSpace, catalogue: Catalogue | None) -> TuneRequest:
+def request_of(recording: RecordedSpace, catalogue: Catalogue | None = None) -> TuneRequest:
     """What was asked for when it was recorded."""
     settings = recording.settings
     return TuneRequest(

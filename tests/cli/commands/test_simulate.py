@@ -26,11 +26,74 @@ def test_one_command_and_no_device(cli: Cli) -> None:
 
 def test_json(cli: Cli) -> None:
     found = cli.near()("simulate", CACHE, "-s", "random,ils", "--repeats", 3, "-n", 8, "--json").json
-    assert found["schema"] == "autosched/compare/1"
+    assert found["schema"] == "autosched/compare/2"
     assert found["target"] == "recorded"
     for summary in found["strategies"]:
         value, low, high = summary["performance"]
         assert low <= value <= high <= 1
+
+
+def test_several_files_are_put_together(cli: Cli, tmp_path: Path) -> None:
+    """Intervals over spaces and seeds, beside those of each space."""
+    second = tmp_path / "second.json"
+    cli.near()("export", CACHE, "--format", "kernel-tuner", "-o", second)
+    asked = ("simulate", CACHE, second, "-s", "random,ils", "--repeats", 6, "-n", 8)
+    done = cli.near()(*asked)
+    each, _, together = done.out.partition("\n2 spaces, 6 seeds\n")
+    assert each.count("performance") >= 4
+    assert together.startswith("strategy  performance\nrandom")
+    assert "ils - random: performance" in together
+    assert "fewer than 5 spaces" in together
+    assert cli.near()(*asked, "-q").out.startswith("2 spaces, 6 seeds\n")
+    found = cli.near()(*asked, "--json").json
+    assert found["schema"] == "autosched/compare-spaces/1"
+    assert (len(found["spaces"]), found["seeds"], len(found["each"])) == (2, 6, 2)
+    assert found["each"][0]["family"].endswith("against random")
+
+
+def test_what_is_wrong_with_a_later_file_is_said_before_any_run(cli: Cli, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_text(CACHE.read_text()[:3000])
+    clocked = TESTS / "data" / "replay_depthwise.json.gz"
+    for arguments, said in (((CACHE, cut), "is cut short"), ((clocked, CACHE, "-s", "clock"), "ranks by the clock")):
+        done = cli.near()("simulate", *arguments, "--repeats", 2, "-n", 4, status=2)
+        assert said in done.err
+        assert done.out == ""
+
+
+def test_seeds_of_ones_own(cli: Cli) -> None:
+    found = cli.near()("simulate", CACHE, "-s", "random", "-n", 4, "--repeats", 2, "--first-seed", 40, "--json").json
+    assert found["seeds"] == [40, 41]
+    assert [run["seed"] for run in found["runs"]] == [40, 41]
+
+
+def test_budgets_are_stated(cli: Cli, tmp_path: Path) -> None:
+    asked = ("simulate", CACHE, "-s", "random,ils", "--repeats", 3, "-n", 12)
+    out = cli.near()(*asked, "--budgets", "12,6").out
+    assert "best of 6" in out
+    assert "strategy  to 6" in out
+    found = cli.near()(*asked, "--budgets", "6,12", "--json").json
+    assert [list(s["areas"]) for s in found["strategies"]] == [["6", "12"]] * 2
+    for budgets, said in (("6,x", "must be numbers of trials"), ("0", "must be numbers of"), ("13", "have 12 trials")):
+        assert said in cli.near()(*asked, "--budgets", budgets, status=2).err
+
+
+def test_files_are_the_same_every_time(cli: Cli, tmp_path: Path) -> None:
+    """Whoever computes a checksum of results gets the same one, in several processes, too."""
+    asked = ("simulate", CACHE, "-s", "random,ils", "--repeats", 3, "-n", 12, "-q")
+    for name, more in (("a.csv", ()), ("b.csv", ("--jobs", 2)), ("c.csv", ("--thinking",))):
+        cli.near()(*asked, *more, "-o", tmp_path / name)
+    first, second, thought = ((tmp_path / f"{name}.csv").read_bytes() for name in "abc")
+    assert first == second != thought
+    checksums = {cli.near()(*asked, *more, "--json").json["checksum"] for more in ((), ("--thinking",))}
+    assert len(checksums) == 1
+
+
+def test_a_budget_above_the_space_is_said(cli: Cli) -> None:
+    done = cli.near()("simulate", CACHE, "-s", "random", "-n", 10_000, "--repeats", 1)
+    assert "so runs are no longer than that" in done.err
+    assert "one seed has no intervals, and nothing is tested" in done.out
+    assert "optimum of " in done.out
 
 
 def test_bad_input(cli: Cli, tmp_path: Path) -> None:
@@ -47,6 +110,8 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         ((CACHE, "-s", "random", "--baseline", "ils", "--repeats", 1, "-n", 2), "--baseline ils takes no part"),
         ((CACHE, "-o", "x.txt"), "unknown format"),
         ((CACHE, "--jobs", 0), "must be at least 1"),
+        ((CACHE, CACHE), "is named twice"),
+        ((CACHE, cut, "-o", "x.html"), "several files have no common curve"),
     ):
         done = near("simulate", *arguments, status=2)
         assert said in done.err

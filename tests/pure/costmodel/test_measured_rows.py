@@ -10,7 +10,7 @@ SEEN, LATER = ("squares/bf16/2048", "squares/s8/4096", "llm/f16/128x7168x2112"),
 
 @pytest.mark.parametrize("name", [*SEEN, *LATER])
 def test_the_clock_ranks_what_a_card_measured(name):
-    rows = measured(next(s for s in spaces() if s["case"] == name))
+    rows = measured(spaces()[name])
     assert len(rows.ids) >= 100, "the space has changed: measure its rows again"
     found = of_clock(rows)
     assert found.kendall >= 0.6
@@ -19,5 +19,5 @@ def test_the_clock_ranks_what_a_card_measured(name):
 
 @pytest.mark.slow
 def test_the_simulator_ranks_what_a_card_measured():
-    rows = measured(next(s for s in spaces() if s["case"] == "squares/s8/4096"))
+    rows = measured(spaces()["squares/s8/4096"])
     assert of_simulator(rows, most=80).kendall >= 0.6

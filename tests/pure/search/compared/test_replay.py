@@ -115,7 +115,7 @@ WRONG = {
     "a field gone": (damaged(lambda d: d.pop("plans")), "'plans' is missing"),
     "a short column": (damaged(lambda d: d["plans"][0]["spread"].pop()), "is not of"),
     "an index outside": (damaged(lambda d: d["plans"][0]["indices"][0].__setitem__(0, 99)), "outside"),
-    "a row twice": (damaged(lambda d: [c.__setitem__(0, c[1]) for c in d["plans"][0]["indices"]]), "twice"),
+    "a row twice": (damaged(lambda d: [c.__setitem__(0, c[1]) for c in d["plans"][0]["indices"]]), "rows 0 and 1"),
     "an unknown status": (damaged(lambda d: d["plans"][0]["status"].__setitem__(0, "fine")), "not a whole"),
     "ok without a time": (damaged(lambda d: d["plans"][0]["time_s"].__setitem__(0, None)), "has no time"),
     "no rows": (damaged(lambda d: d.update(plans=[])), "no rows"),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.paths import TESTS
+from support.paths import ROOT, TESTS
 
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 from benchmarks import search
-from benchmarks.common.search_table import Score, Space, markdown, overall, scored, text
+from benchmarks.common.search_table import Score, Space, against, markdown, overall, scored, text, together
 
 CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
 LANDSCAPE = Landscape(np.arange(1.0, 101.0))
@@ -61,9 +61,32 @@ def test_it_comes_back_from_json_and_tables_take_seeds_that_all_have() -> None:
 
 def test_tables_for_the_documentation() -> None:
     lines = markdown({"x": filled(), "y": filled()}).splitlines()
-    assert lines[0] == "| with a clock, 4 seeds | all 2, performance | x: after 16 / 32 / 64 | y |"
-    assert lines[2].startswith("| `good` | 0.900 [0.900, 0.900] | 15 / 0 / 0 | 15 / 0 / 0 |")
+    assert lines[0] == "| with a clock, 4 seeds | all 2, performance | less `auto`'s | p | x: after 16 / 32 / 64 | y |"
+    assert lines[2].startswith("| `good` | 0.900 |  |  | 15 / 0 / 0 | 15 / 0 / 0 |"), "two spaces alike: no interval"
     assert lines[3].startswith("| `bad` |")
+
+
+def test_the_page_has_the_tables_of_what_is_kept() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    for table in markdown(search.read(search.RESULTS / "search.json")).split("\n\n"):
+        assert table.strip() in page, "python -m benchmarks.search --markdown"
+
+
+def test_intervals_over_spaces_hold_what_spaces_differ_by() -> None:
+    """Of two spaces that agree with themselves and not with each other, seeds say nothing of a third."""
+    kept = {}
+    for number in range(6):
+        kept[f"s{number}"] = space = Space(100, True, 1.0, 64)
+        for seed in range(4):
+            space.add("auto", seed, Score((0.0, 0.0, 0.0), 0.5 + 0.001 * seed))
+            space.add("other", seed, Score((0.0, 0.0, 0.0), 0.4 + 0.05 * number + 0.001 * seed))
+    _, _, found = together(kept, True)
+    assert found["other"].high - found["other"].low > 0.15
+    (d,) = against(kept, True)
+    assert d.difference.low < 0 < d.difference.high
+    assert d.p is not None
+    assert d.p > 0.05
+    assert "the family of 1 test against auto" in overall(kept)
 
 
 def test_other_rows_or_trials_are_another_space() -> None:

@@ -1,0 +1,101 @@
+"""Comparisons of the same strategies on several spaces, put together: intervals over spaces and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autosched.errors import UnknownNameError, UsageError
+from autosched.report import statistics
+from autosched.report.comparison import StrategyComparison
+from autosched.report.differences import StrategyDifference, differences, family
+from autosched.report.exchange import three
+from autosched.report.html_tables import notes_html, tables_html
+from autosched.report.statistics import Floats, Interval, spanned
+from autosched.report.text import aligned, number
+
+SCHEMA = "autosched/compare-spaces/1"
+FEW = f"fewer than {statistics.FEWEST} spaces: intervals hold the truth in some 90 of 100 cases, not 95"
+
+
+@dataclass(frozen=True)
+class OverSpaces:
+    """`performance` by strategy: its mean over spaces and seeds, each space counting alike, with an interval that
+    speaks of other spaces like these; and `differences` from the baseline, one family of tests."""
+
+    spaces: tuple[str, ...]
+    seeds: int
+    performance: dict[str, Interval]
+    differences: tuple[StrategyDifference, ...]
+
+    @property
+    def family(self) -> str:
+        return family(self.differences, f"{len(self.spaces)} spaces and {self.seeds} seeds")
+
+    def __str__(self) -> str:
+        return "\n".join([self._head(), aligned(self._table()), *self._told()])
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return notes_html([self._head()]) + tables_html([("", self._table())]) + notes_html(self._told())
+
+    def _head(self) -> str:
+        return f"{len(self.spaces)} spaces, {self.seeds} seeds"
+
+    def _table(self) -> list[list[str]]:
+        return [["strategy", "performance"], *([s, spanned(i, number)] for s, i in self.performance.items())]
+
+    def _told(self) -> list[str]:
+        more = [f"undecided: {d.strategy} - {d.baseline}: {d.more}" for d in self.differences if d.more]
+        few = [FEW] if len(self.spaces) < statistics.FEWEST else []
+        return [*map(str, self.differences), *([self.family] if self.family else []), *more, *few]
+
+
+def over_spaces(found: Sequence[StrategyComparison], baseline: str | None = None, seed: int = 0) -> OverSpaces:
+    """Put comparisons together, of spaces that are known whole. Raises UsageError for fewer than two, or comparisons
+    that differ in their seeds, UnknownNameError for a baseline that did not take part in all of them."""
+    if len(found) < 2:
+        raise UsageError(f"{len(found)} spaces are not several", hint="give two or more")
+    if len({c.seeds for c in found}) > 1:
+        raise UsageError("the spaces were searched with different seeds", hint="give all of them the same ones")
+    names = [s for s in found[0].strategies if all(s in c.strategies for c in found)]
+    base = found[0].strategies[0] if baseline is None else baseline
+    if base not in names:
+        raise UnknownNameError("strategy", base, names)
+    scores: dict[str, list[Floats]] = {}
+    for name in names:
+        each = [c.performance for c in found]
+        scores[name] = [p.scores(name) for p in each if p is not None]
+        if len(scores[name]) < len(found):
+            raise UsageError("performance needs spaces that are known whole: recordings")
+    rng = np.random.default_rng(seed)
+    means = {name: statistics.estimate(values, rng).interval.within(most=1.0) for name, values in scores.items()}
+    compared = differences(scores, base, "performance", rng)
+    return OverSpaces(tuple(c.program for c in found), len(found[0].seeds), means, compared)
+
+
+def spaces_json(found: OverSpaces) -> dict[str, Any]:
+    """Schema autosched/compare-spaces/1."""
+    return {
+        "schema": SCHEMA,
+        "spaces": list(found.spaces),
+        "seeds": found.seeds,
+        "performance": {name: three(i) for name, i in found.performance.items()},
+        "differences": [
+            {
+                "strategy": d.strategy,
+                "baseline": d.baseline,
+                "outcome": d.outcome,
+                "difference": three(d.difference),
+                "superiority": d.superiority,
+                "p": d.p,
+                "untested": d.untested,
+                "more": d.more,
+            }
+            for d in found.differences
+        ],
+        "family": found.family,
+    }
