@@ -8,7 +8,7 @@ from shlex import quote
 from statistics import median
 from typing import Any
 
-from autosched.cli.families import families_json, family_lines
+from autosched.cli.families import families_json, family_lines, level_lines
 from autosched.cli.forms import faster, form_object, form_told, worth_telling
 from autosched.cli.fusion import fusion_json, fusion_lines, left_out_lines, masked_lines, other_lines, work_lines
 from autosched.cli.inputs import store_path
@@ -180,8 +180,10 @@ def as_text(
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
     lines += [f"       {line}" for line in masked_lines(plan, best.trial.row)]
+    considered = families(tuning)
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))
-    lines += _labelled("plans", family_lines(families(tuning), result.done))
+    lines += _labelled("note", level_lines(considered))
+    lines += _labelled("plans", family_lines(considered, result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:

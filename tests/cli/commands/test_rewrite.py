@@ -26,6 +26,17 @@ def empty_rows(S: f32[n, l], V: f32[l, d], O: f32[n, d], *, n=64, l=96, d=16):
 """
 
 
+def test_a_refusal_names_the_level_that_accepts_it(cli: Cli) -> None:
+    rounded = ("attention_rounded", "-D", "n=64", "-D", "l=64")
+    said = "accept it with --numerics real"
+    assert said in " ".join(cli("rewrite", *rounded).out.split())
+    assert "accept that with --numerics real" in cli("rewrite", *rounded, "--explain").out
+    assert "(at the level real one does)" in cli("match", *rounded, "--explain", "-i", "x86/vfmadd*").out
+    first, *_ = cli("rewrite", *rounded, "--json").json["rewrites"]
+    assert (first["reason"]["code"], first["reason"]["numerics"]) == ("CAST", "real")
+    assert "accept it" not in cli("rewrite", *rounded, "--numerics", "real").out
+
+
 def test_the_json_of_softmax(cli: Cli) -> None:
     found = cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--only", "online", "--json").json
     assert (found["schema"], found["program"]) == ("autosched/rewrite/1", "softmax")

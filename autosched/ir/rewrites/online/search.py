@@ -67,13 +67,24 @@ def _tried(program: Program, cascade: Cascade, real: bool, layout: PassLayout) -
         try:
             return _certified(program, cascade, False, layout)
         except NotRewritten as refused:
-            if refused.code != "CAST" or not real:
+            if refused.code != "CAST":
                 raise
-            return _certified(program, cascade, True, layout)
+            if real:
+                return _certified(program, cascade, True, layout)
+            refused.level = _level_without_roundings(program, cascade, layout)
+            raise
     except NotRewritten as refused:
         axis = ", ".join(a.name for a in cascade.axes)
         stages = tuple(m.stage.name for m in cascade.members)
         return RewriteVerdict("online", axis, stages, reason=_shown(cascade, refused))
+
+
+def _level_without_roundings(program: Program, cascade: Cascade, layout: PassLayout) -> str | None:
+    """The level at which a pass is proved that roundings stand in the way of; None where something else does, too."""
+    try:
+        return _certified(program, cascade, True, layout).numerics
+    except NotRewritten:
+        return None
 
 
 def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayout) -> RewriteVerdict:

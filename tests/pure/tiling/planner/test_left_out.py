@@ -12,6 +12,7 @@ from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import planned
 from autosched.tiling.planner.families import (
+    DEFERRED,
     NO_NEST,
     NOT_CHOSEN,
     ONE_PASS,
@@ -19,6 +20,7 @@ from autosched.tiling.planner.families import (
     TILES,
     family_of,
     not_planned,
+    weaker_levels,
     with_each_family,
 )
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
@@ -71,6 +73,24 @@ def test_one_pass_says_what_the_planner_said() -> None:
     attention = workload("attention", h=1, n=64, l=64, d=16)
     assert dict(not_planned(attention, machine(), "rescaled", {ONE_PASS: "because"}))[ONE_PASS] == "because"
     assert dict(not_planned(attention, machine(), "bitwise", {}))[ONE_PASS] == "it needs --numerics rescaled"
+
+
+def test_a_family_that_only_the_level_keeps_out_names_the_level() -> None:
+    rounded = workload("attention_rounded", h=1, n=64, l=64, d=16)
+    for target in (machine(), load_target("nvidia-h200")):
+        assert dict(weaker_levels(rounded, target, "rescaled")) == {ONE_PASS: "real"}
+        assert dict(not_planned(rounded, target, "rescaled", {}))[ONE_PASS].endswith("; it needs --numerics real")
+        assert dict(weaker_levels(rounded, target, "real")) == {}
+    attention = workload("attention", h=1, n=64, l=64, d=16)
+    assert dict(weaker_levels(attention, machine(), "reassociated")) == {ONE_PASS: "rescaled"}
+    assert dict(weaker_levels(attention, machine(), "rescaled")) == {}
+    assert dict(weaker_levels(workload("matmul_int4"), machine(), "bitwise")) == {DEFERRED: "rescaled"}
+    assert dict(weaker_levels(workload("matmul_int4"), machine(), "rescaled")) == {}
+
+
+def test_no_level_opens_what_has_no_products() -> None:
+    """A softmax in one pass is not laid out at any level, and the note would mislead."""
+    assert dict(weaker_levels(workload("softmax", m=64, n=64), machine(), "bitwise")) == {}
 
 
 def test_slices_that_data_choose_are_for_cpus_and_instructions() -> None:
