@@ -114,16 +114,31 @@ def _some(names: Sequence[str]) -> str:
 
 def masked_lines(plan: Plan, row: int) -> list[str]:
     """For each product whose row computes much that a mask leaves out: the share that is useful."""
+    said = {(of, part.nest.intrinsic.name): useful for of, part, useful in _under_masks(plan, row)}
+    return [
+        f"about {useful:.0%} of what {name} computes of {of} is useful, a mask leaves out {1 - useful:.0%}"
+        for (of, name), useful in said.items()
+        if useful < WORTH_SAYING
+    ]
+
+
+def useful_json(plan: Plan, row: int) -> dict[str, dict[str, float]]:
+    """Two fields of `show --json`: by stage the share of an instruction's work that is no padding; by product (a stage,
+    `S_block in j_block_2` in a tile loop) the share that no mask leaves out, of those of which it is known."""
+    return {
+        "useful": {m.stage.name: round(m.utilisation, 6) for m in plan.mappings},
+        "useful_under_mask": {of: round(useful, 6) for of, _, useful in _under_masks(plan, row)},
+    }
+
+
+def _under_masks(plan: Plan, row: int) -> Iterator[tuple[str, TensorPart, float]]:
+    """Each product of which that is known, its part, and the share of what it computes that no mask leaves out."""
     values = plan.space.values([row])
-    lines = []
     for part, around in _products(plan, ()):
         useful = useful_share(part.nest, part.names, values, around) if part.scheme == "cpu" else None
-        if useful is not None and useful < WORTH_SAYING:
+        if useful is not None:
             where = f" in {around[-1].loops[-1].axis.name}" if around else ""
-            of = f"{part.nest.stage.name}{where}"
-            what = f"about {useful:.0%} of what {part.nest.intrinsic.name} computes of {of} is useful"
-            lines.append(f"{what}, a mask leaves out {1 - useful:.0%}")
-    return list(dict.fromkeys(lines))
+            yield f"{part.nest.stage.name}{where}", part, useful
 
 
 def left_out_lines(plan: Plan) -> list[str]:

@@ -10,7 +10,15 @@ from typing import Any
 
 from autosched.cli.families import families_json, family_lines, level_lines
 from autosched.cli.forms import faster, form_object, form_told, worth_telling
-from autosched.cli.fusion import fusion_json, fusion_lines, left_out_lines, masked_lines, other_lines, work_lines
+from autosched.cli.fusion import (
+    fusion_json,
+    fusion_lines,
+    left_out_lines,
+    masked_lines,
+    other_lines,
+    useful_json,
+    work_lines,
+)
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.cli.peak import peak_lines
@@ -71,8 +79,8 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
         if request.objective != "latency":
             found |= {"objective": request.objective, "cost": m.cost, "energy_j": m.extra.get("energy_j")}
-        useful = {mapping.stage.name: round(mapping.utilisation, 6) for mapping in plan.mappings}
-        found |= {"useful": useful} if any(share < 1 for share in useful.values()) else {}
+        useful = useful_json(plan, best.trial.row)
+        found |= {name: shares for name, shares in useful.items() if any(share < 1 for share in shares.values())}
         found |= {"units": units} if (units := units_of(m.extra)) else {}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}

@@ -7,7 +7,7 @@ import pytest
 from cli.conftest import Cli
 
 from autosched import api
-from autosched.cli.fusion import masked_lines, other_lines, work_lines
+from autosched.cli.fusion import masked_lines, other_lines, useful_json, work_lines
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.plans.plan import Plan
@@ -63,6 +63,10 @@ def test_the_share_of_a_masked_product_that_is_useful(rows: int) -> None:
     useful = below.sum() / (tiles.sum() * rows * 16)
     what = f"about {useful:.0%} of what x86/vfmadd.f32.zmm computes of C.2 is useful"
     assert said == f"{what}, a mask leaves out {1 - useful:.0%}"
+    assert useful_json(plan, row_with(plan, rows)) == {
+        "useful": {"C.2": 1.0},
+        "useful_under_mask": {"C.2": round(useful, 6)},
+    }
 
 
 def test_without_a_mask_nothing_is_said() -> None:
