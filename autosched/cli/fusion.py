@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, working_bytes
+from autosched.codegen.intermediates import Kept, kept_in_tiles, launches, whole_bytes, working_bytes
 from autosched.codegen.tree.kernel import Kernel
 from autosched.costmodel.analytic.cpu.guard_work import useful_share
 from autosched.ir.program import Program
@@ -42,22 +42,30 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
     lines = [f"loops    {' · '.join(words)}"] if words else []
     lines += [f"names    {said}" for said in copy_words(plan, program)]
     lines += [f"rewrite  {_said(r)}" for r in plan.rewrites]
+    kept = _kept_words(plan, kernel)
+    return lines + kept + ([f"memory   {said}" for said in memory_words(kernel, program)] if kept else [])
+
+
+def _kept_words(plan: Plan, kernel: Kernel) -> list[str]:
+    """What bodies of loops keep, a line for each place where some of it lies: a tensor that a loop takes over in
+    registers lies in shared memory around that loop, too."""
     kept = kept_in_tiles(plan)
-    if "warp_threads" in plan.target.limits:
-        in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
-        kept = [k for k in kept if k.tensor not in in_memory]
-        place, owner = "shared  ", "block"
-    else:
-        kept = [k for k in kept if _has_memory(k.tensor, kernel)]
-        place, owner = "in cache", "thread"
-    if kept:
-        largest = {k.tensor: k for k in reversed(kept)}  # several loops may keep a tile of one tensor
-        each = sorted(largest.values(), key=lambda k: -k.bytes)
-        named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
-        tile = _size(sum(k.bytes for k in kept))
-        lines.append(f"{place} {named}: {tile} for each {owner}")
-        lines += [f"memory   {said}" for said in memory_words(kernel, program)]
-    return lines
+    if "warp_threads" not in plan.target.limits:
+        return _kept_at("in cache", [k for k in kept if _has_buffer(k.tensor, kernel, "workspace")], "thread")
+    in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
+    shared = [k for k in kept if k.tensor not in in_memory and _has_buffer(k.tensor, kernel, "shared")]
+    named = {k.tensor for k in shared} | in_memory
+    held = [k for k in kept if k.tensor not in named or _has_buffer(f"{k.tensor}_held", kernel, "register")]
+    return [*_kept_at("held    ", held, "block, in registers"), *_kept_at("shared  ", shared, "block")]
+
+
+def _kept_at(place: str, kept: Sequence[Kept], owner: str) -> list[str]:
+    if not kept:
+        return []
+    largest = {k.tensor: k for k in reversed(kept)}  # several loops may keep a tile of one tensor
+    each = sorted(largest.values(), key=lambda k: -k.bytes)
+    named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
+    return [f"{place} {named}: {_size(sum(k.bytes for k in kept))} for each {owner}"]
 
 
 def memory_words(kernel: Kernel, program: Program) -> list[str]:
@@ -66,10 +74,10 @@ def memory_words(kernel: Kernel, program: Program) -> list[str]:
     return [f"{_size(now)} of intermediates and copies; intermediates as written {_size(before)}"] if before else []
 
 
-def _has_memory(tensor: str, kernel: Kernel) -> bool:
-    """Whether an intermediate has a buffer, under its name or that with a number: others are in registers alone."""
+def _has_buffer(tensor: str, kernel: Kernel, scope: str) -> bool:
+    """Whether an intermediate has a buffer there, under its name or that with a number."""
     of_tensor = re.compile(rf"{re.escape(tensor)}(_\d+)?")
-    return any(b.scope == "workspace" and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
+    return any(b.scope == scope and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
 
 
 def _loops(plan: Plan) -> Iterator[LoopBounds]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cli.conftest import Cli
+from support.cards.block_chains import F16, H200, BlockChain, holding
 
 from autosched import api
-from autosched.cli.fusion import masked_lines, other_lines, useful_json, work_lines
+from autosched.cli.fusion import fusion_lines, masked_lines, other_lines, useful_json, work_lines
+from autosched.codegen.lower import lower
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.plans.plan import Plan
@@ -73,6 +75,20 @@ def test_without_a_mask_nothing_is_said() -> None:
     plan = product_of(TRIANGLE.replace("if j <= i:", "if j <= i + 64:"))
     assert masked_lines(plan, int(plan.space.sample(1, np.random.default_rng(0))[0])) == []
     assert work_lines(plan.program) == []
+
+
+def test_what_warps_hold_in_registers_is_not_said_to_be_shared() -> None:
+    chain = BlockChain("mlp", H200, dict(F16))
+    plan, row = chain.plan, holding(chain.plan, 1)[0]
+    held, memory = fusion_lines(plan, lower(plan, plan.space.schedule(row)), chain.program)
+    assert held == "held     H 16x32, P 16x32: 3 KiB for each block, in registers"
+    assert memory.startswith("memory   0 bytes")
+    rows = (int(row) for row in plan.space.thinned(64, np.random.default_rng(0)))
+    named = ((row, plan.space.schedule(row).named) for row in rows)
+    row = next(r for r, d in named if (d["i_tile.f_block.held_rows"], d["i_tile.place_P"]) == ("in memory", "shared"))
+    held, shared, _ = fusion_lines(plan, lower(plan, plan.space.schedule(row)), chain.program)
+    assert held == "held     H 16x32: 2 KiB for each block, in registers"
+    assert shared == "shared   P 16x32: 1 KiB for each block"
 
 
 @pytest.mark.slow
