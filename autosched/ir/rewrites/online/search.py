@@ -8,6 +8,7 @@ from functools import partial
 
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
+from autosched.ir.rewrites.algebra.normal import widens
 from autosched.ir.rewrites.algebra.text import value_of
 from autosched.ir.rewrites.online.counterexample import counterexample
 from autosched.ir.rewrites.online.domain import keeps_domain
@@ -21,7 +22,7 @@ from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carr
 from autosched.ir.rewrites.online.tiled import Sunk, Tiled, can_tile, sunk
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Read, Scalar, Value, is_value, reads
+from autosched.ir.value import Cast, Read, Scalar, Value, is_value, reads, walk
 from autosched.logic import Var
 
 BLOCK = 32
@@ -124,11 +125,22 @@ def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayou
         bounded=proofs.bounded if any(s.carried.terms for c in members for s in c.states) else None,
         conditions=tuple(map(print_value, proofs.conditions)),
         obligations=(*proofs.obligations, *skipped.lemmas),
-        because=words(skipped.finite),
+        because=(*(_roundings(cascade) if real else ()), *words(skipped.finite)),
         error=_error(members, proofs) if exact else None,
         finite=skipped.finite,
         after=after,
     )
+
+
+def _roundings(cascade: Cascade) -> Iterator[str]:
+    """What is said of the roundings that the proofs leave out: those of what depends on results of the pass."""
+    for member in cascade.members:
+        for node in dict.fromkeys(walk(member.term)):
+            match node:
+                case Cast(operand, dtype, _) if operand.dtype.is_float and not widens(operand.dtype, dtype):
+                    if cascade.names & {r.tensor for r in reads(operand)}:
+                        rounded = f"{member.stage.name} rounds {print_value(operand)} to {dtype}"
+                        yield f"{rounded}: that is taken to be exact, and one pass rounds another number there"
 
 
 def _refuse_other_rows(cascade: Cascade) -> None:
