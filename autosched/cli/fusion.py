@@ -17,6 +17,7 @@ from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.report.text import amount_of
 from autosched.tensorize.explanation.certificate import left_out
 from autosched.tensorize.explanation.padding import WORTH_SAYING
+from autosched.tiling.analysis.dependence import AxisDependence
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
     LiteralPart,
@@ -27,6 +28,7 @@ from autosched.tiling.plans.plan import (
     TileLoopsPart,
     WarpCooperativePart,
 )
+from autosched.tiling.steps.gpu.block_tile import is_block_loop
 
 NUMBERED = re.compile(r"(.+)_\d+")
 SHOWN = 4
@@ -66,6 +68,36 @@ def _kept_at(place: str, kept: Sequence[Kept], owner: str) -> list[str]:
     each = sorted(largest.values(), key=lambda k: -k.bytes)
     named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
     return [f"{place} {named}: {_size(sum(k.bytes for k in kept))} for each {owner}"]
+
+
+def serial_lines(plan: Plan) -> list[str]:
+    """A line for each loop around others that one worker goes through although there are several, with the reason."""
+    lines = []
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            worker = "block" if part.grid else "thread"
+            free = part.grid and any(is_block_loop(t.parallel, t.axis.lower, t.axis.upper) for t in part.loops)
+            who = f"each {worker}" if free or part.shared is not None else f"one {worker}"
+            for loop in part.loops:
+                if loop.meets is not None and loop.first < loop.last:
+                    why = _meeting_words(loop.axis.name, loop.meets, None if plan.rewrites else plan.program)
+                    lines.append(f"serial   {loop.axis.name}: {who} goes through all of it: {why}")
+    return lines
+
+
+def _meeting_words(axis: str, found: AxisDependence, program: Program | None) -> str:
+    """Why iterations of a loop have one worker; and what may be done where they merely use one intermediate of the
+    `program`, if that is the one that was given."""
+    if found.conflict is None:
+        return str(found)
+    if found.kind == "reduction":
+        return f"its iterations add to one sum ({found.conflict})"
+    name, each = found.conflict.tensor, (found.conflict.first, found.conflict.second)
+    moves = any(axis in free_vars(i) for access in each for i in access.index if i is not None)
+    if program is None or not program.tensors[name].intermediate or moves:
+        return str(found.conflict)
+    advice = f"where no iteration needs what another leaves there, {name}[{axis}, …] sets them apart"
+    return f"{found.conflict}; {advice}"
 
 
 def memory_words(kernel: Kernel, program: Program) -> list[str]:

@@ -16,6 +16,7 @@ from autosched.cli.fusion import (
     left_out_lines,
     masked_lines,
     other_lines,
+    serial_lines,
     useful_json,
     work_lines,
 )
@@ -180,7 +181,7 @@ def as_text(
     plan = best.candidate.plan
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
-    lines += [f"       {line}" for line in (*other_lines(plan), *left_out_lines(plan))]
+    lines += [f"       {line}" for line in (*other_lines(plan), *serial_lines(plan), *left_out_lines(plan))]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]

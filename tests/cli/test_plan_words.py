@@ -8,7 +8,7 @@ from cli.conftest import Cli
 from support.cards.block_chains import F16, H200, BlockChain, holding
 
 from autosched import api
-from autosched.cli.fusion import fusion_lines, masked_lines, other_lines, useful_json, work_lines
+from autosched.cli.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
 from autosched.codegen.lower import lower
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
@@ -75,6 +75,34 @@ def test_without_a_mask_nothing_is_said() -> None:
     plan = product_of(TRIANGLE.replace("if j <= i:", "if j <= i + 64:"))
     assert masked_lines(plan, int(plan.space.sample(1, np.random.default_rng(0))[0])) == []
     assert work_lines(plan.program) == []
+
+
+SERIAL = """
+def serial(X: f32[m, k], W: f32[k, f], D: f32[f, n], Y: f32[m, n], *, m=128, tile=32, k=64, f=128, n=64):
+    P: f32[P_SHAPE]
+    for i_tile in range(m // tile):
+        for i, j in grid(tile, f):
+            P[AT] = 0
+            for p in range(k):
+                P[AT] += X[i_tile * tile + i, p] * W[p, j]
+        for i, c in grid(tile, n):
+            Y[i_tile * tile + i, c] = 0
+            for j in range(f):
+                Y[i_tile * tile + i, c] += max(P[AT], 0) * D[j, c]
+"""
+
+
+@pytest.mark.parametrize(("target", "threads", "who"), [("x86-avx512", 2, "thread"), ("nvidia-h200", 1, "block")])
+def test_why_one_worker_has_all_tiles(target: str, threads: int, who: str) -> None:
+    def told(shape: str, at: str) -> list[str]:
+        program = api.parse(SERIAL.replace("P_SHAPE", shape).replace("AT", at))
+        plans = plans_of(TuneRequest(program, api.target(target), threads=threads))[1]
+        return [line for plan in plans[:1] for line in serial_lines(plan)]
+
+    (said,) = told("tile, f", "i, j")
+    assert said.startswith(f"serial   i_tile: one {who} goes through all of it: P[i, j], written at i_tile=")
+    assert said.endswith("; where no iteration needs what another leaves there, P[i_tile, …] sets them apart")
+    assert told("m // tile, tile, f", "i_tile, i, j") == []
 
 
 def test_what_warps_hold_in_registers_is_not_said_to_be_shared() -> None:

@@ -16,6 +16,7 @@ from autosched.cli.fusion import (
     left_out_lines,
     masked_lines,
     other_lines,
+    serial_lines,
     useful_json,
     work_lines,
 )
@@ -137,7 +138,8 @@ def show(
         padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
         padding += masked_lines(plan, chosen.row)
         program = parse(record.program)
-        together = [*other_lines(plan), *left_out_lines(plan), *fusion_lines(plan, kernel, program)]
+        together = [*other_lines(plan), *serial_lines(plan), *left_out_lines(plan)]
+        together += fusion_lines(plan, kernel, program)
         together += [f"work     {line}" for line in work_lines(program)]
         said = [*together, *padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
         first, *further = plan_lines(chosen.plan)
