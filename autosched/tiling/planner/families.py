@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from autosched.ir.program import Program
 from autosched.ir.rewrites.factors.defer import defer
@@ -26,6 +26,8 @@ from autosched.tiling.variants.tiled_stages import KEPT, TWICE, own_caches, why_
 AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED, SLICES = (
     "as written", "adapted", "one pass", "parts", "tiles", "on the way", "deferred", "chosen slices"
 )  # fmt: skip
+FAMILIES = (AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED, SLICES)
+"""Those that may be asked for; `tiles` are tiles of all kinds."""
 TILES_KEPT, TILES_TWICE = f"{TILES}, {KEPT}", f"{TILES}, {TWICE}"
 NEAR = 1.5
 """Times the cycles of the best plan, up to which a family's best plan is searched in any case."""
@@ -35,6 +37,7 @@ NO_BODY = "its loops cannot be laid out as tile loops"
 NO_NEST = "no instruction is worth it inside of the loops that choose"
 NOT_CHOSEN = "only kernels of CPUs choose slices by data"
 NOT_MADE = "none of it was laid out"
+NOT_ASKED = "others are asked for"
 
 
 def family_of(plan: Plan) -> str:
@@ -58,6 +61,11 @@ def family_of_names(rewrites: Iterable[str]) -> str:
     if SLICES in names:
         return SLICES
     return DEFERRED if "defer" in names else AS_WRITTEN
+
+
+def asked_for(plan: Plan, families: Collection[str]) -> bool:
+    """Whether a plan is of one of these families; of any, where none is named."""
+    return not families or family_of(plan).split(",")[0] in families
 
 
 def with_each_family(best: Sequence[Plan], every: Sequence[Plan], cycles: Mapping[int, float]) -> list[Plan]:
