@@ -240,22 +240,11 @@ def test_interleaved_measures_all_and_outlives_a_crash(device, good):
     assert [len(m.samples_s) for m in found] == [4, 0, 0, 4]
 
 
-def test_slow_kernels_come_to_the_end_of_their_rounds():
-    """Together they take far longer than a measurement may; each stage does not."""
-    with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=0.4) as device:
-        slow = kernels.built(kernels.SLOW)
-        assert device.measure(slow, "final").status == "ok"
-        clock = time.monotonic()
-        found = device.measure_interleaved([slow, slow], 20)
-        assert [(m.status, m.message, len(m.samples_s)) for m in found] == [("ok", "", 20)] * 2
-        assert time.monotonic() - clock > 2 * 0.4
-
-
 def test_what_hangs_in_its_rounds_is_found_and_said():
-    with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=0.3) as device:
+    with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=1.5) as device:
         ok, late = device.measure_interleaved([kernels.built(kernels.kernel()), kernels.built(kernels.SPIN)], 2)
     assert (ok.status, late.status) == ("ok", "timeout")
-    assert late.message == "no end after 0.6 s while its results were checked, in turn with others"
+    assert late.message == "no end after 3 s while its results were checked, in turn with others"
 
 
 def test_a_deadline_grows_with_what_a_call_takes():

@@ -47,31 +47,6 @@ loop:
   br label %loop
 }
 """
-SLOW = """
-define void @main(ptr %x, ptr %y) {
-entry:
-  br label %wait
-wait:
-  %t = phi i64 [ 0, %entry ], [ %then, %wait ]
-  store volatile i8 0, ptr %y
-  %then = add i64 %t, 1
-  %again = icmp slt i64 %then, 50000000
-  br i1 %again, label %wait, label %loop
-loop:
-  %i = phi i64 [ 0, %wait ], [ %next, %loop ]
-  %p = getelementptr float, ptr %x, i64 %i
-  %v = load float, ptr %p
-  %w = fadd float %v, 1.0
-  %q = getelementptr float, ptr %y, i64 %i
-  store float %w, ptr %q
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, LAST
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}
-""".replace("LAST", str(N))
-"""Right, after some 20 ms."""
 CRASH = "define void @main(ptr %x, ptr %y) {\n  store volatile i8 1, ptr null\n  ret void\n}"
 NOTHING = "define void @main(ptr %x, ptr %y) {\n  ret void\n}"
 PACKED = """
