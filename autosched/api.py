@@ -239,6 +239,7 @@ def tune(
     threads: int = TuneOptions.threads,
     store: str | Path | Store | None = None,
     intrinsics: str | Sequence[str] | None = None,
+    plans: str | Sequence[str] | None = None,
     numerics: str = TuneOptions.numerics,
     cache: str = TuneOptions.cache,
     objective: str = TuneOptions.objective,
@@ -255,7 +256,8 @@ def tune(
 ) -> Study:
     """Search, measure, and return the study: `study.best.build()` is the kernel as a callable.
 
-    `intrinsics` are names or globs of those to consider, or None for all that the target has.
+    `intrinsics` are names or globs of those to consider, or None for all that the target has; `plans` are families of
+    plans (`one pass`, `tiles`, … as docs/cli.md has them), or None for all.
     `conditions` says what becomes of instructions that are right for some values only: `guard` (a check in the kernel,
     and a fallback), `refuse` or `assume`. `data` are the values of const tensors, by name: the kernel is theirs alone.
     `objective` is `latency`; on the simulator also `energy` or `edp` (joules times seconds), for a target that has
@@ -285,6 +287,7 @@ def tune(
         store=_as_store(store),
         catalogue=catalogue(),
         only=(intrinsics,) if isinstance(intrinsics, str) else tuple(intrinsics or ()),
+        families=(plans,) if isinstance(plans, str) else tuple(plans or ()),
         numerics=numerics,
         cache=cache,
         objective=objective,

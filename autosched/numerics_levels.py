@@ -14,6 +14,16 @@ DEFAULT_NUMERICS = "rescaled"
 """The weakest level that is accepted where none is asked for."""
 
 
+MEANING = {
+    "bitwise": "the same bits",
+    "special": "sums in any order, with the same NaN and infinities",
+    "reassociated": "sums in any order",
+    "rescaled": "equal over the reals, with a proved bound on the error",
+    "real": "equal over the reals, and rounded elsewhere",
+}
+"""What a level allows, in a few words."""
+
+
 def accepts(weakest: str, level: str) -> bool:
     """Whether a rewrite of a level may be used where `weakest` is asked for.
 

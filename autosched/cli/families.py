@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from autosched.cli.forms import SAME
+from autosched.numerics_levels import MEANING, NUMERICS_LEVELS
 from autosched.report.text import compared, counted
 from autosched.search.tuning.families import PlanFamily
 
@@ -14,6 +15,18 @@ from autosched.search.tuning.families import PlanFamily
 def family_lines(found: Sequence[PlanFamily], done: int) -> list[str]:
     """A line for each family: how far it is from the best, and how many of the trials it had; or why it has no plan."""
     return [f"{f.name}: {_said(f, done)}" for f in found]
+
+
+def level_lines(found: Sequence[PlanFamily]) -> list[str]:
+    """A line for each weaker level of numerics that would open families of plans."""
+    opened: dict[str, list[str]] = {}
+    for family in found:
+        if family.level is not None:
+            opened.setdefault(family.level, []).append(family.name)
+    return [
+        f"--numerics {level} ({MEANING[level]}) opens further plans: {', '.join(names)}"
+        for level, names in sorted(opened.items(), key=lambda item: NUMERICS_LEVELS.index(item[0]))
+    ]
 
 
 def families_json(found: Sequence[PlanFamily]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from autosched.codegen.intermediates import kept_in_tiles, launches, whole_bytes, working_bytes
+from autosched.codegen.intermediates import Kept, kept_in_tiles, launches, whole_bytes, working_bytes
 from autosched.codegen.tree.kernel import Kernel
 from autosched.costmodel.analytic.cpu.guard_work import useful_share
 from autosched.ir.program import Program
@@ -17,6 +17,7 @@ from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.report.text import amount_of
 from autosched.tensorize.explanation.certificate import left_out
 from autosched.tensorize.explanation.padding import WORTH_SAYING
+from autosched.tiling.analysis.dependence import AxisDependence
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
     LiteralPart,
@@ -27,6 +28,7 @@ from autosched.tiling.plans.plan import (
     TileLoopsPart,
     WarpCooperativePart,
 )
+from autosched.tiling.steps.gpu.block_tile import is_block_loop
 
 NUMBERED = re.compile(r"(.+)_\d+")
 SHOWN = 4
@@ -42,22 +44,60 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
     lines = [f"loops    {' · '.join(words)}"] if words else []
     lines += [f"names    {said}" for said in copy_words(plan, program)]
     lines += [f"rewrite  {_said(r)}" for r in plan.rewrites]
+    kept = _kept_words(plan, kernel)
+    return lines + kept + ([f"memory   {said}" for said in memory_words(kernel, program)] if kept else [])
+
+
+def _kept_words(plan: Plan, kernel: Kernel) -> list[str]:
+    """What bodies of loops keep, a line for each place where some of it lies: a tensor that a loop takes over in
+    registers lies in shared memory around that loop, too."""
     kept = kept_in_tiles(plan)
-    if "warp_threads" in plan.target.limits:
-        in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
-        kept = [k for k in kept if k.tensor not in in_memory]
-        place, owner = "shared  ", "block"
-    else:
-        kept = [k for k in kept if _has_memory(k.tensor, kernel)]
-        place, owner = "in cache", "thread"
-    if kept:
-        largest = {k.tensor: k for k in reversed(kept)}  # several loops may keep a tile of one tensor
-        each = sorted(largest.values(), key=lambda k: -k.bytes)
-        named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
-        tile = _size(sum(k.bytes for k in kept))
-        lines.append(f"{place} {named}: {tile} for each {owner}")
-        lines += [f"memory   {said}" for said in memory_words(kernel, program)]
+    if "warp_threads" not in plan.target.limits:
+        return _kept_at("in cache", [k for k in kept if _has_buffer(k.tensor, kernel, "workspace")], "thread")
+    in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
+    shared = [k for k in kept if k.tensor not in in_memory and _has_buffer(k.tensor, kernel, "shared")]
+    named = {k.tensor for k in shared} | in_memory
+    held = [k for k in kept if k.tensor not in named or _has_buffer(f"{k.tensor}_held", kernel, "register")]
+    return [*_kept_at("held    ", held, "block, in registers"), *_kept_at("shared  ", shared, "block")]
+
+
+def _kept_at(place: str, kept: Sequence[Kept], owner: str) -> list[str]:
+    if not kept:
+        return []
+    largest = {k.tensor: k for k in reversed(kept)}  # several loops may keep a tile of one tensor
+    each = sorted(largest.values(), key=lambda k: -k.bytes)
+    named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
+    return [f"{place} {named}: {_size(sum(k.bytes for k in kept))} for each {owner}"]
+
+
+def serial_lines(plan: Plan) -> list[str]:
+    """A line for each loop around others that one worker goes through although there are several, with the reason."""
+    lines = []
+    for part in plan.parts:
+        if isinstance(part, TileLoopsPart):
+            worker = "block" if part.grid else "thread"
+            free = part.grid and any(is_block_loop(t.parallel, t.axis.lower, t.axis.upper) for t in part.loops)
+            who = f"each {worker}" if free or part.shared is not None else f"one {worker}"
+            for loop in part.loops:
+                if loop.meets is not None and loop.first < loop.last:
+                    why = _meeting_words(loop.axis.name, loop.meets, None if plan.rewrites else plan.program)
+                    lines.append(f"serial   {loop.axis.name}: {who} goes through all of it: {why}")
     return lines
+
+
+def _meeting_words(axis: str, found: AxisDependence, program: Program | None) -> str:
+    """Why iterations of a loop have one worker; and what may be done where they merely use one intermediate of the
+    `program`, if that is the one that was given."""
+    if found.conflict is None:
+        return str(found)
+    if found.kind == "reduction":
+        return f"its iterations add to one sum ({found.conflict})"
+    name, each = found.conflict.tensor, (found.conflict.first, found.conflict.second)
+    moves = any(axis in free_vars(i) for access in each for i in access.index if i is not None)
+    if program is None or not program.tensors[name].intermediate or moves:
+        return str(found.conflict)
+    advice = f"where no iteration needs what another leaves there, {name}[{axis}, …] sets them apart"
+    return f"{found.conflict}; {advice}"
 
 
 def memory_words(kernel: Kernel, program: Program) -> list[str]:
@@ -66,10 +106,10 @@ def memory_words(kernel: Kernel, program: Program) -> list[str]:
     return [f"{_size(now)} of intermediates and copies; intermediates as written {_size(before)}"] if before else []
 
 
-def _has_memory(tensor: str, kernel: Kernel) -> bool:
-    """Whether an intermediate has a buffer, under its name or that with a number: others are in registers alone."""
+def _has_buffer(tensor: str, kernel: Kernel, scope: str) -> bool:
+    """Whether an intermediate has a buffer there, under its name or that with a number."""
     of_tensor = re.compile(rf"{re.escape(tensor)}(_\d+)?")
-    return any(b.scope == "workspace" and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
+    return any(b.scope == scope and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
 
 
 def _loops(plan: Plan) -> Iterator[LoopBounds]:
@@ -114,16 +154,31 @@ def _some(names: Sequence[str]) -> str:
 
 def masked_lines(plan: Plan, row: int) -> list[str]:
     """For each product whose row computes much that a mask leaves out: the share that is useful."""
+    said = {(of, part.nest.intrinsic.name): useful for of, part, useful in _under_masks(plan, row)}
+    return [
+        f"about {useful:.0%} of what {name} computes of {of} is useful, a mask leaves out {1 - useful:.0%}"
+        for (of, name), useful in said.items()
+        if useful < WORTH_SAYING
+    ]
+
+
+def useful_json(plan: Plan, row: int) -> dict[str, dict[str, float]]:
+    """Two fields of `show --json`: by stage the share of an instruction's work that is no padding; by product (a stage,
+    `S_block in j_block_2` in a tile loop) the share that no mask leaves out, of those of which it is known."""
+    return {
+        "useful": {m.stage.name: round(m.utilisation, 6) for m in plan.mappings},
+        "useful_under_mask": {of: round(useful, 6) for of, _, useful in _under_masks(plan, row)},
+    }
+
+
+def _under_masks(plan: Plan, row: int) -> Iterator[tuple[str, TensorPart, float]]:
+    """Each product of which that is known, its part, and the share of what it computes that no mask leaves out."""
     values = plan.space.values([row])
-    lines = []
     for part, around in _products(plan, ()):
         useful = useful_share(part.nest, part.names, values, around) if part.scheme == "cpu" else None
-        if useful is not None and useful < WORTH_SAYING:
+        if useful is not None:
             where = f" in {around[-1].loops[-1].axis.name}" if around else ""
-            of = f"{part.nest.stage.name}{where}"
-            what = f"about {useful:.0%} of what {part.nest.intrinsic.name} computes of {of} is useful"
-            lines.append(f"{what}, a mask leaves out {1 - useful:.0%}")
-    return list(dict.fromkeys(lines))
+            yield f"{part.nest.stage.name}{where}", part, useful
 
 
 def left_out_lines(plan: Plan) -> list[str]:

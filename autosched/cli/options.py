@@ -58,6 +58,10 @@ OnlyOpt = Annotated[
     list[str] | None,
     typer.Option("--intrinsic", "-i", metavar="GLOB", help="Consider only these intrinsics (repeatable)."),
 ]
+PlansOpt = Annotated[
+    list[str] | None,
+    typer.Option("--plans", metavar="FAMILY", help="Search plans of this family alone: 'one pass', … (repeatable)."),
+]
 StoreOpt = Annotated[
     str | None,
     typer.Option(

@@ -91,6 +91,8 @@ class Progress:
                 then = "they are run again" if event.again else "quiet rounds decide where there are enough"
                 said = f"{event.disturbed} of {event.rounds} rounds were {event.slowdown:.0%} slower for all alike"
                 self._line(f"noise  {said}: {then}")
+            case events.RaceLost():
+                self._line(f"final  did not come to its end ({event.message}): times of the search decide")
             case events.PlanGivenUp():
                 why = f"the first {event.failed} candidates of {brief_plan(event.plan)} failed ({event.message})"
                 self._line(f"note   {why}: other plans are tried")

@@ -17,7 +17,9 @@ from autosched.tiling.plans.plan import Plan
 def proof_of(found: RewriteVerdict, beyond: str = "") -> list[str]:
     """Of a rewrite that is proved: the level (`beyond` is said behind it), the error bound, the factors, the arguments
     and the lemmas, each with who decided it."""
-    lines = [f"numerics: {found.numerics}{beyond}" + (f"; error at most {found.error}" if found.error else "")]
+    error = f"; error at most {found.error}" if found.error else ""
+    error = error or ("; equal over the reals, with no bound on the error" if found.numerics == "real" else "")
+    lines = [f"numerics: {found.numerics}{beyond}{error}"]
     lines += [f"  {error_words(found.error)}"] if found.error else []
     lines += [f"{stage}: multiplied by {factor} where the reference moves" for stage, factor in found.rescale.items()]
     lines += [f"{stage}: {factor} taken out of the reduction" for stage, factor in found.deferred.items()]

@@ -8,9 +8,18 @@ from shlex import quote
 from statistics import median
 from typing import Any
 
-from autosched.cli.families import families_json, family_lines
+from autosched.cli.families import families_json, family_lines, level_lines
 from autosched.cli.forms import faster, form_object, form_told, worth_telling
-from autosched.cli.fusion import fusion_json, fusion_lines, left_out_lines, masked_lines, other_lines, work_lines
+from autosched.cli.fusion import (
+    fusion_json,
+    fusion_lines,
+    left_out_lines,
+    masked_lines,
+    other_lines,
+    serial_lines,
+    useful_json,
+    work_lines,
+)
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.cli.peak import peak_lines
@@ -71,8 +80,8 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         found |= ({"conditions": asked} if asked else {}) | ({"relies_on": list(plan.relies)} if plan.relies else {})
         if request.objective != "latency":
             found |= {"objective": request.objective, "cost": m.cost, "energy_j": m.extra.get("energy_j")}
-        useful = {mapping.stage.name: round(mapping.utilisation, 6) for mapping in plan.mappings}
-        found |= {"useful": useful} if any(share < 1 for share in useful.values()) else {}
+        useful = useful_json(plan, best.trial.row)
+        found |= {name: shares for name, shares in useful.items() if any(share < 1 for share in shares.values())}
         found |= {"units": units} if (units := units_of(m.extra)) else {}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}
@@ -172,7 +181,7 @@ def as_text(
     plan = best.candidate.plan
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
-    lines += [f"       {line}" for line in (*other_lines(plan), *left_out_lines(plan))]
+    lines += [f"       {line}" for line in (*other_lines(plan), *serial_lines(plan), *left_out_lines(plan))]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
@@ -180,8 +189,10 @@ def as_text(
     for mapping in best.candidate.plan.mappings:
         lines += [f"       {line}" for line in padding_lines(mapping, others)]
     lines += [f"       {line}" for line in masked_lines(plan, best.trial.row)]
+    considered = families(tuning)
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))
-    lines += _labelled("plans", family_lines(families(tuning), result.done))
+    lines += _labelled("note", level_lines(considered))
+    lines += _labelled("plans", family_lines(considered, result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
     if asked:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import cast
 
-from autosched.errors import UnknownNameError, UsageError
+from autosched.errors import AutoschedError, ProgramError, UnknownNameError, UsageError
 from autosched.given import checked
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.parser import Define, parse
@@ -118,8 +118,30 @@ def workload(name: str, /, **defines: Define) -> Program:
     """The built-in workload `name`, as `workload("matmul", m=1024, a="u8", b="s8", tb=1)`.
 
     `t` is short for both operands' dtypes. The accumulator `acc` follows from them, and the output's `out` from it,
-    where they are not given. UnknownNameError for a workload, size, dtype or option that does not exist.
+    where they are not given. UnknownNameError for a workload, size, dtype or option that does not exist, UsageError for
+    a dtype that the program cannot have.
     """
+    try:
+        return _made(name, defines)
+    except ProgramError as error:  # the text is ours: what is wrong is a value that was given
+        for wrong in (n for n, value in defines.items() if str(value) in DTYPES):
+            if possible := [t for t in DTYPES if _parses(name, {**defines, wrong: t})]:
+                said = f"{name} cannot have {wrong}={defines[wrong]}: {error.message}"
+                summed = "acc" not in defines and _parses(name, {**defines, "acc": "f32"})
+                beside = f"; or add acc=f32 (it is {accumulator(str(defines[wrong]))} now)" if summed else ""
+                raise UsageError(said, hint=f"{wrong} is one of {', '.join(possible)}{beside}") from None
+        raise
+
+
+def _parses(name: str, defines: Mapping[str, Define]) -> bool:
+    try:
+        _made(name, defines)
+    except AutoschedError:
+        return False
+    return True
+
+
+def _made(name: str, defines: Mapping[str, Define]) -> Program:
     family = FAMILIES.get(name)
     if family is None:
         raise UnknownNameError("workload", name, FAMILIES, most=len(FAMILIES))

@@ -110,6 +110,14 @@ class Noisy:
 
 
 @dataclass(frozen=True)
+class RaceLost:
+    """No candidate came to the end of the final round, at least one for want of time: what the search measured counts.
+    `message` says what became of the first."""
+
+    message: str
+
+
+@dataclass(frozen=True)
 class MeasuredAgain:
     """A trial whose samples differed too widely to lose by: its seconds at first, and those that count."""
 
@@ -152,6 +160,7 @@ Event: TypeAlias = (
     | NewBest
     | FinalRound
     | Noisy
+    | RaceLost
     | MeasuredAgain
     | WorkerDied
     | PlanGivenUp

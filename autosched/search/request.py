@@ -17,6 +17,7 @@ from autosched.search.stopping import Goals
 from autosched.store.protocol import Store
 from autosched.store.records import Trial
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planner.families import FAMILIES
 from autosched.tiling.variants import conditional
 from autosched.tune_options import TuneOptions
 
@@ -25,7 +26,8 @@ from autosched.tune_options import TuneOptions
 class TuneRequest(TuneOptions):
     """What to tune, where and for how long; the rest are options (`autosched.tune_options`).
 
-    `timeout_s` in seconds. `only` are globs of intrinsic names. Values of constant data are the program's
+    `timeout_s` in seconds. `only` are globs of intrinsic names, `families` those of plans (`tiling.planner.families`);
+    all where there are none. Values of constant data are the program's
     (`ir.data.with_data`). `goals` may end the search sooner; the cost model begins with what `earlier` studies taught
     (`search.tuning.warm`), the study itself left out. `user_schedules` are schedules to measure first
     (`store.read_schedule`). `trials` is the study's total; `noise` is None for the simulator's own.
@@ -39,6 +41,7 @@ class TuneRequest(TuneOptions):
     store: Store | None = None
     catalogue: Catalogue = field(default_factory=Catalogue.builtin)
     only: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
     intrinsic_paths: tuple[str, ...] = ()
     goals: Goals = field(default_factory=Goals)
     earlier: tuple[Earlier, ...] = ()
@@ -58,6 +61,9 @@ class TuneRequest(TuneOptions):
             check_name(kind, name)
             if name not in known:
                 raise UnknownNameError(kind, name, known)
+        for family in self.families:
+            if family not in FAMILIES:
+                raise UnknownNameError("family of plans", family, FAMILIES)
         if self.program.symbolic:
             name, (low, high) = next(iter(self.program.symbolic.items()))
             raise UsageError(f"the size {name} is symbolic ({low}..{high})", hint=f"give it a value: -D {name}={high}")

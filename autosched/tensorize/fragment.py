@@ -16,7 +16,13 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Fragment:
-    """An operand of a known fragment map, as `lanes` threads hold it."""
+    """An operand of a known fragment map, as `lanes` threads hold it.
+
+    >>> from autosched.tensorize.spec.catalogue import Catalogue
+    >>> wide = Catalogue.builtin()["cuda/wgmma.m64n96k16.f16.f32"]
+    >>> Fragment(wide.accumulator, 128).piece.shape
+    (64, 8)
+    """
 
     operand: Operand
     lanes: int

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cli.conftest import Cli
+from support.cards.block_chains import F16, H200, BlockChain, holding
 
 from autosched import api
-from autosched.cli.fusion import masked_lines, other_lines, work_lines
+from autosched.cli.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
+from autosched.codegen.lower import lower
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
 from autosched.tiling.plans.plan import Plan
@@ -63,12 +65,58 @@ def test_the_share_of_a_masked_product_that_is_useful(rows: int) -> None:
     useful = below.sum() / (tiles.sum() * rows * 16)
     what = f"about {useful:.0%} of what x86/vfmadd.f32.zmm computes of C.2 is useful"
     assert said == f"{what}, a mask leaves out {1 - useful:.0%}"
+    assert useful_json(plan, row_with(plan, rows)) == {
+        "useful": {"C.2": 1.0},
+        "useful_under_mask": {"C.2": round(useful, 6)},
+    }
 
 
 def test_without_a_mask_nothing_is_said() -> None:
     plan = product_of(TRIANGLE.replace("if j <= i:", "if j <= i + 64:"))
     assert masked_lines(plan, int(plan.space.sample(1, np.random.default_rng(0))[0])) == []
     assert work_lines(plan.program) == []
+
+
+SERIAL = """
+def serial(X: f32[m, k], W: f32[k, f], D: f32[f, n], Y: f32[m, n], *, m=128, tile=32, k=64, f=128, n=64):
+    P: f32[P_SHAPE]
+    for i_tile in range(m // tile):
+        for i, j in grid(tile, f):
+            P[AT] = 0
+            for p in range(k):
+                P[AT] += X[i_tile * tile + i, p] * W[p, j]
+        for i, c in grid(tile, n):
+            Y[i_tile * tile + i, c] = 0
+            for j in range(f):
+                Y[i_tile * tile + i, c] += max(P[AT], 0) * D[j, c]
+"""
+
+
+@pytest.mark.parametrize(("target", "threads", "who"), [("x86-avx512", 2, "thread"), ("nvidia-h200", 1, "block")])
+def test_why_one_worker_has_all_tiles(target: str, threads: int, who: str) -> None:
+    def told(shape: str, at: str) -> list[str]:
+        program = api.parse(SERIAL.replace("P_SHAPE", shape).replace("AT", at))
+        plans = plans_of(TuneRequest(program, api.target(target), threads=threads))[1]
+        return [line for plan in plans[:1] for line in serial_lines(plan)]
+
+    (said,) = told("tile, f", "i, j")
+    assert said.startswith(f"serial   i_tile: one {who} goes through all of it: P[i, j], written at i_tile=")
+    assert said.endswith("; where no iteration needs what another leaves there, P[i_tile, …] sets them apart")
+    assert told("m // tile, tile, f", "i_tile, i, j") == []
+
+
+def test_what_warps_hold_in_registers_is_not_said_to_be_shared() -> None:
+    chain = BlockChain("mlp", H200, dict(F16))
+    plan, row = chain.plan, holding(chain.plan, 1)[0]
+    held, memory = fusion_lines(plan, lower(plan, plan.space.schedule(row)), chain.program)
+    assert held == "held     H 16x32, P 16x32: 3 KiB for each block, in registers"
+    assert memory.startswith("memory   0 bytes")
+    rows = (int(row) for row in plan.space.thinned(64, np.random.default_rng(0)))
+    named = ((row, plan.space.schedule(row).named) for row in rows)
+    row = next(r for r, d in named if (d["i_tile.f_block.held_rows"], d["i_tile.place_P"]) == ("in memory", "shared"))
+    held, shared, _ = fusion_lines(plan, lower(plan, plan.space.schedule(row)), chain.program)
+    assert held == "held     H 16x32: 2 KiB for each block, in registers"
+    assert shared == "shared   P 16x32: 1 KiB for each block"
 
 
 @pytest.mark.slow

@@ -106,6 +106,8 @@ def _list(found: list[RewriteVerdict], numerics: str, only: list[str] | None) ->
     for c in found:
         what = ", ".join(dict.fromkeys([*c.rescale.values(), *c.deferred.values()]))
         why = "" if c.reason is None else f"{c.reason.code}: {c.reason.message}"
+        if c.reason is not None and c.reason.level is not None:
+            why += f"; accept it with --numerics {c.reason.level}"
         if c.reason is None and not accepted(c, numerics):
             why = f"accept it with --numerics {c.numerics}"
         rows.append((c.name, c.verdict, c.axis, " ".join(c.stages), c.numerics or "", what, why))
@@ -122,6 +124,8 @@ def _explained(c: RewriteVerdict, numerics: str) -> str:
         lines.append(f"  {c.reason.code} at {c.reason.stage}: {c.reason.message}")
         if c.reason.counterexample is not None:
             lines += _shown(c.reason.counterexample)
+        if c.reason.level is not None:
+            lines.append(f"  it is proved where roundings do not count: accept that with --numerics {c.reason.level}")
         return "\n".join(lines)
     beyond = "" if accepted(c, numerics) else f" (more than --numerics {numerics} accepts)"
     lines += [f"  {line}" for line in proof_of(c, beyond)]

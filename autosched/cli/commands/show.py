@@ -10,7 +10,16 @@ import typer
 
 from autosched.backends import CUDA_C, C, languages
 from autosched.cli import inputs, options
-from autosched.cli.fusion import fusion_json, fusion_lines, left_out_lines, masked_lines, other_lines, work_lines
+from autosched.cli.fusion import (
+    fusion_json,
+    fusion_lines,
+    left_out_lines,
+    masked_lines,
+    other_lines,
+    serial_lines,
+    useful_json,
+    work_lines,
+)
 from autosched.cli.output import answer, answer_json, joules, talk
 from autosched.cli.printed import not_of_a_gpu, tell_wrong_c, text_of
 from autosched.cli.rewrite_proofs import rewrite_lines
@@ -107,7 +116,7 @@ def show(
                 "clock": _terms(plan, chosen.row),
                 **fusion_json(kernel),
                 "rewrites": [r.as_json() for r in plan.rewrites],
-                "useful": {m.stage.name: round(m.utilisation, 6) for m in plan.mappings},
+                **useful_json(plan, chosen.row),
                 "units": units_of(chosen.measurement.extra),
                 "loops": print_kernel(kernel),
                 C.name: _code(kernel, target),
@@ -129,7 +138,8 @@ def show(
         padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
         padding += masked_lines(plan, chosen.row)
         program = parse(record.program)
-        together = [*other_lines(plan), *left_out_lines(plan), *fusion_lines(plan, kernel, program)]
+        together = [*other_lines(plan), *serial_lines(plan), *left_out_lines(plan)]
+        together += fusion_lines(plan, kernel, program)
         together += [f"work     {line}" for line in work_lines(program)]
         said = [*together, *padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
         first, *further = plan_lines(chosen.plan)

@@ -64,9 +64,10 @@ T = TypeVar("T")
 class CpuDevice:
     """Times candidates of one program on this machine's CPU.
 
-    `threads` are pinned to as many CPUs; `deadline_s` bounds loading, checking and timing of one candidate; `cache` is
-    `warm`, or `cold`: every timed call then finds its data in DRAM. `oracle` overrides inputs and expected outputs,
-    which otherwise come from the interpreter on random inputs of `seed`. UsageError on options that cannot be right.
+    `threads` are pinned to as many CPUs; `deadline_s` bounds loading, checking and timing of one candidate (slow ones
+    have longer, by what the model says of them); `cache` is `warm`, or `cold`: every timed call then finds its data in
+    DRAM. `oracle` overrides inputs and expected outputs, which otherwise come from the interpreter on random inputs of
+    `seed`. UsageError on options that cannot be right.
     """
 
     name = "cpu"

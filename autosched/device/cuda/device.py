@@ -47,11 +47,11 @@ ROUGH = 1.5
 class CudaDevice:
     """Times candidates of one program on an NVIDIA GPU, the device number `ordinal`.
 
-    `deadline_s` bounds loading, checking and timing of one candidate. `cache` is `warm`, or `cold`: calls rotate
-    through copies of all data of twice the last cache's size. `cubins` is a folder for compiled code. `oracle`
-    overrides inputs and expected outputs, which otherwise come from the interpreter on random inputs of `seed`: whole
-    outputs of small programs, boxes of large ones. MissingError where there is no GPU, or not one that the target's
-    code runs on; UsageError on options that cannot be right.
+    `deadline_s` bounds loading, checking and timing of one candidate (slow ones have longer, by what the model says of
+    them). `cache` is `warm`, or `cold`: calls rotate through copies of all data of twice the last cache's size.
+    `cubins` is a folder for compiled code. `oracle` overrides inputs and expected outputs, which otherwise come from
+    the interpreter on random inputs of `seed`: whole outputs of small programs, boxes of large ones. MissingError where
+    there is no GPU, or not one that the target's code runs on; UsageError on options that cannot be right.
     """
 
     name = "cuda"

@@ -77,10 +77,11 @@ class WorkerProcess:
             self._start()
             return True
 
-    def ask(self, *message: Any, deadline_s: float) -> Any:
-        """Send a request and wait for its answer. WorkerDiedError, WorkerTimeoutError; RuntimeError where it failed."""
+    def ask(self, *message: Any, deadline_s: float, a_stage: bool = False) -> Any:
+        """Send a request and wait for its answer: `deadline_s` seconds, or so many for each stage that the worker
+        reports (`a_stage`). WorkerDiedError, WorkerTimeoutError; RuntimeError where it failed."""
         self.send(*message)
-        return self.answer(deadline_s)
+        return self.answer(deadline_s, a_stage)
 
     def send(self, *message: Any) -> None:
         """Send a request; `answer` must follow before the next one. WorkerDiedError."""
@@ -94,8 +95,8 @@ class WorkerProcess:
             if not sent:
                 self.close()
 
-    def answer(self, deadline_s: float) -> Any:
-        """The answer to what was sent, waited for. Raises as `ask` does."""
+    def answer(self, deadline_s: float, a_stage: bool = False) -> Any:
+        """The answer to what was sent, waited for as `ask` waits. Raises as `ask` does."""
         stage, clock = "start", time.monotonic()
         finished = False
         try:
@@ -107,6 +108,7 @@ class WorkerProcess:
                 what, answer = connection.recv()
                 if what == "at":
                     stage = answer
+                    clock = time.monotonic() if a_stage else clock
                     continue
                 finished = True
                 if what == "failed":
@@ -203,6 +205,24 @@ class WorkerProcess:
             return self._stderr.read()[-2000:].decode(errors="replace").strip()
 
 
+STAGES = {
+    "start": "before it began",
+    "load": "while it was loaded",
+    "prepare": "while it packed its operands",
+    "check": "while its results were checked",
+    "copy": "while its data were copied",
+    "time": "while it was timed",
+}
+"""What a worker does in the stages that it reports."""
+
+
+def stage_said(stage: str) -> str:
+    """When something happened, of a stage such as `check`, or of builds in turn `check 3`."""
+    name, *number = stage.split()
+    said = STAGES.get(name, f"in stage {name}")
+    return f"{said}, in turn with others" if number else said
+
+
 def ask_worker(
     worker: WorkerProcess,
     message: tuple[Any, ...],
@@ -212,19 +232,21 @@ def ask_worker(
 ) -> Any:
     """The worker's answer, or the outcome of its death, in which `why` says what it died of. Somebody else's signal is
     not a candidate's fault: the first time, it is asked again. `ready` sees to a live worker that holds the data, each
-    time; where it says no, nothing is asked."""
+    time; where it says no, nothing is asked. `deadline_s` is for the whole answer, or for each stage of builds in turn
+    (so many runs of slow ones may take long, and a run that hangs is seen all the same)."""
+    in_turn = message[0] == "interleaved"
     for attempt in (1, 2):
         if not ready():
             break
         try:
-            return worker.ask(*message, deadline_s=deadline_s)
+            return worker.ask(*message, deadline_s=deadline_s, a_stage=in_turn)
         except WorkerTimeoutError as late:
-            said = f"no end after {deadline_s:g} s (stage {late.stage})"
+            said = f"no end after {deadline_s:.3g} s {stage_said(late.stage)}"
             return Outcome("timeout", message=said, extra={"stage": late.stage})
         except WorkerDiedError as death:
             if death.outside and attempt == 1:
                 continue
-            said = f"{death.reason} in stage {death.stage}: {why(death)}"
+            said = f"{death.reason} {stage_said(death.stage)}: {why(death)}"
             return Outcome("crash", message=said, extra={"signal": death.reason, "stage": death.stage})
         except RuntimeError as error:
             return Outcome("refused", message=str(error))

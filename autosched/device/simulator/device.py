@@ -189,7 +189,8 @@ class SimulatorDevice:
 
     def _verdict(self, build: Build, kernel: Kernel, parts: list[Facts], repeats: str) -> KernelVerdict:
         most = self._runner.most if repeats == "search" else self._runner.final
-        small = sum(p.statements for p in parts) <= most and elements(kernel.program) <= MOST_ELEMENTS
+        whole = sum(p.statements for p in parts)
+        small = whole <= most and elements(kernel.program) <= MOST_ELEMENTS
         if not small and repeats == "search":
             return unverified(" yet: the final round checks", build.candidate.plan)
         key = build.kernel_sha or "", repeats if not small else ""
@@ -198,7 +199,7 @@ class SimulatorDevice:
             self._verdicts[key] = (
                 self._verifier.whole(kernel, build.candidate.plan)
                 if small
-                else self._verifier.cut_down(candidate.plan, candidate.schedule, self.threads)
+                else self._verifier.cut_down(candidate.plan, candidate.schedule, self.threads, whole)
             )
         return self._verdicts[key]
 

@@ -105,5 +105,6 @@ def _refusal(first: Stage, second: Stage, verdicts: Sequence[RewriteVerdict]) ->
     for verdict in verdicts:
         reason = verdict.reason
         if reason is not None and {first.name, second.name} & set(verdict.stages) and reason.stage == second.name:
-            return f"no pass computes both, {reason.code}: {reason.message}"
+            other = "" if reason.level is None else f" (at the level {reason.level} one does)"
+            return f"no pass computes both, {reason.code}: {reason.message}{other}"
     return None

@@ -18,13 +18,14 @@ CODES = {  # docs/fusion.md has them in a table
 @dataclass
 class NotRewritten(Exception):
     """`stage` is the one it fails at; `counterexample` are numbers that show it, where there are some; `unknown` says
-    that nothing was refuted."""
+    that nothing was refuted; `level` is the level of numerics at which the rewrite is proved, None where none helps."""
 
     code: str
     message: str
     stage: str
     counterexample: dict[str, Any] | None = None
     unknown: bool = field(default=False)
+    level: str | None = None
 
     def __post_init__(self) -> None:
         assert self.code in CODES

@@ -48,6 +48,8 @@ class RewriteVerdict:
         why: dict[str, Any] | None = None
         if reason is not None:
             why = {"code": reason.code, "stage": reason.stage, "message": reason.message}
+            if reason.level is not None:
+                why["numerics"] = reason.level
             if reason.counterexample is not None:
                 why["counterexample"] = reason.counterexample
         return {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autosched.search.tuning.tune import Tuning
-from autosched.tiling.planner.families import family_of, not_planned
+from autosched.tiling.planner.families import family_of, not_planned, weaker_levels
 
 REASONS_S = 5.0
 """What finding out why a family has no plan may take."""
@@ -15,7 +15,8 @@ REASONS_S = 5.0
 @dataclass(frozen=True)
 class PlanFamily:
     """`trials` of its `plans` were measured, `failed` of them in vain; `clock` and `measured` are its best time over
-    the best of all, by the clock and as measured in the search (None: not known). `reason`: why it has no plan."""
+    the best of all, by the clock and as measured in the search (None: not known). `reason`: why it has no plan;
+    `level`: the level of numerics at which it has plans, or more of them (None: the study's does not keep any out)."""
 
     name: str
     plans: int = 0
@@ -24,6 +25,7 @@ class PlanFamily:
     clock: float | None = None
     measured: float | None = None
     reason: str = ""
+    level: str | None = None
 
 
 def families(tuning: Tuning) -> list[PlanFamily]:
@@ -37,6 +39,12 @@ def families(tuning: Tuning) -> list[PlanFamily]:
     best_clock = min(clock.values(), default=0.0)
     costs = [t.measurement.cost for t in study.searched if t.measurement.ok and t.measurement.cost is not None]
     best = min(costs, default=0.0)
+    asked = request.program, request.target, request.numerics
+    given = tuning.deadline.within(
+        REASONS_S, lambda: (dict(not_planned(*asked, tuning.left_out, request.threads)), dict(weaker_levels(*asked)))
+    )
+    reasons, levels = given or ({}, {})
+    reasons |= {name: f"it needs --numerics {level}" for name, level in levels.items() if name not in reasons}
     found = []
     for name, numbers in plans.items():
         names = {space.plans[n].plan.name for n in numbers}
@@ -51,14 +59,11 @@ def families(tuning: Tuning) -> list[PlanFamily]:
                 sum(not t.measurement.ok for t in trials),
                 min(known) / best_clock if known and best_clock > 0 else None,
                 min(fine) / best if fine and best else None,
+                level=levels.get(name),
             )
         )
     found.sort(key=lambda f: (f.measured or float("inf"), f.clock or float("inf")))
-    given = tuning.deadline.within(
-        REASONS_S,
-        lambda: list(not_planned(request.program, request.target, request.numerics, tuning.left_out, request.threads)),
-    )
-    found += [PlanFamily(name, reason=reason) for name, reason in given or () if name not in plans]
+    found += [PlanFamily(n, reason=said, level=levels.get(n)) for n, said in reasons.items() if n not in plans]
     return found if len(found) > 1 else []
 
 

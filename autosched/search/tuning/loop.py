@@ -22,6 +22,7 @@ from autosched.search.events import (
     Noisy,
     PlanGivenUp,
     Proposed,
+    RaceLost,
     Stopped,
     StudyOpened,
     TrialDone,
@@ -394,9 +395,13 @@ class _Run:
             chosen += more
             raced, noise = self._race_of(chosen, len(more))
         self.noise = noise
+        late = () if any(m.ok for m in raced) else [m for m in raced if m.status == "timeout"]
         for trial, measurement in zip(chosen, raced, strict=True):
-            self.study.tell(self.study.candidate(trial), measurement, number=trial.number)
-        return verdict(self.study.finals)
+            if not late or measurement.status != "timeout":
+                self.study.tell(self.study.candidate(trial), measurement, number=trial.number)
+        if late:  # they came out right in the search, and nothing says that they are not
+            self._emit(RaceLost(late[0].message))
+        return None if late else verdict(self.study.finals)
 
     def _race_of(self, chosen: Sequence[Trial], more: int = 0) -> tuple[list[Measurement], Noise]:
         self._emit(FinalRound(len(chosen), more))

@@ -68,8 +68,9 @@ def noise_of(raced: Sequence[Measurement], searched_s: Sequence[float] = ()) -> 
 
 
 def joined(first: Sequence[Measurement], again: Sequence[Measurement]) -> list[Measurement]:
-    """Both races as one, candidate by candidate. A failure in either is the result."""
-    return [a if not a.ok else b if not b.ok else _both(a, b) for a, b in zip(first, again, strict=True)]
+    """Both races as one, candidate by candidate. A failure in either is the result; but one that the other race only
+    had no time for keeps its first."""
+    return [_joined(a, b) for a, b in zip(first, again, strict=True)]
 
 
 def quiet_rounds(raced: Sequence[Measurement]) -> list[Measurement]:
@@ -108,6 +109,12 @@ def doubtful(measurement: Measurement, best_s: float | None) -> bool:
         return False
     wide = measurement.spread is not None and measurement.spread > WIDE
     return wide and best_s <= (measurement.time_s or 0.0) and min(measurement.samples_s) < NEAR * best_s
+
+
+def _joined(a: Measurement, b: Measurement) -> Measurement:
+    if not a.ok or b.status == "timeout":
+        return a
+    return _both(a, b) if b.ok else b
 
 
 def _both(a: Measurement, b: Measurement) -> Measurement:

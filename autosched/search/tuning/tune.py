@@ -46,6 +46,7 @@ from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
+from autosched.tiling.planner.families import family_of, not_planned, weaker_levels
 from autosched.tiling.planner.plan_program import Planned, plan_program
 from autosched.tiling.planner.rejections import by_reason, rejections
 from autosched.tiling.plans.plan import Plan
@@ -339,8 +340,21 @@ def planned(request: TuneRequest) -> Planned:
         numerics=request.numerics,
         conditions=request.conditions,
         threads=request.threads,
+        families=request.families,
     )
+    if not found.plans and request.families:
+        raise _no_family(request, found)
     return replace(found, plans=tuple(with_fallbacks(found.plans, found.every)))
+
+
+def _no_family(request: TuneRequest, found: Planned) -> NoScheduleError:
+    """Why there is no plan of the families that were asked for, and which others there are."""
+    asked = request.program, request.target, request.numerics
+    reasons = {n: why for n, why in not_planned(*asked, found.left_out, request.threads) if n in request.families}
+    reasons |= {n: f"it needs --numerics {level}" for n, level in weaker_levels(*asked) if n in request.families}
+    said = "; ".join(f"{n}: {reasons.get(n, 'the program gives no reason for one')}" for n in request.families)
+    there = ", ".join(dict.fromkeys(family_of(p) for p in found.every))
+    return NoScheduleError(f"no plan is of a family asked for ({said})", hint=f"there are plans of: {there}")
 
 
 def refuse_empty(space: SearchSpace) -> None:

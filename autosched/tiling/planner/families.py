@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from autosched.ir.program import Program
+from autosched.ir.rewrites.factors.defer import defer
 from autosched.ir.rewrites.online.members import Cascade, cascades_of
 from autosched.ir.rewrites.online.search import online
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.rewrites.versions import separate_versions
 from autosched.machine.target import Target
-from autosched.numerics_levels import accepts
+from autosched.numerics_levels import NUMERICS_LEVELS, accepts
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.chosen_slices import choices
 from autosched.tiling.variants.in_parts import why_whole
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
+from autosched.tiling.variants.products import is_product
 from autosched.tiling.variants.shared_runs import SharedRun, shared_runs
 from autosched.tiling.variants.tiled_stages import KEPT, TWICE, own_caches, why_no_borders
 
 AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED, SLICES = (
     "as written", "adapted", "one pass", "parts", "tiles", "on the way", "deferred", "chosen slices"
 )  # fmt: skip
+FAMILIES = (AS_WRITTEN, ADAPTED, ONE_PASS, PARTS, TILES, ON_THE_WAY, DEFERRED, SLICES)
+"""Those that may be asked for; `tiles` are tiles of all kinds."""
 TILES_KEPT, TILES_TWICE = f"{TILES}, {KEPT}", f"{TILES}, {TWICE}"
 NEAR = 1.5
 """Times the cycles of the best plan, up to which a family's best plan is searched in any case."""
+LEAST = "rescaled"
+"""The level below which no rewrite of sums has plans."""
 NO_BODY = "its loops cannot be laid out as tile loops"
 NO_NEST = "no instruction is worth it inside of the loops that choose"
 NOT_CHOSEN = "only kernels of CPUs choose slices by data"
 NOT_MADE = "none of it was laid out"
+NOT_ASKED = "others are asked for"
 
 
 def family_of(plan: Plan) -> str:
@@ -54,6 +61,11 @@ def family_of_names(rewrites: Iterable[str]) -> str:
     if SLICES in names:
         return SLICES
     return DEFERRED if "defer" in names else AS_WRITTEN
+
+
+def asked_for(plan: Plan, families: Collection[str]) -> bool:
+    """Whether a plan is of one of these families; of any, where none is named."""
+    return not families or family_of(plan).split(",")[0] in families
 
 
 def with_each_family(best: Sequence[Plan], every: Sequence[Plan], cycles: Mapping[int, float]) -> list[Plan]:
@@ -92,6 +104,7 @@ def not_planned(
         level = found.numerics is not None and accepts(numerics, found.numerics)
         if found.reason is not None:
             reason = f"{found.reason.code} at {found.reason.stage}: {found.reason.message}"
+            reason += f"; it needs --numerics {found.reason.level}" if found.reason.level is not None else ""
         elif not level:
             reason = f"it needs --numerics {found.numerics}"
         elif found.after is None or not has_products(program, found.after):
@@ -106,6 +119,39 @@ def not_planned(
             whole = _rescales_extremes(separate, found) or why_whole(separate, cascade, target, threads)
             yield PARTS, spatial or whole or left_out.get(PARTS, NOT_MADE)
     yield from _no_tiles(program, own_caches(target), spatial, left_out)
+
+
+def weaker_levels(program: Program, target: Target, numerics: str) -> Iterator[tuple[str, str]]:
+    """Families of which the program has no or fewer plans as `numerics` is too strict, as its rewrites say; each with
+    the level that it needs."""
+    scheme = scheme_of(target)
+    if program.symbolic or scheme == "spatial":
+        return
+    separate = separate_versions(program).program
+    found = next(online(separate, real=True), None) if len(program.stages) > 1 else None
+    if found is not None and found.after is not None and found.numerics is not None:
+        needed = max(found.numerics, LEAST, key=NUMERICS_LEVELS.index)
+        if not accepts(numerics, needed) and _can_be_planned(program, separate, found, target):
+            yield ONE_PASS, needed
+    if scheme != "cpu":
+        return
+    each = (v for s in separate.stages if is_product(s) for v in defer(separate, s.name))
+    levels = [max(v.numerics or LEAST, LEAST, key=NUMERICS_LEVELS.index) for v in each if v.reason is None]
+    if levels and not any(accepts(numerics, level) for level in levels):
+        yield DEFERRED, min(levels, key=NUMERICS_LEVELS.index)
+    simple = simplify(program)[0]
+    for level in NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :]:
+        if next(choices(simple, level), None) is not None:
+            if next(choices(simple, numerics), None) is None:
+                yield SLICES, level
+            return
+
+
+def _can_be_planned(program: Program, separate: Program, found: RewriteVerdict, target: Target) -> bool:
+    """Whether a pass has plans at its level, as far as is known without laying them out."""
+    (tile, block), *_ = BLOCK_SIZES if is_gpu(target) else SIZES
+    tiled = next(online(separate, real=True, block=block, tile=tile), found)
+    return tiled.after is not None and has_products(program, tiled.after) and not _rescales_extremes(separate, found)
 
 
 def _no_tiles(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -16,7 +16,16 @@ from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.function import formulas_of
 from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
-from autosched.tiling.planner.families import NO_BODY, NO_NEST, SLICES, family_of, family_of_names, with_each_family
+from autosched.tiling.planner.families import (
+    NO_BODY,
+    NO_NEST,
+    NOT_ASKED,
+    SLICES,
+    asked_for,
+    family_of,
+    family_of_names,
+    with_each_family,
+)
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
@@ -66,10 +75,12 @@ def plan_program(
     conditions: str = "guard",
     threads: int = 1,
     prefix: str = "",
+    families: Collection[str] = (),
 ) -> Planned:
     """Match the program and its variants with `intrinsics`, and make their plans. `catalogue` supplies functions and
-    copies; `conditions` is one of `variants.conditional.MODES`; decisions' names begin with `prefix`. Raises UsageError
-    for a tensor that is written at indices from data."""
+    copies; `conditions` is one of `variants.conditional.MODES`; decisions' names begin with `prefix`; plans of other
+    `families` are not searched, where some are named. Raises UsageError for a tensor that is written at indices from
+    data."""
     simple, _ = simplify(program)
     inside = None if scheme_of(target) == "spatial" else member_planner(target, catalogue, intrinsics, numerics)
     held = held_together(simple, () if inside else None)
@@ -88,7 +99,7 @@ def plan_program(
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
-        one_pass_programs(program, intrinsics, numerics, sizes) if inside else (),
+        one_pass_programs(program, intrinsics, numerics, sizes, is_gpu(target)) if inside else (),
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
         chosen_programs(simple, intrinsics, numerics) if inside and not is_gpu(target) else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
@@ -104,17 +115,19 @@ def plan_program(
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
-    near = [p for p in every if cycles[id(p)] <= WITHIN * cycles[id(every[0])]]
-    if len(every) > MOST_PLANS and not prefix:  # of a body the first plan is taken
+    asked = [p for p in every if asked_for(p, families)]
+    near = [p for p in asked if cycles[id(p)] <= WITHIN * cycles[id(asked[0])]]
+    if len(asked) > MOST_PLANS and not prefix:  # of a body the first plan is taken
         turn = different_first(near, structure_of, lambda p: cycles[id(p)])
-        chosen = with_each_family(with_chains(turn[:MOST_PLANS], every), every, cycles)
-        best = [p for p in every if any(p is c for c in chosen)]
+        chosen = with_each_family(with_chains(turn[:MOST_PLANS], asked), asked, cycles)
+        best = [p for p in asked if any(p is c for c in chosen)]
     else:
-        best = every[:MOST_PLANS]
+        best = asked[:MOST_PLANS]
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]
-    left_out |= _passed_over(best, every, cycles)
+    left_out |= _passed_over(best, asked, cycles) if asked else {}
+    left_out |= {family_of(p): NOT_ASKED for p in every if not asked_for(p, families)}
     return Planned(tuple(matches), tuple(best), tuple(every), left_out)
 
 

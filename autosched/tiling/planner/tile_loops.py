@@ -73,6 +73,7 @@ def _tile_loops(
         return
     verdicts = together(program, part.stages, tuple(a.name for a in loops)) if shared else ()
     independent = {a.axis for a in verdicts if a.kind == "independent"}
+    meets = {a.axis: a for a in verdicts if a.kind != "independent"}
     ranges = {name: (low, high) for name, (low, high) in program.symbolic.items()}
     own = []
     for axis in loops:
@@ -80,7 +81,7 @@ def _tile_loops(
         if last < first:
             return
         ranges[axis.name] = first, last
-        own.append(TileLoop(axis, axis.name in independent, first, last))
+        own.append(TileLoop(axis, axis.name in independent, first, last, meets.get(axis.name)))
     names = StepNames(f"{prefix}{loops[-1].name}.")
     trips = _trips(loops, program.symbolic)
     for plan in members(made.program, names.prefix):

@@ -22,6 +22,7 @@ from autosched.ir.value import Read
 from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
+from autosched.tiling.analysis.dependence import AxisDependence
 from autosched.tiling.analysis.nontemporal import NontemporalStore
 from autosched.tiling.analysis.windows import ChosenSlice, TensorWindow, moved_by
 from autosched.tiling.plans.float_policy import FloatPolicy
@@ -187,12 +188,14 @@ class LiteralPart:
 @dataclass(frozen=True)
 class TileLoop:
     """A loop of the program around a member. `parallel`: proved independent, so threads may share its iterations.
-    `first`, `last`: the least and the greatest value of its variable."""
+    `first`, `last`: the least and the greatest value of its variable. `meets`: what keeps its iterations in order; None
+    where nothing does, and where one worker has them all anyway."""
 
     axis: Axis
     parallel: bool
     first: int
     last: int
+    meets: AxisDependence | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def in_parts_programs(
         found = [
             variant
             for size in sizes or part_sizes(separate, cascade, target, threads)
-            if (variant := _variant(plain, separate, cascade, size, intrinsics, numerics)) is not None
+            if (variant := _variant(plain, separate, cascade, size, intrinsics, numerics, is_gpu(target))) is not None
         ]
         yield from found
         if found:
@@ -82,10 +82,12 @@ def _variant(
     sizes: PartSizes,
     intrinsics: Sequence[Intrinsic],
     numerics: str,
+    all_blocks: bool,
 ) -> Variant | None:
     """The program with a cascade in parts; None where that is not proved at the level asked for."""
     names = {m.stage.name for m in cascade.members}
-    every = online(separate, numerics == "real", sizes.block, sizes.parts, sizes.tile, branches=True)
+    layout = sizes.block, sizes.parts, sizes.tile
+    every = online(separate, numerics == "real", *layout, branches=True, all_blocks=all_blocks)
     found = next((v for v in every if v.after is not None and set(v.stages) <= names), None)
     if found is None or found.after is None or found.numerics is None or not accepts(numerics, found.numerics):
         return None

@@ -26,6 +26,25 @@ def empty_rows(S: f32[n, l], V: f32[l, d], O: f32[n, d], *, n=64, l=96, d=16):
 """
 
 
+def test_a_refusal_names_the_level_that_accepts_it(cli: Cli) -> None:
+    rounded = ("attention_rounded", "-D", "n=64", "-D", "l=64")
+    said = "accept it with --numerics real"
+    assert said in " ".join(cli("rewrite", *rounded).out.split())
+    assert "accept that with --numerics real" in cli("rewrite", *rounded, "--explain").out
+    assert "(at the level real one does)" in cli("match", *rounded, "--explain", "-i", "x86/vfmadd*").out
+    first, *_ = cli("rewrite", *rounded, "--json").json["rewrites"]
+    assert (first["reason"]["code"], first["reason"]["numerics"]) == ("CAST", "real")
+    assert "accept it" not in cli("rewrite", *rounded, "--numerics", "real").out
+
+
+def test_a_proof_says_which_rounding_is_taken_to_be_exact(cli: Cli) -> None:
+    said = cli("rewrite", "attention_rounded", "--numerics", "real", "--explain", "--only", "online").out
+    assert "  numerics: real; equal over the reals, with no bound on the error\n" in said
+    rounded = "  A rounds exp(S[b_4, i_4, j_4] * rsqrt(f32(16.0)) - M[b_4, i_4]) to f16: that is taken to be exact"
+    assert f"{rounded}, and one pass rounds another number there\n" in said
+    assert "taken to be exact" not in cli("rewrite", "attention", "--numerics", "real", "--explain").out
+
+
 def test_the_json_of_softmax(cli: Cli) -> None:
     found = cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--only", "online", "--json").json
     assert (found["schema"], found["program"]) == ("autosched/rewrite/1", "softmax")

@@ -49,6 +49,26 @@ def test_space_and_families_count_the_same_plans(cli: Cli) -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_note_says_which_level_opens_a_family(cli: Cli) -> None:
+    rounded = ("attention_rounded", "-D", "h=1", "-D", "n=64", "-D", "l=64", "-D", "d=16")
+    done = cli("tune", *rounded, *SIMULATED, "-n", 1)
+    note = "--numerics real (equal over the reals, and rounded elsewhere) opens further plans: one pass"
+    assert f"note   {note}\n" in done.out
+    again = cli("tune", *rounded, *SIMULATED, "-n", 1, "--json").json["families"]
+    assert {f["name"]: f["level"] for f in again}["one pass"] == "real"
+
+
+def test_plans_of_one_family_alone(cli: Cli) -> None:
+    (cli.folder / "two.py").write_text(TWO)
+    near = cli.near()
+    found = near("tune", "two.py", *SIMULATED, "-n", 1, "--plans", "as written", "--json").json
+    assert found["best"]["family"] == "as written"
+    assert {f["name"] for f in found["families"] if f["plans"]} <= {"as written"}
+    assert near("show", "--as", "schedule").status == 0
+    wrong = cli("tune", "two.py", *SIMULATED, "--plans", "chosen slices", status=1)
+    assert "no plan is of a family asked for (chosen slices: " in wrong.err
+
+
 @pytest.mark.slow
 def test_a_line_for_each_family_of_plans(cli: Cli) -> None:
     done = cli("tune", *ATTENTION, *SIMULATED, "-n", 4)

@@ -240,6 +240,21 @@ def test_interleaved_measures_all_and_outlives_a_crash(device, good):
     assert [len(m.samples_s) for m in found] == [4, 0, 0, 4]
 
 
+def test_what_hangs_in_its_rounds_is_found_and_said():
+    with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=1.5) as device:
+        ok, late = device.measure_interleaved([kernels.built(kernels.kernel()), kernels.built(kernels.SPIN)], 2)
+    assert (ok.status, late.status) == ("ok", "timeout")
+    assert late.message == "no end after 3 s while its results were checked, in turn with others"
+
+
+def test_a_deadline_grows_with_what_a_call_takes():
+    with CpuDevice(kernels.program(), oracle=kernels.oracle(), deadline_s=10.0) as device:
+        of = [Build(replace(kernels.Fake(), analytic_s=s)) for s in (None, 2.0, 100.0)]
+        assert [device.rounds.deadline_of(b) for b in of] == [10.0, 70.0, 610.0]
+        device.rounds.fastest_s = 1.0
+        assert [device.rounds.deadline_of(b) for b in of] == [10.0, 70.0, 100.0], "three times as slow is slow enough"
+
+
 @pytest.mark.slow
 def test_cold_caches(good):
     with CpuDevice(kernels.program(), oracle=kernels.oracle(), cache="cold") as device:

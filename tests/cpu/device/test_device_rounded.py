@@ -15,9 +15,10 @@ from autosched.tiling.planner.plan_program import plan_program
 
 
 @pytest.mark.compiler
-def test_one_pass_may_round_other_exponentials() -> None:
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_one_pass_may_round_other_exponentials(mask: str) -> None:
     """Several blocks of keys: an exponential is rounded behind the greatest score so far, and moved afterwards."""
-    program = workload("attention_rounded", h=2, n=96, l=700, d=40, t="bf16")
+    program = workload("attention_rounded", mask=mask, h=2, n=96, l=700, d=40, t="bf16")
     target, catalogue = detect(), Catalogue.builtin()
     fitting = usable(catalogue, target, "cpu", None)
     planned = plan_program(program, target, catalogue, fitting, numerics="real")

@@ -272,6 +272,24 @@ def test_bad_workloads(name: str, defines: dict[str, Any], hint: str) -> None:
     assert hint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "defines", "said", "hint"),
+    [
+        ("attention_rounded", {"t": "s8"}, "t=s8: -inf is no literal", "t is one of e2m1, e4m3"),
+        ("attention_rounded", {"t": "s8"}, "t=s8: -inf is no literal", "; or add acc=f32 (it is s32 now)"),
+        ("attention_rounded", {"n": 8, "t": "f16", "acc": "s32"}, "acc=s32: -inf", "acc is one of e2m1, e5m2, e3m4, f16"),
+        ("matmul_requant", {"out": "f16"}, "out=f16: sat_ takes an integer dtype", "out is one of b1, u4, s4, u8, s8"),
+    ],
+)
+def test_a_dtype_that_a_workload_cannot_have(name: str, defines: dict[str, Any], said: str, hint: str) -> None:
+    """The error is of the value that was given, with those that are possible, and not of our own text."""
+    with pytest.raises(UsageError) as caught:
+        ir.workload(name, **defines)
+    assert caught.value.message.startswith(f"{name} cannot have {said}")
+    assert hint in (caught.value.hint or "")
+    assert caught.value.location is None
+
+
 def test_resolve(tmp_path: Path) -> None:
     path = tmp_path / "two.py"
     path.write_text("def f(C: f32[m], *, m=2):\n    C[0] = 0\n\n\ndef g(C: f32[m], *, m=2):\n    C[0] = 1\n")

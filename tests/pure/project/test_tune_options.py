@@ -29,6 +29,7 @@ REQUEST_FIELDS = {
     "timeout": "timeout_s",
     "store": "store",
     "intrinsics": "only",
+    "plans": "families",
     "data": "program",
     "schedule": "user_schedules",
     "until": "goals",

@@ -12,8 +12,9 @@ from support.studies import SPACE, kinds, tune
 
 from autosched.device.protocol import Build
 from autosched.search import open_study
-from autosched.search.events import FinalRound
+from autosched.search.events import FinalRound, RaceLost
 from autosched.search.tuning.final import distinguishable, finalists, pooled, race, rounds_of
+from autosched.search.tuning.noise import joined
 from autosched.store import Measurement, SqliteStore, Trial
 
 
@@ -82,6 +83,35 @@ def test_a_device_that_interleaves_races_by_itself() -> None:
     assert result.best.trial == study.finals[-2]
     assert study.finals[-1].measurement.status == "timeout"
     assert {t.round for t in study.finals} == {"final"}
+
+
+@pytest.mark.parametrize("others", ["timeout", "crash"])
+def test_a_race_that_nobody_finishes_for_want_of_time_loses_nothing(others: str) -> None:
+    """What the search measured stands; a kernel that crashed there is out, and the next run holds the race again."""
+
+    class Late(SyntheticDevice):
+        def measure_interleaved(self, builds: list[Build], rounds: int) -> list[Measurement]:
+            found = [Measurement("timeout", message="no end after 20 s")] * len(builds)
+            found[-1] = Measurement(others, message="no")
+            return found
+
+    store = SqliteStore(":memory:")
+    result, study, events = tune(30, Late(), store=store)
+    assert result.best is not None
+    assert result.best.trial == study.favourites[0]
+    assert result.distinguishable is None
+    assert [e.message for e in events if isinstance(e, RaceLost)] == ["no end after 20 s"]
+    assert [t.measurement.status for t in study.finals] == ([] if others == "timeout" else ["crash"])
+    result, study, _ = tune(30, store=store)
+    assert result.best is not None
+    assert result.best.trial in study.finals
+
+
+def test_a_second_race_that_had_no_time_does_not_undo_the_first() -> None:
+    first = pooled(measured(1.0, 1.1, 1.0))
+    again, slow, wrong = pooled(measured(1.0, 1.0, 1.2)), Measurement("timeout"), Measurement("wrong")
+    assert joined([first] * 3, [again, slow, wrong])[1:] == [first, wrong]
+    assert len(joined([first], [again])[0].extra["rounds_s"]) == 6
 
 
 def test_short_kernels_race_more_often() -> None:

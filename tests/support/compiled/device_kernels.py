@@ -99,6 +99,7 @@ class Fake:
         )
     )
     row: int = 0
+    analytic_s: float | None = None
 
 
 def built(text: str | Job) -> Build:

@@ -21,7 +21,7 @@ from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
 from autosched.ir.nodes import Assume
 from autosched.ir.program import Program
-from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.space.schedule import Schedule
 
 MOST_ELEMENTS = 1 << 24
@@ -84,8 +84,9 @@ class Verifier:
         """The kernel itself, against the oracle; also where the data break what it checks."""
         return KernelVerdict(self.runner.name, self._checked(kernel, kernel.program, plan, slack(plan), self._given))
 
-    def cut_down(self, plan: Plan, schedule: Schedule, threads: int) -> KernelVerdict:
-        """A smaller kernel of the same plan and schedule, as large as the runner can run quickly."""
+    def cut_down(self, plan: Plan, schedule: Schedule, threads: int, whole: float = 0.0) -> KernelVerdict:
+        """A smaller kernel of the same plan and schedule, as large as the runner can run quickly; the kernel itself
+        executes `whole` statements, where that is known."""
         for most, small in self._small(plan, threads):
             if elements(small.program) > self._most_elements:
                 continue
@@ -99,7 +100,9 @@ class Verifier:
             difference = self._checked(kernel, small.program, small, slack(plan))
             but = f" (where {', '.join(changed)})" if changed else ""
             return KernelVerdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
-        return unverified(f": too large for {self.runner.name}", plan)
+        size = f" ({whole:,.0f} statements, of {self.runner.final:,} that it runs)" if whole else ""
+        loops = ", and tile loops are not cut down" if any(isinstance(p, TileLoopsPart) for p in plan.parts) else ""
+        return unverified(f": too large for {self.runner.name}{size}{loops}", plan)
 
     def _checked(
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None

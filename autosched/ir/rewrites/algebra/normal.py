@@ -71,7 +71,7 @@ def normal(value: Value, real: bool = False) -> RealSum:
                 return of_atom(Apply(function, tuple(visit(a) for a in args), node))
             case Cast(operand, dtype, _) if operand.dtype.is_float:
                 inner = visit(operand)
-                if real or widens(operand.dtype, dtype):
+                if real or widens(operand.dtype, dtype) or not inner.terms:  # 0 is a number of all dtypes
                     return inner
                 return of_atom(Apply(f"cast {dtype}", (inner,), node))
         return of_atom(Leaf(node))

@@ -28,15 +28,16 @@ class Masked:
     finite: tuple[str, ...] = ()
 
 
-def masked(cascade: Cascade, members: tuple[MemberStates, ...]) -> Masked:
-    """Bounds of the outermost axis from conditions that all members are masked by."""
+def masked(cascade: Cascade, members: tuple[MemberStates, ...], bounds: bool = True) -> Masked:
+    """Bounds of the outermost axis from conditions that all members are masked by; without `bounds` what is known of
+    masks alone."""
     axis, *inner = cascade.axes
     unmasked = Masked(cascade.axes, members, (), taken_finite(cascade, members))
     common: set[Bool] | None = None
     for carried in members:
         found = _needed(carried)
         common = found if common is None else common & found
-    if not common:
+    if not common or not bounds:
         return unmasked
     known = frozenset(a.name for a in cascade.rows)
     ranges = constant_ranges(cascade.rows)

@@ -8,6 +8,7 @@ from functools import partial
 
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
+from autosched.ir.rewrites.algebra.normal import widens
 from autosched.ir.rewrites.algebra.text import value_of
 from autosched.ir.rewrites.online.counterexample import counterexample
 from autosched.ir.rewrites.online.domain import keeps_domain
@@ -21,7 +22,7 @@ from autosched.ir.rewrites.online.states import CarriedState, MemberStates, carr
 from autosched.ir.rewrites.online.tiled import Sunk, Tiled, can_tile, sunk
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Read, Scalar, Value, is_value, reads
+from autosched.ir.value import Cast, Read, Scalar, Value, is_value, reads, walk
 from autosched.logic import Var
 
 BLOCK = 32
@@ -31,12 +32,14 @@ BLOCK = 32
 @dataclass(frozen=True)
 class PassLayout:
     """How a pass is laid out: iterations of a block, parts of the axis that know nothing of each other, and rows that
-    share blocks (None: each has its own), where `branches` may cost little (`Tiled.branches`)."""
+    share blocks (None: each has its own), where `branches` may cost little (`Tiled.branches`). `all_blocks`: a pass
+    that leaves roundings out goes over those that a mask leaves out, too."""
 
     block: int
     parts: int
     tile: int | None
     branches: bool
+    all_blocks: bool
 
 
 def online(
@@ -46,10 +49,11 @@ def online(
     parts: int = 1,
     tile: int | None = None,
     branches: bool = False,
+    all_blocks: bool = False,
 ) -> Iterator[RewriteVerdict]:
     """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program; the
     others say how the pass is laid out (`PassLayout`)."""
-    layout = PassLayout(block, parts, tile, branches)
+    layout = PassLayout(block, parts, tile, branches, all_blocks)
     for found in cascades_of(program):
         if isinstance(found, NotRewritten):
             yield RewriteVerdict("online", "", (found.stage,), reason=found)
@@ -67,13 +71,24 @@ def _tried(program: Program, cascade: Cascade, real: bool, layout: PassLayout) -
         try:
             return _certified(program, cascade, False, layout)
         except NotRewritten as refused:
-            if refused.code != "CAST" or not real:
+            if refused.code != "CAST":
                 raise
-            return _certified(program, cascade, True, layout)
+            if real:
+                return _certified(program, cascade, True, layout)
+            refused.level = _level_without_roundings(program, cascade, layout)
+            raise
     except NotRewritten as refused:
         axis = ", ".join(a.name for a in cascade.axes)
         stages = tuple(m.stage.name for m in cascade.members)
         return RewriteVerdict("online", axis, stages, reason=_shown(cascade, refused))
+
+
+def _level_without_roundings(program: Program, cascade: Cascade, layout: PassLayout) -> str | None:
+    """The level at which a pass is proved that roundings stand in the way of; None where something else does, too."""
+    try:
+        return _certified(program, cascade, True, layout).numerics
+    except NotRewritten:
+        return None
 
 
 def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayout) -> RewriteVerdict:
@@ -82,7 +97,7 @@ def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayou
     members = tuple(carried_of(cascade, m, real) for m in cascade.members)
     _refuse_moving_references(cascade, members)
     proofs = prove_all(program, cascade, members, real)
-    skipped = masked(cascade, members)
+    skipped = masked(cascade, members, bounds=not (real and layout.all_blocks))
     make: Callable[..., Pass] | None = None if parts == 1 else partial(InParts, parts=parts)
     inside: tuple[Sunk, ...] = ()
     if tile is not None and cascade.rows and can_tile(cascade):
@@ -113,11 +128,22 @@ def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayou
         bounded=proofs.bounded if any(s.carried.terms for c in members for s in c.states) else None,
         conditions=tuple(map(print_value, proofs.conditions)),
         obligations=(*proofs.obligations, *skipped.lemmas),
-        because=words(skipped.finite),
+        because=(*(_roundings(cascade) if real else ()), *words(skipped.finite)),
         error=_error(members, proofs) if exact else None,
         finite=skipped.finite,
         after=after,
     )
+
+
+def _roundings(cascade: Cascade) -> Iterator[str]:
+    """What is said of the roundings that the proofs leave out: those of what depends on results of the pass."""
+    for member in cascade.members:
+        for node in dict.fromkeys(walk(member.term)):
+            match node:
+                case Cast(operand, dtype, _) if operand.dtype.is_float and not widens(operand.dtype, dtype):
+                    if cascade.names & {r.tensor for r in reads(operand)}:
+                        rounded = f"{member.stage.name} rounds {print_value(operand)} to {dtype}"
+                        yield f"{rounded}: that is taken to be exact, and one pass rounds another number there"
 
 
 def _refuse_other_rows(cascade: Cascade) -> None:

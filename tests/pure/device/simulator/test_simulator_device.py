@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,8 +25,12 @@ from autosched.device.simulator.verify.runner import INTERPRETER
 from autosched.device.simulator.verify.smaller import cut, cut_plan, unwritten
 from autosched.device.simulator.verify.verify import Verifier
 from autosched.errors import MissingError, UsageError
+from autosched.ir.workload import workload
 from autosched.machine.catalogue import load_target
+from autosched.search.request import TuneRequest
+from autosched.search.tuning.tune import planned
 from autosched.tiling.candidate import Candidate
+from autosched.tiling.plans.plan import TileLoopsPart
 
 AVX512 = load_target("x86-avx512")
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}
@@ -121,6 +126,16 @@ def test_what_is_not_run_is_said_not_to_be_verified() -> None:
     verdict = verify.Verifier(0, most_elements=10).cut_down(plan, plan.space.schedule(0), 1)
     assert verdict.difference is None
     assert verdict.by == "not verified: too large for the interpreter; the mapping is proved"
+
+
+def test_what_is_too_large_says_how_large() -> None:
+    program = workload("attention", h=1, n=128, l=128, d=32)
+    found = planned(TuneRequest(program, H200)).plans
+    plan = next(p for p in found if any(isinstance(q, TileLoopsPart) for q in p.parts))
+    device = SimulatorDevice(target=H200)
+    said = device.measure(device.build(Candidate(plan, int(plan.space.few[0]))), "final").extra["verified_by"]
+    size = r"\([0-9,]+ statements, of 6,000 that it runs\)"
+    assert re.fullmatch(f"not verified: too large for the interpreter {size}, and tile loops are not cut down.*", said)
 
 
 def test_of_a_plan_without_instructions_no_mapping_is_said_to_be_proved() -> None:

@@ -8,6 +8,7 @@ import pytest
 import autosched
 from autosched import ir
 from autosched.ir.program import Program
+from autosched.ir.rewrites.online.search import online
 
 ROWS = """
 def rows(X: f32[n, l], V: f32[l], A: f32[n], *, n=6, l=24):
@@ -36,6 +37,22 @@ def rows() -> dict[str, np.ndarray]:
     x[4] = np.arange(24) * 1e-40
     x[5] = 2
     return {"X": x, "V": rng.normal(size=24).astype(np.float32)}
+
+
+def test_a_mask_bounds_a_pass_whose_terms_are_rounded() -> None:
+    """A rounded 0 is 0, so what a causal mask leaves out is not computed."""
+    before = ir.workload("attention_rounded", mask="causal", h=1, n=24, l=24, d=4)
+    (found, *_) = autosched.rewrites(before, numerics="real", block=8, tile=8)
+    assert found.numerics == "real"
+    assert found.finite == ("V",)
+    assert "for j_block in range(min((i_tile * 8 + 15) // 8, 3)):" in str(found.after)
+    rng = np.random.default_rng(0)
+    data = {n: rng.normal(size=(1, 24, 4)).astype(np.float16) for n in "QKV"}
+    with np.errstate(all="ignore"):
+        expected, got = (ir.run(p, data)["O"] for p in (before, found.after))
+    np.testing.assert_allclose(got.astype(np.float32), expected.astype(np.float32), rtol=4e-3, atol=1e-3)
+    (whole, *_) = online(before, real=True, block=8, tile=8, all_blocks=True)
+    assert "for j_block in range(3)" in str(whole.after)
 
 
 @pytest.mark.parametrize(

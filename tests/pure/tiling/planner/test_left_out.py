@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from support.plans import machine, plans_of
 
+from autosched.errors import NoScheduleError, UnknownNameError
 from autosched.ir import parse, workload
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
 from autosched.search.request import TuneRequest
+from autosched.search.tuning.identity import reopen, study_record
 from autosched.search.tuning.tune import planned
 from autosched.tiling.planner.families import (
+    AS_WRITTEN,
+    DEFERRED,
     NO_NEST,
+    NOT_ASKED,
     NOT_CHOSEN,
     ONE_PASS,
     SLICES,
     TILES,
     family_of,
     not_planned,
+    weaker_levels,
     with_each_family,
 )
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
@@ -71,6 +78,47 @@ def test_one_pass_says_what_the_planner_said() -> None:
     attention = workload("attention", h=1, n=64, l=64, d=16)
     assert dict(not_planned(attention, machine(), "rescaled", {ONE_PASS: "because"}))[ONE_PASS] == "because"
     assert dict(not_planned(attention, machine(), "bitwise", {}))[ONE_PASS] == "it needs --numerics rescaled"
+
+
+def test_a_family_that_only_the_level_keeps_out_names_the_level() -> None:
+    rounded = workload("attention_rounded", h=1, n=64, l=64, d=16)
+    for target in (machine(), load_target("nvidia-h200")):
+        assert dict(weaker_levels(rounded, target, "rescaled")) == {ONE_PASS: "real"}
+        assert dict(not_planned(rounded, target, "rescaled", {}))[ONE_PASS].endswith("; it needs --numerics real")
+        assert dict(weaker_levels(rounded, target, "real")) == {}
+    attention = workload("attention", h=1, n=64, l=64, d=16)
+    assert dict(weaker_levels(attention, machine(), "reassociated")) == {ONE_PASS: "rescaled"}
+    assert dict(weaker_levels(attention, machine(), "rescaled")) == {}
+    assert dict(weaker_levels(workload("matmul_int4"), machine(), "bitwise")) == {DEFERRED: "rescaled"}
+    assert dict(weaker_levels(workload("matmul_int4"), machine(), "rescaled")) == {}
+
+
+def test_plans_of_a_family_that_is_asked_for() -> None:
+    attention = workload("attention", h=1, n=512, l=512, d=64)
+    found = planned(TuneRequest(attention, machine(), families=(ONE_PASS,)))
+    assert {family_of(p) for p in found.plans} == {ONE_PASS}
+    assert {family_of(p) for p in found.every} > {ONE_PASS}, "fallbacks may be of others"
+    assert found.left_out[AS_WRITTEN] == NOT_ASKED
+    both = planned(TuneRequest(attention, machine(), families=(ONE_PASS, AS_WRITTEN)))
+    assert {family_of(p) for p in both.plans} == {ONE_PASS, AS_WRITTEN}
+    record = study_record(TuneRequest(attention, machine(), families=(ONE_PASS,)), {}, found.plans)
+    assert reopen(record, TuneRequest(attention, machine()).catalogue).families == (ONE_PASS,)
+
+
+def test_a_family_without_plans_is_refused_with_its_reason() -> None:
+    rounded = workload("attention_rounded", h=1, n=64, l=64, d=16)
+    with pytest.raises(NoScheduleError, match=r"one pass: it needs --numerics rescaled|real") as refused:
+        planned(TuneRequest(rounded, machine(), families=(ONE_PASS,), numerics="reassociated"))
+    assert AS_WRITTEN in (refused.value.hint or "")
+    with pytest.raises(NoScheduleError, match="slices: the program gives no reason for one"):
+        planned(TuneRequest(workload("matmul"), machine(), families=(SLICES,)))
+    with pytest.raises(UnknownNameError, match="family of plans 'onepass'"):
+        TuneRequest(rounded, machine(), families=("onepass",))
+
+
+def test_no_level_opens_what_has_no_products() -> None:
+    """A softmax in one pass is not laid out at any level, and the note would mislead."""
+    assert dict(weaker_levels(workload("softmax", m=64, n=64), machine(), "bitwise")) == {}
 
 
 def test_slices_that_data_choose_are_for_cpus_and_instructions() -> None:
