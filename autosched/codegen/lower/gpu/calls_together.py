@@ -31,7 +31,7 @@ from autosched.logic import Const, Int, Var
 
 Body = tuple[Stmt, ...]
 MOST_CALLS = 16
-"""Whose registers are filled before."""
+"""Of a group, whose registers are filled before."""
 
 
 def calls_together(body: Body, ctx: Context) -> Body:
@@ -39,9 +39,9 @@ def calls_together(body: Body, ctx: Context) -> Body:
     fills stands between them."""
 
     def visit(stmt: Stmt) -> Body:
-        if isinstance(stmt, For) and (together := _together(stmt, ctx)) is not None:
-            return together
-        return (with_bodies(stmt, within) or stmt,)
+        made = with_bodies(stmt, within) or stmt  # loops inside first
+        together = _together(made, ctx) if isinstance(made, For) else None
+        return (made,) if together is None else together
 
     def within(inside: Body) -> Body:
         return tuple(s for stmt in inside for s in visit(stmt))

@@ -215,7 +215,12 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
     kept = names("kept_shared")
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
     rules: list[Rule] = []
-    share = (most - fixed - min(room, sum(large.values()) + ALIGNED * len(large))) // max(1, len(tensors))
+
+    def share(kept: Collection[str]) -> int:
+        """Bytes of one product's slices beside intermediates."""
+        beside = sum(large[n] + ALIGNED for n in kept)
+        return max(0, (most - fixed - min(room, beside)) // max(1, len(tensors)))
+
     threads: Int = Const(lanes)
     slices: Int = Const(0)
     several: list[TensorPart | WarpCooperativePart] = [*tensors, *teams]
@@ -224,13 +229,18 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
         threads = maximum(threads, Var(own))
         sentence = f"{{{own}}} threads in a block that has other parts > {MOST_THREADS}"
         rules.append(Rule(f"{own} beside others", Var(own) <= MOST_THREADS, sentence))
-    ahead = {id(p.part): Var(r.loops.names(AHEAD.name)) for r in held if fetches(r) for p in r.products}
+    of = {id(p.part): rows for rows in held for p in rows.products}
     for tensor in tensors:
-        own = tensor.names("shared_bytes")
-        bytes_ = Var(own) * (1 + ahead.get(id(tensor), Const(0)))
+        own, rows = tensor.names("shared_bytes"), of.get(id(tensor))
+        bytes_: Int = Var(own)
+        room_here: Int = Const(share(large))
+        if rows is not None:  # what registers hold leaves room
+            bytes_ = bytes_ * (1 + (Var(rows.loops.names(AHEAD.name)) if fetches(rows) else Const(0)))
+            others = [n for n in large if n not in rows.held or n in rows.carried]
+            room_here = where(Var(rows.loops.names(ROWS.name)) > 0, share(others), room_here)
         slices = slices + bytes_
-        sentence = f"{{{own}}} bytes of slices in a block that has other parts > {share:,}, or twice as many"
-        rules.append(Rule(f"{own} beside others", bytes_ <= max(0, share), sentence))
+        sentence = f"{{{own}}} bytes of slices, or twice as many, are more than other parts of the block leave"
+        rules.append(Rule(f"{own} beside others", bytes_ <= room_here, sentence))
     shared, at_once = names("block_shared"), names("blocks_at_once")
     of_core = target.memory("shared").bytes if any(m.name == "shared" for m in target.memories) else most
     reserved = limits.get("shared_bytes_reserved_per_block", 0)
