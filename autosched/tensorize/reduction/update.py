@@ -119,7 +119,8 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
         return replace(update, axes=intrinsic.axes)
     if len(named) > 1:
         raise NotAnUpdate(f"{intrinsic.name} is written out over more than one dimension")
-    assert update.combine is not None
+    if update.combine is None:
+        raise NotAnUpdate(f"{intrinsic.name} is written out over {named[0].name}, and adds nothing up")
     axis = named[0]
     terms, clamp = _unclamped(summands(update.term, update.combine), update, axis.name)
     templates, places = [], []

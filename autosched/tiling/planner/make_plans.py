@@ -223,6 +223,8 @@ class _PlanLayout:
         for k, stage in enumerate(stages):
             if stage.name not in self.nests or self.nests[stage.name].written != TRUE:
                 continue
+            if not self.nests[stage.name].intrinsic.accumulates:
+                continue  # it begins with nothing
             first = next((n for n in reversed(range(k)) if stages[n].assign.tensor == stage.assign.tensor), None)
             if first is None or stages[first].name in self.nests or stages[first].name in elsewhere:
                 continue
@@ -275,6 +277,9 @@ def _fused(
     fused: dict[str, tuple[Fused, ...]] = {}
     for k, stage in enumerate(stages):
         if stage.name in nests:
+            if not nests[stage.name].intrinsic.accumulates and nests[stage.name].guard != TRUE:
+                fused[stage.name] = ()  # an element that a guard leaves as it was is not at hand
+                continue
             behind = list(takewhile(lambda s: s.name not in nests and s.name not in elsewhere, stages[k + 1 :]))
             chain = epilogue_chain(stage, behind)
             if nests[stage.name].intrinsic.matrices is not None:  # each stage takes the sums from matrix registers anew

@@ -147,7 +147,9 @@ def member_planner(
     def plan(body: Program, prefix: str) -> tuple[Plan, ...]:
         sums = {s.assign.value.dtype for s in body.stages if s.reduction}
         # Others take time to refuse.
-        fitting = [i for i in intrinsics if i.kind == "compute" and i.stage.assign.value.dtype in sums]
+        fitting = [
+            i for i in intrinsics if i.kind == "compute" and i.accumulates and i.stage.assign.value.dtype in sums
+        ]
         if is_gpu(target):
             body, fitting = of_block(body), block_intrinsics(fitting)
         found = plan_program(body, target, catalogue, fitting, numerics=level, conditions="refuse", prefix=prefix)

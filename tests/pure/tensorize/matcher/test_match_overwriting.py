@@ -1,0 +1,107 @@
+"""Instructions that overwrite their target: which stages they are asked about, what is proved, what refuses them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from fuzz.matches import Findings, check_pair
+from fuzz.pairs import overwriting
+from support.match.computes import CATALOGUE, check
+from support.plans import plans_of
+
+from autosched.ir import parse
+from autosched.tensorize import match
+from autosched.tensorize.explanation.near import near
+
+AVERAGE = CATALOGUE["x86/vpavgb.ymm"]
+PRODUCT = CATALOGUE["x86/vpdpbusd.ymm"]
+LAYER = """
+def f(A: u8[5, 8], B: s8[8, 64], D: u8[5, 64], E: u8[5, 64]):
+    C: s32[5, 64]
+    for i, j in grid(5, 64):
+        C[i, j] = 0
+        for k in range(8):
+            C[i, j] += s32(A[i, k]) * s32(B[k, j])
+    for i, j in grid(5, 64):
+        E[i, j] = u8((u16(D[i, j]) + u16(sat_u8(C[i, j])) + 1) >> 1)
+"""
+
+
+def fuzz(seeds: range) -> Findings:
+    found = Findings()
+    for seed in seeds:
+        rng = Random(f"overwriting {seed}")
+        check_pair(overwriting(rng), rng, seed, found)
+    return found
+
+
+def test_random_pairs() -> None:
+    found = fuzz(range(60))
+    assert not found.wrong
+    assert found.counts["mappings"] >= 50
+
+
+@pytest.mark.slow
+def test_many_random_pairs() -> None:
+    found = fuzz(range(60, 2500))
+    assert not found.wrong
+    assert found.counts["mappings"] >= 2000
+    assert found.counts["counterexamples"] >= 400
+
+
+def test_each_is_asked_about_its_own_kind_of_stages() -> None:
+    """Sums for those that add to their target, the others for those that overwrite it."""
+    program = parse(LAYER)
+    found = {(m.stage, m.intrinsic.name) for m in match(program, [AVERAGE, PRODUCT])}
+    assert found == {("C", PRODUCT.name), ("E", AVERAGE.name)}
+    assert [m.stage for m in match(program, [PRODUCT, AVERAGE], stages=["C", "E"])] == ["C", "C", "E", "E"]
+    (only,) = match(parse("def f(A: u8[9], C: u8[9]):\n for i in range(9):\n  C[i] += A[i]\n"), [AVERAGE])
+    assert only.verdict == "no"
+
+
+def test_a_stage_whose_operand_is_computed_matches_by_its_own_elements() -> None:
+    (answer,) = match(parse(LAYER), [AVERAGE])
+    assert (answer.stage, answer.verdict, answer.reason and answer.reason.code) == ("E", "no", "DTYPE")
+
+
+def test_the_counterexample_of_a_near_miss() -> None:
+    text = "def f(A: u8[40], B: u8[40], C: u8[40]):\n for i in range(40):\n  C[i] = u8((u16(A[i]) + u16(B[i])) >> 1)\n"
+    found = check(parse(text), AVERAGE, 1)
+    assert found.reason is not None
+    assert found.reason.message.startswith("the program writes u8(")
+    example = found.reason.counterexample
+    assert example is not None
+    assert sum(example["inputs"].values()) % 2 == 1
+    assert example["intrinsic"] == example["program"] + 1
+
+
+def test_none_is_near_a_sum() -> None:
+    program = parse("def f(A: f32[9, 9], C: f32[9]):\n for i, k in grid(9, 9):\n  C[i] += A[i, k]\n")
+    asked, other = match(program, [PRODUCT, AVERAGE])
+    assert near(asked, [other]) == []
+    assert near(other, [asked]) == []
+
+
+def test_a_turn_that_runs_once_under_a_guard_is_refused() -> None:
+    """No store could ask a guard on an axis that is none of the target's."""
+    text = "def f(A: s8[40], C: s8[40]):\n for i in range(40):\n  for k in range(1):\n   {}C[i] = abs(A[i])\n"
+    intrinsic = CATALOGUE["x86/vpabsb.ymm"]
+    assert check(parse(text.format("")), intrinsic, 2).verdict == "match"
+    refused = check(parse(text.format("if k <= i:\n    ")), intrinsic, 2)
+    assert (refused.verdict, refused.reason and refused.reason.code) in (("match", None), ("no", "COMBINE_DIFFERS"))
+
+
+def test_scalar_code_competes() -> None:
+    """Plans on instructions first, and one in which vector code computes the stage."""
+    program = parse("def f(A: s8[400], B: s8[400], C: s8[400]):\n for i in range(400):\n  C[i] = max(A[i], B[i])\n")
+    plans = plans_of(program)
+    assert plans[0].tensor_parts
+    assert any(not p.tensor_parts for p in plans)
+
+
+def test_a_copy_needs_no_instruction() -> None:
+    """The greater of an element and itself is that element, but loads and stores copy it alone."""
+    program = parse("def f(A: s8[400], C: s8[400]):\n for i in range(400):\n  C[i] = A[i]\n")
+    assert match(program, [CATALOGUE["x86/vpmaxsb.ymm"]])[0].verdict == "match"
+    assert not any(p.tensor_parts for p in plans_of(program))
