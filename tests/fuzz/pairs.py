@@ -110,6 +110,10 @@ def overwriting(rng: Random) -> Pair:
     found_program = _Program(rng, asked)
     found_program.axes()
     found_program.elements()
+    if rng.random() < 0.25:  # in place
+        name = rng.choice(names)
+        found_program.element[name] = found_program.element["c"]
+        del found_program.tensors[name.upper()]
     found_program.conditions()
     return Pair(semantics(made), "{accumulate: exact}", found_program.text(), rng.choice(("bitwise", "reassociated")))
 

@@ -69,7 +69,11 @@ class _Writer:
         """Sometimes with a bound or a guard; what these leave out then holds a number that shows."""
         rng, guards, names = self.rng, list[str](), list(self.extents)
         elements = {o: self.element(f"{o.upper()}{number}", number, guards) for o in "ab"}
-        form = rng.choice(FORMS[self.dtype])
+        form, place = rng.choice(FORMS[self.dtype]), f"C{number}[{self.place}]"
+        if own := rng.random() < 0.2:  # in place
+            operand = rng.choice("ab")
+            elements[operand] = place
+            self.tensors.pop(f"{operand.upper()}{number}", None)
         for operand in "ab":
             if "{" + operand + "}" not in form:
                 self.tensors.pop(f"{operand.upper()}{number}", None)
@@ -79,9 +83,10 @@ class _Writer:
             bounds[names[1]] = rng.choice((f"{names[0]} + 1", f"{names[0]}, {self.extents[names[1]]}"))
         if rng.random() < 0.3:
             guards.append(self.guard())
-        if guards or bounds != {n: str(self.extents[n]) for n in names}:
-            self.nest(list(self.extents), {}, [], f"C{number}[{self.place}] = {rng.choice((0, 1, 77))}")
-        self.nest(names, bounds, guards, f"C{number}[{self.place}] = {form.format(**elements)}")
+        begun = own and (f"C{number}" not in self.tensors or rng.random() < 0.3)
+        if begun or (not own and (guards or bounds != {n: str(self.extents[n]) for n in names})):
+            self.nest(list(self.extents), {}, [], f"{place} = {rng.choice((0, 1, 77))}")
+        self.nest(names, bounds, guards, f"{place} = {form.format(**elements)}")
 
     def nest(self, names: list[str], bounds: dict[str, str], guards: list[str], core: str) -> None:
         heads = [f"for {n} in range({bounds.get(n, self.extents[n])}):" for n in names]

@@ -158,6 +158,7 @@ _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
 def _decide(
     facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
 ) -> _Decision:
+    facts = facts if intrinsic.accumulates else facts.as_assignment
     early = _whole_stage(facts, intrinsic)
     if isinstance(early, Reason):
         return "no", (), early, ()

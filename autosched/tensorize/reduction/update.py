@@ -110,6 +110,15 @@ def update_of(stage: Stage) -> Update:
     )
 
 
+def assignment_of(stage: Stage) -> Update:
+    """The stage as an assignment of a value that may depend on what the element holds: `C[i] += x` of `C[i] + x`."""
+    assign, target = stage.assign, stage.target
+    value = assign.value
+    if assign.op != "=":
+        value = Arith(assign.op.removesuffix("="), target, value, target.dtype)
+    return Update(target, None, value, stage.axes, stage.guards, stage.init)
+
+
 def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
     """As `update_of`, with dimensions indexed by constants turned into axes (`Intrinsic.operand_axes` names them)."""
     stage = intrinsic.stage

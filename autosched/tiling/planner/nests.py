@@ -103,7 +103,8 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         return f"no nest holds it: {error}"
     if not nest.intrinsic.accumulates and (scheme_of(target) != "cpu" or nest.intrinsic.matrices is not None):
         return "instructions that overwrite their target have kernels on the vectors of a CPU only"
-    if not nest.intrinsic.accumulates and isinstance(nest.stage.assign.value, Read):
+    assign = nest.stage.assign
+    if not nest.intrinsic.accumulates and assign.op == "=" and isinstance(assign.value, Read):
         return "the stage copies: loads and stores do that alone"  # the greater of an element and itself
     if said := _not_lanes(nest, target):
         return said

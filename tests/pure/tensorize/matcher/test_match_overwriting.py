@@ -105,3 +105,17 @@ def test_a_copy_needs_no_instruction() -> None:
     program = parse("def f(A: s8[400], C: s8[400]):\n for i in range(400):\n  C[i] = A[i]\n")
     assert match(program, [CATALOGUE["x86/vpmaxsb.ymm"]])[0].verdict == "match"
     assert not any(p.tensor_parts for p in plans_of(program))
+
+
+def test_a_stage_in_place_is_an_assignment_of_what_it_held() -> None:
+    """`+=` and `max=` without a reduction, too; an element of its own, and of no other place."""
+    text = "def f(X: s16[40], C: s16[41]):\n for i in range(40):\n  {}\n"
+    mix, greatest = CATALOGUE["x86/vpaddsw.ymm"], CATALOGUE["x86/vpmaxsw.ymm"]
+    assert check(parse(text.format("C[i] = sat_s16(s32(C[i]) + s32(X[i]))")), mix, 4).verdict == "match"
+    assert check(parse(text.format("C[i] = max(X[i], C[i])")), greatest, 5).verdict == "match"
+    wraps = check(parse(text.format("C[i] += X[i]")), mix, 6)
+    assert (wraps.verdict, wraps.reason and wraps.reason.code) == ("no", "BODY_DIFFERS")
+    shifted = check(parse(text.format("C[i] = max(X[i], C[i + 1])")), greatest, 7)
+    assert (shifted.verdict, shifted.reason and shifted.reason.code) == ("no", "ALIAS")
+    program = parse(text.format("C[i] = max(X[i], C[i])"))
+    assert any(not t.nest.intrinsic.accumulates for p in plans_of(program) for t in p.tensor_parts)
