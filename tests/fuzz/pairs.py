@@ -98,7 +98,12 @@ def overwriting(rng: Random) -> Pair:
         if rng.random() < 0.25:
             index[name] = tuple(((1, x),) for x in rng.sample(every, rng.randint(1, len(every))))
     index["c"] = tuple(((1, x),) for x in rng.sample(every, len(every)))
-    made = Instruction(spatial, {}, index, dict.fromkeys([*names, "c"], t), term.replace("{w}", WIDER[t]), "=")
+    dtype, term = dict.fromkeys([*names, "c"], t), term.replace("{w}", WIDER[t])
+    if rng.random() < 0.15:  # a conversion
+        dtype["c"], term = rng.choice([x for x in WIDER if x != t]), rng.choice(("sat_{t}({a})", "{t}({a})"))
+        index, names = {n: index.get(n, index["c"]) for n in "ac"}, ["a"]
+        dtype = {n: dtype.get(n, t) for n in "ac"}
+    made = Instruction(spatial, {}, index, dtype, term, "=")
     asked = made
     if rng.random() < 0.3:
         near = ((" + 1)", ")"), ("sat_", ""), ("max(", "min("), (" + ", " - "), (" > ", " >= "), (">> 1", ">> 2"))
@@ -110,7 +115,7 @@ def overwriting(rng: Random) -> Pair:
     found_program = _Program(rng, asked)
     found_program.axes()
     found_program.elements()
-    if rng.random() < 0.25:  # in place
+    if rng.random() < 0.25 and dtype["c"] == t:  # in place
         name = rng.choice(names)
         found_program.element[name] = found_program.element["c"]
         del found_program.tensors[name.upper()]

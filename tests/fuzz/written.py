@@ -29,6 +29,7 @@ FORMS = {
     "u32": ("min({a}, {b})",),
     "s64": ("max({a}, {b})",),
 }  # fmt: skip
+NARROWER = {"s16": ("s8", "u8"), "s32": ("s16", "s8", "u8"), "s64": ("s32",), "u16": ("u8",), "u32": ("u16", "u8")}
 EXTENTS = (1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 96, 130)
 MOST_POINTS = 9000
 
@@ -62,6 +63,10 @@ class _Writer:
             else:
                 self.tensors[f"C{number}"] = declared
             self.stage(number)
+        if self.dtype in NARROWER and self.rng.random() < 0.4:
+            narrow = self.rng.choice(NARROWER[self.dtype])
+            self.tensors["D"] = f"{narrow}[{shape}]"
+            self.nest(list(self.extents), {}, [], f"D[{self.place}] = sat_{narrow}(C{count - 1}[{self.place}])")
         parameters = ", ".join(f"{name}: {declared}" for name, declared in self.tensors.items())
         return "\n".join([f"def f({parameters}):", *(f"    {line}" for line in (*self.inner, *self.lines))]) + "\n"
 

@@ -109,6 +109,7 @@ def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dty
     if not dtype.is_float:
         return np.asarray(left == right)
     kind = f"u{np.dtype(dtype.numpy).itemsize}"
-    both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # of NaN that signal
+        both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
     equal = np.ascontiguousarray(left).view(kind) == np.ascontiguousarray(right).view(kind)
     return np.asarray(equal | both_nan)

@@ -158,9 +158,16 @@ ORACLES |= {"vpmaxuq": ("u64", np.maximum), "vpminuq": ("u64", np.minimum), "vpa
 MEMBERS = [f"x86/{name}.{width}" for name in ORACLES for width in ("ymm", "zmm")]
 
 
+CLAMPS = [f"vpmovs{t}" for t in ("wb", "db", "dw", "qd")] + [f"vpmovus{t}" for t in ("wb", "db", "dw", "qd")]
+CONVERSIONS = [f"x86/{name}.zmm" for name in (*CLAMPS, "vpmaxsd.vpmovusdb", "vpmaxsw.vpmovuswb")]
+CONVERSIONS += [f"x86/{name}.ymm" for name in ("vpmovswb", "vpmovsdw", "vpmovuswb", "vpmovusdw")]
+CONVERSIONS += [f"x86/{name}.{width}" for name in ("vcvtps2ph", "vcvtph2ps") for width in ("ymm", "zmm")]
+
+
 def test_every_one_has_an_oracle() -> None:
-    """Of the catalogue's, by the file that they stand in."""
-    assert sorted(MEMBERS) == sorted(n for n in CATALOGUE if CATALOGUE[n].path.endswith("elementwise_integer.yaml"))
+    """Of the catalogue's, by the files that they stand in."""
+    files = ("elementwise_integer.yaml", "conversions.yaml")
+    assert sorted(MEMBERS + CONVERSIONS) == sorted(n for n in CATALOGUE if CATALOGUE[n].path.endswith(files))
 
 
 @needs_compiler
@@ -168,42 +175,65 @@ def test_every_one_has_an_oracle() -> None:
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", MEMBERS)
 def test_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
-    """A row that ends within a vector, as machine code and as exported C."""
+    dtype, oracle = ORACLES[name.partition("/")[2].partition(".")[0]]
+    kernel, arrays = _one_row(name)
+    wide = object if dtype.endswith("64") else np.int64
+    a, b = (arrays.get(n, arrays["a"]).astype(wide) for n in "ab")
+    _agrees(kernel, arrays, _wrapped(oracle(a, b), arrays["a"].dtype), tmp_path)
+
+
+@needs_compiler
+@pytest.mark.x86
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_conversions_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
+    kernel, arrays = _one_row(name)
+    into = np.dtype(CATALOGUE[name].accumulator.dtype.numpy)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wanted = arrays["a"].astype(into)
+        if into.kind in "iu":
+            ends = np.iinfo(into)
+            wanted = np.array([min(max(int(v), ends.min), ends.max) for v in arrays["a"]], into)
+    _agrees(kernel, arrays, wanted, tmp_path)
+
+
+def _one_row(name: str) -> tuple[Kernel, dict[str, Any]]:
+    """A kernel of the instruction on a row that ends within a vector, and numbers for it."""
     intrinsic = CATALOGUE[name]
     if missing := intrinsic.requires - host_features():
         pytest.skip(f"this machine lacks {', '.join(sorted(missing))}")
-    dtype, oracle = ORACLES[name.partition("/")[2].partition(".")[0]]
     size = 5 * intrinsic.accumulator.elements // 2 + 3
     term = next(line for line in str(intrinsic.program).splitlines() if "c[i] =" in line).strip()
-    both = len(intrinsic.inputs) == 2
-    operands = "a: {0}[{1}], b: {0}[{1}], c: {0}[{1}]" if both else "a: {0}[{1}], c: {0}[{1}]"
-    program = parse(f"def f({operands.format(dtype, size)}):\n for i in range({size}):\n  {term}\n")
+    operands = ", ".join(f"{o.name}: {o.dtype}[{size}]" for o in intrinsic.operands.values())
+    program = parse(f"def f({operands}):\n for i in range({size}):\n  {term}\n")
     plans = [p for p in plans_of(program, this_machine(), only=(name,)) if p.tensor_parts]
     kernel = lower(plans[0], plans[0].space.schedule(int(plans[0].space.sample(1, np.random.default_rng(0))[0])))
     assert {i.name for i in kernel.intrinsics} == {name}
-    arrays = _extremes(dtype, size, both)
-    wide = object if dtype.endswith("64") else np.int64
-    a, b = (arrays.get(n, arrays["a"]).astype(wide) for n in "ab")
-    wanted = _wrapped(oracle(a, b), arrays["a"].dtype)
-    got = compiled(kernel)(**{n: x.copy() for n, x in arrays.items()})
-    np.testing.assert_array_equal(got, wanted)
-    if not missing_features(kernel):
-        exported = call(build([print_c(kernel)], tmp_path, "-O1"), kernel, arrays)
-        np.testing.assert_array_equal(exported["c"], wanted)
+    rng = np.random.default_rng(3)
+    return kernel, {o.name: _extremes(o.dtype.numpy, size, rng) for o in intrinsic.inputs}
 
 
-def _extremes(dtype: str, size: int, both: bool) -> dict[str, Any]:
+def _extremes(dtype: Any, size: int, rng: np.random.Generator) -> Any:
     """Numbers of all bits, with a limit in every third place."""
-    kind = np.dtype(dtype.replace("s", "int").replace("u", "uint"))
-    ends, rng = np.iinfo(kind), np.random.default_rng(3)
-    found = {}
-    for name in "ab" if both else "a":
-        found[name] = np.frombuffer(rng.bytes(size * kind.itemsize), kind).copy()
-        places = rng.integers(0, size, size // 3)
-        found[name][places] = rng.choice(np.array([ends.min, ends.max, 0], kind), len(places))
+    kind = np.dtype(dtype)
+    whole = kind.kind in "iu"
+    ends = [np.iinfo(kind).min, np.iinfo(kind).max, 0] if whole else [np.inf, -np.inf, 65519.0, 65520.0, 0.0]
+    found = np.frombuffer(rng.bytes(size * kind.itemsize), kind).copy()
+    places = rng.integers(0, size, size // 3)
+    with np.errstate(over="ignore"):
+        found[places] = rng.choice(np.array([kind.type(end) for end in ends]), len(places))
     return found
 
 
 def _wrapped(values: Any, kind: Any) -> Any:
     bits = 8 * kind.itemsize
     return np.array([int(v) % (1 << bits) for v in values], np.uint64).astype(f"u{kind.itemsize}").view(kind)
+
+
+def _agrees(kernel: Kernel, arrays: dict[str, Any], wanted: Any, folder: Path) -> None:
+    """As machine code and as exported C."""
+    found = compiled(kernel)(**{n: x.copy() for n, x in arrays.items()})
+    np.testing.assert_array_equal(found, wanted)
+    if not missing_features(kernel):
+        exported = call(build([print_c(kernel)], folder, "-O1"), kernel, arrays)
+        np.testing.assert_array_equal(exported["c"], wanted)
