@@ -314,6 +314,10 @@ def worked_out(program: Program, text: str, dtype: DType, inputs: dict[str, Any]
             text = text.replace(leaf, f"X{k}[0]")
             parameters.append(f"X{k}: {program.tensors[name].dtype}[1]")
             memory[f"X{k}"] = {(0,): number}
+        elif leaf in program.scalars:
+            text = re.sub(rf"\b{leaf}\b", f"X{k}[0]", text)
+            parameters.append(f"X{k}: {program.scalars[leaf].dtype}[1]")
+            memory[f"X{k}"] = {(0,): number}
         else:
             text = text.replace(leaf, f"X{k}[0] > 0")
             parameters.append(f"X{k}: s8[1]")

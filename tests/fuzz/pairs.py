@@ -115,8 +115,13 @@ def overwriting(rng: Random) -> Pair:
     found_program = _Program(rng, asked)
     found_program.axes()
     found_program.elements()
-    if rng.random() < 0.25 and dtype["c"] == t:  # in place
-        name = rng.choice(names)
+    name = rng.choice(names)
+    if rng.random() < 0.2:  # a number, or a run-time scalar
+        del found_program.tensors[name.upper()]
+        found_program.element[name] = rng.choice(("0", "1", "7", "100", "g"))
+        if found_program.element[name] == "g":
+            found_program.tensors["g"] = asked.dtype[name]
+    elif rng.random() < 0.25 and dtype["c"] == t:  # in place
         found_program.element[name] = found_program.element["c"]
         del found_program.tensors[name.upper()]
     found_program.conditions()

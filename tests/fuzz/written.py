@@ -75,10 +75,13 @@ class _Writer:
         rng, guards, names = self.rng, list[str](), list(self.extents)
         elements = {o: self.element(f"{o.upper()}{number}", number, guards) for o in "ab"}
         form, place = rng.choice(FORMS[self.dtype]), f"C{number}[{self.place}]"
-        if own := rng.random() < 0.2:  # in place
-            operand = rng.choice("ab")
-            elements[operand] = place
+        operand = rng.choice("ab")
+        if (own := rng.random() < 0.2) or rng.random() < 0.15:  # in place, or with a number or a run-time scalar
             self.tensors.pop(f"{operand.upper()}{number}", None)
+            written = rng.choice(("0", "3", "100"))
+            elements[operand] = place if own else rng.choice((f"{self.dtype}({written})", "g"))
+            if elements[operand] == "g":
+                self.tensors["g"] = self.dtype
         for operand in "ab":
             if "{" + operand + "}" not in form:
                 self.tensors.pop(f"{operand.upper()}{number}", None)

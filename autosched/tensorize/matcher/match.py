@@ -119,7 +119,6 @@ def _match(
         # A step that a guard leaves out is no counterexample: the term with its choices has those that are.
         if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
             verdict, mappings, reason, notes = chosen
-    adapt = adapt and intrinsic.accumulates  # adapters restate sums
     if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset" and adapt:
         adapted = _adapted(adapters, intrinsic, numerics, prover)
         if adapted:

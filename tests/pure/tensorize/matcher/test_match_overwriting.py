@@ -119,3 +119,29 @@ def test_a_stage_in_place_is_an_assignment_of_what_it_held() -> None:
     assert (shifted.verdict, shifted.reason and shifted.reason.code) == ("no", "ALIAS")
     program = parse(text.format("C[i] = max(X[i], C[i])"))
     assert any(not t.nest.intrinsic.accumulates for p in plans_of(program) for t in p.tensor_parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "adapter"),
+    [
+        ("x86/vpmaxsb.ymm", "max(A[i], 0)", "supply s8(0)"),
+        ("x86/vpmaxsb.ymm", "A[i] if A[i] > g else g", "supply g"),
+        ("x86/vpaddsb.ymm", "s8(min(max(s16(A[i]) + 40, -128), 127))", "supply s16(40)"),
+        ("x86/vpsubsb.ymm", "sat_s8(5 - s16(A[i]))", "supply s16(5)"),
+    ],
+)
+def test_a_constant_is_supplied(name: str, term: str, adapter: str) -> None:
+    """A number, or a run-time scalar, as an element of its own that an operand holds in every lane."""
+    scalar = "g: s8, " if "g" in term else ""
+    program = parse(f"def f(A: s8[70], {scalar}C: s8[70]):\n for i in range(70):\n  C[i] = {term}\n")
+    found = check(program, CATALOGUE[name], 8)
+    assert found.verdict == "match"
+    assert {m.adapters for m in found.mappings} == {(adapter,)}
+
+
+def test_a_constant_that_no_operand_holds_is_not_supplied() -> None:
+    text = "def f(A: u8[70], C: u8[70]):\n for i in range(70):\n  C[i] = u8(min(u16(A[i]) + {}, 255))\n"
+    assert check(parse(text.format(254)), CATALOGUE["x86/vpaddusb.ymm"], 9).verdict == "match"
+    assert check(parse(text.format(256)), CATALOGUE["x86/vpaddusb.ymm"], 9).verdict == "no"
+    half = "def f(A: u8[70], C: u8[70]):\n for i in range(70):\n  C[i] = u8((u16(A[i]) + 7) >> 1)\n"
+    assert check(parse(half), AVERAGE, 9).verdict == "no"  # 6 and the 1 of the average: no number of the text
