@@ -89,8 +89,9 @@ def make_plans(
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, policy)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
-    for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), kept_in):
-        mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
+    combined = ({s.name: n for s, n in zip(stages, c, strict=True) if n is not None} for c in _best_first(choices))
+    worth = (nests for nests in combined if not _parts_what_fuses(program, nests, literal, policy))
+    for mapped, kept in product(islice(worth, MOST_PLANS + 1), kept_in):
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
         joined = layout.plan(rows=True)
         plans.append(joined)
@@ -107,6 +108,18 @@ def make_plans(
                 others = make_plans(rewrite.after, target, {}, threads, policy, prefix=prefix)
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
+
+
+def _parts_what_fuses(
+    program: Program, nests: Mapping[str, Nest], elsewhere: Collection[str], policy: FloatPolicy
+) -> bool:
+    """Whether an instruction that overwrites its target computes a stage that could follow on each finished sum of
+    another: that saves a pass over memory, which no instruction is worth."""
+    summing = {name: nest for name, nest in nests.items() if nest.intrinsic.accumulates}
+    if not summing or len(summing) == len(nests):
+        return False
+    behind = {f.stage.name for group in _fused(program, summing, elsewhere, policy).values() for f in group}
+    return any(name in behind for name in nests if name not in summing)
 
 
 def _joins_stages(part: Part) -> bool:

@@ -8,11 +8,13 @@ import pytest
 from fuzz.matches import Findings, check_pair
 from fuzz.pairs import overwriting
 from support.match.computes import CATALOGUE, check
-from support.plans import plans_of
+from support.plans import machine, plans_of
 
 from autosched.ir import parse
+from autosched.search.tuning.tune import usable
 from autosched.tensorize import match
 from autosched.tensorize.explanation.near import near
+from autosched.tiling.planner.plan_program import plan_program
 
 AVERAGE = CATALOGUE["x86/vpavgb.ymm"]
 PRODUCT = CATALOGUE["x86/vpdpbusd.ymm"]
@@ -145,3 +147,22 @@ def test_a_constant_that_no_operand_holds_is_not_supplied() -> None:
     assert check(parse(text.format(256)), CATALOGUE["x86/vpaddusb.ymm"], 9).verdict == "no"
     half = "def f(A: u8[70], C: u8[70]):\n for i in range(70):\n  C[i] = u8((u16(A[i]) + 7) >> 1)\n"
     assert check(parse(half), AVERAGE, 9).verdict == "no"  # 6 and the 1 of the average: no number of the text
+
+
+@pytest.mark.parametrize("behind", ["max(C[i, j], 0)", "max(C[i, j], D[i, j])"])
+def test_what_follows_on_each_sum_is_no_pass_of_its_own(behind: str) -> None:
+    """A product and a maximum behind it: no plan stores the sums for an instruction to load them again."""
+    program = parse(f"""
+def f(A: u8[64, 64], B: s8[64, 64], D: s32[64, 64], E: s32[64, 64]):
+    C: s32[64, 64]
+    for i, j in grid(64, 64):
+        C[i, j] = 0
+        for k in range(64):
+            C[i, j] += s32(A[i, k]) * s32(B[k, j])
+    for i, j in grid(64, 64):
+        E[i, j] = {behind}
+""")
+    target = machine()
+    found = plan_program(program, target, CATALOGUE, usable(CATALOGUE, target, "cpu"))
+    assert any(t.epilogue for p in found.plans for t in p.tensor_parts)
+    assert all(t.nest.intrinsic.accumulates for p in found.plans for t in p.tensor_parts)
