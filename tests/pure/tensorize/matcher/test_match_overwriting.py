@@ -166,3 +166,15 @@ def f(A: u8[64, 64], B: s8[64, 64], D: s32[64, 64], E: s32[64, 64]):
     found = plan_program(program, target, CATALOGUE, usable(CATALOGUE, target, "cpu"))
     assert any(t.epilogue for p in found.plans for t in p.tensor_parts)
     assert all(t.nest.intrinsic.accumulates for p in found.plans for t in p.tensor_parts)
+
+
+def test_vector_code_competes_however_many_stages_there_are() -> None:
+    """Combinations of nests grow with every stage; the one without any is among those looked at."""
+    lines = ["def f(A: u8[640], B: u8[640], C13: u8[640]):", *(f"    C{k}: u8[640]" for k in range(13))]
+    for k in range(14):
+        before, place = f"C{k - 1}[i]" if k else "A[i]", "639 - i" if k % 2 else "i"
+        lines += ["    for i in range(640):", f"        C{k}[i] = u8((u16({before}) + u16(B[{place}]) + 1) >> 1)"]
+    target = machine()
+    found = plan_program(parse("\n".join(lines) + "\n"), target, CATALOGUE, [AVERAGE])
+    assert any("scalar" in p.name for p in found.plans)
+    assert any(len(p.tensor_parts) > 10 for p in found.plans)
