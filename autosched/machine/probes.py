@@ -20,7 +20,8 @@ def issue_loop(intrinsic: Intrinsic, vector_registers: int, features: frozenset[
 
     As many independent accumulators as registers hold beside the inputs, so that latency does not show (6 cycles at
     two a cycle need twelve). Where the text has several steps, one input of each issue passes through an empty
-    assembly statement: otherwise the product of a multiply and an add would be computed once, outside the loop.
+    assembly statement: otherwise the product of a multiply and an add would be computed once, outside the loop. So does
+    one of an instruction that overwrites its target, and what it writes passes through another.
     ValueError where no register class can hold that input.
     """
     if intrinsic.matrices is not None:
@@ -48,7 +49,10 @@ def issue_loop(intrinsic: Intrinsic, vector_registers: int, features: frozenset[
 
     values = [f"%acc{k}" for k in range(accumulators)]
     steps = len([line for line in intrinsic.emit["llvm"].splitlines() if line.split(";")[0].strip()])
-    moving = inputs[0].name if inputs and steps > 1 else None
+    moving = inputs[0].name if inputs and (steps > 1 or not intrinsic.accumulates) else None
+    sink = None if intrinsic.accumulates else _register_class(register[target], features)
+    if not intrinsic.accumulates and sink is None:
+        raise ValueError(f"a register of type {register[target]} cannot be held in place for measuring")
     veil = _register_class(register[moving], features) if moving else None
     if moving and veil is None:
         raise ValueError(f"a register of type {register[moving]} cannot be held in place for measuring")
@@ -61,6 +65,8 @@ def issue_loop(intrinsic: Intrinsic, vector_registers: int, features: frozenset[
                 operands[moving] = seen
             issued, values[k] = render_llvm(intrinsic, operands, fresh)
             body += [f"  {line}" for line in issued]
+            if sink is not None:
+                _veiled(body, register[target], sink, values[k], fresh)
     for k in range(accumulators):
         lines.append(f"  %acc{k} = phi {register[target]} [ %first{k}, %entry ], [ {values[k]}, %loop ]")
     if moving:

@@ -90,7 +90,8 @@ def _read_before(text: str, program: Program) -> Pseudocode:
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """`name` is complete (`x86/vpdpbusd.zmm`). `program` has one stage, whose target is the accumulator.
+    """`name` is complete (`x86/vpdpbusd.zmm`). `program` has one stage, whose target is the accumulator: the register
+    that takes the result, and unless `accumulates` is False, what the result is added to.
 
     `emit` maps a printer to a template with `{operand}` fields; `timing` holds `latency`, `interval` and `chain` in
     cycles.
@@ -155,7 +156,9 @@ class Intrinsic:
         return replace(self, numerics=chosen, contracts=(), sequence=sequence, sequences=())
 
     def chain_cycles(self, unknown: float) -> float:
-        """Cycles after which the next issue may follow on the same accumulator."""
+        """Cycles after which the next issue may follow on the same accumulator: none where it overwrites that."""
+        if not self.accumulates:
+            return 0.0
         return self.timing.get("chain", self.timing.get("latency", unknown))
 
     @property
@@ -249,10 +252,17 @@ class Intrinsic:
         return self.operands[self.stage.assign.tensor]
 
     @property
+    def accumulates(self) -> bool:
+        """Whether it takes what its target holds; else it overwrites that (`c[i] = a[i] + b[i]`)."""
+        assign = self.stage.assign
+        return assign.op != "=" or any(r.tensor == assign.tensor for r in self.stage.reads)
+
+    @property
     def inputs(self) -> tuple[Operand, ...]:
         return tuple(o for o in self.operands.values() if not o.written)
 
     @property
     def operations(self) -> int:
-        """Scalar operations of one issue: two for each point of its loops (a multiply and an add)."""
-        return 2 * prod(a.extent for a in self.axes)
+        """Scalar operations of one issue: two for each point of its loops (a multiply and an add), one where it
+        overwrites its target."""
+        return (2 if self.accumulates else 1) * prod(a.extent for a in self.axes)

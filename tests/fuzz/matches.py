@@ -31,7 +31,7 @@ from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
 from .mapped import TooLarge, Wrong, run_mapped
-from .pairs import Pair, chosen, pair
+from .pairs import Pair, chosen, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
 
 MOST_MAPPINGS = 4
@@ -47,12 +47,15 @@ class Findings:
 
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
-    """One pair, and now and then one of whose operands data choose a slice: what is wrong goes into `found`."""
+    """One pair, and now and then one of whose operands data choose a slice, and one of which the instruction overwrites
+    its target: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
         rng = Random(f"slices {seed}")
         check_pair(chosen(rng), rng, seed, found, aloud)
+        rng = Random(f"overwriting {seed}")
+        check_pair(overwriting(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
@@ -287,7 +290,8 @@ def counterexample(program: Program, answer: Match, found: Findings) -> None:
     mine, theirs = example["program"], example["intrinsic"]
     if mine == theirs or (mine != mine and theirs != theirs):
         raise Wrong(f"the counterexample does not differ: {example}")
-    said = re.fullmatch("one step of the program adds (.*), the intrinsic (.*)", answer.reason.message)
+    both = "(?:one step of the program adds|the program writes) (.*), the intrinsic (.*)"
+    said = re.fullmatch(both, answer.reason.message)
     if said is None:
         return
     dtype = program.stage(answer.stage).target.dtype
@@ -309,6 +313,10 @@ def worked_out(program: Program, text: str, dtype: DType, inputs: dict[str, Any]
         if name in program.tensors:
             text = text.replace(leaf, f"X{k}[0]")
             parameters.append(f"X{k}: {program.tensors[name].dtype}[1]")
+            memory[f"X{k}"] = {(0,): number}
+        elif leaf in program.scalars:
+            text = re.sub(rf"\b{leaf}\b", f"X{k}[0]", text)
+            parameters.append(f"X{k}: {program.scalars[leaf].dtype}[1]")
             memory[f"X{k}"] = {(0,): number}
         else:
             text = text.replace(leaf, f"X{k}[0] > 0")

@@ -116,7 +116,7 @@ class _Masked:
     def mask(self, count: str) -> str:
         lanes = self.bits // self.element
         ones = (
-            f"(((uint64_t)1 << ({count})) - 1)" if lanes < 64 else f"({count} ? ~(uint64_t)0 >> (64 - ({count})) : 0)"
+            f"(((uint64_t)1 << ({count})) - 1)" if lanes < 64 else f"(({count}) ? ~(uint64_t)0 >> (64 - ({count})) : 0)"
         )
         return f"(__mmask{max(8, lanes)}){ones}"
 

@@ -328,6 +328,7 @@ class _Machine:
             storage = self.storages[ref.buffer]
             operands.append((name, storage, _elements(ref, storage)))
         accumulator = self.storages[stmt.operands[emulate.target].buffer]
+        taken = [o for o in operands if intrinsic.accumulates or o[0] != emulate.target]
         ready, starts = self._ready(*(ref.buffer for ref in stmt.operands.values())), compile_bool(stmt.zero_init)
 
         def run(env: Env) -> None:
@@ -335,7 +336,7 @@ class _Machine:
                 ready()
             places = {name: place(env, None) for name, _, place in operands}
             cleared = bool(starts(env)) and emulate.target
-            registers = {name: s.load(places[name], None) for name, s, _ in operands if name != cleared}
+            registers = {name: s.load(places[name], None) for name, s, _ in taken if name != cleared}
             if cleared:
                 registers[cleared] = accumulator.data.dtype.type(0)
             result = emulate(registers)

@@ -365,9 +365,11 @@ class Printer:
             natural = registers.register_type(buffer)
             declared = intrinsic.operands[name].registers.get("llvm", natural)
             register = registers.register(buffer, ref.index)
-            value = registers.held(buffer, register)
             if name == accumulator.name:
                 target = register
+                if not intrinsic.accumulates:
+                    continue  # nothing has been written there
+            value = registers.held(buffer, register)
             values[name] = value if declared == natural else out.let(f"bitcast {natural} {value} to {declared}")
         lines, result = render_llvm(intrinsic, values, out.fresh)
         for line in lines:

@@ -106,7 +106,8 @@ def _statement(stmt: Stmt, depth: int) -> Iterator[str]:
             yield pad + _assign(stmt)
         case IntrinsicCall(intrinsic, operands, zero_init):
             target = _register(operands[intrinsic.accumulator.name])
-            given = ", ".join(f"{name}={_register(ref)}" for name, ref in operands.items())
+            taken = (o for o in operands.items() if intrinsic.accumulates or o[0] != intrinsic.accumulator.name)
+            given = ", ".join(f"{name}={_register(ref)}" for name, ref in taken)
             zero = "" if zero_init == FALSE else f" from zero where {zero_init}"
             yield f"{pad}{target} <- {intrinsic.name}({given}){zero}"
         case Prefetch(buffer, index, write):

@@ -115,12 +115,14 @@ class Tuning:
 
 
 def peak_of(request: TuneRequest, matches: Sequence[Match]) -> tuple[str, float] | None:
-    """The fastest matched intrinsic whose rate the target knows, and its operations a second on the threads allowed."""
+    """The fastest matched intrinsic whose rate the target knows, and its operations a second on the threads allowed.
+    Only of those that add up: how many operations one that overwrites its target stands for, each program says anew."""
     target = request.target
     rates = {
         m.intrinsic.name: m.intrinsic.operations * target.rates[m.intrinsic.name] * target.clock_hz * request.threads
         for m in matches
         if m.intrinsic.name in target.rates
+        and m.intrinsic.accumulates
         and (m.verdict == "match" or (m.verdict == "conditional" and request.conditions != "refuse"))
     }
     return max(rates.items(), key=lambda item: item[1]) if rates else None

@@ -13,7 +13,7 @@ from typing import Any
 
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Condition, Read, Value, is_plain, map_value
+from autosched.ir.value import Condition, Literal, Read, Value, is_plain, map_value
 from autosched.logic import Bool, Var, all_of, interval, to_z3
 from autosched.logic.questions import asked
 from autosched.logic.solver import proving, z3
@@ -24,7 +24,7 @@ from autosched.tensorize.addresses.points import Answer, Points, taken_apart
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.guard import fold_guards, lift_guards, settle_choices
 from autosched.tensorize.match_types import Obligation, Reason
-from autosched.tensorize.reduction.update import Update, update_of
+from autosched.tensorize.reduction.update import Update, assignment_of, update_of
 
 QUICK = 20
 """The part of a question's time that z3's plain core gets first is one in so many."""
@@ -39,13 +39,20 @@ class StageFacts:
     choices (`x if c else 0`), an adapter's rewriting included.
     """
 
-    def __init__(self, program: Program, stage: Stage, timeout_ms: int = 2000, lift: bool = True) -> None:
-        """Without `lift` choices stay in the body, and guards that look at what it reads are choices in it."""
+    def __init__(
+        self, program: Program, stage: Stage, timeout_ms: int = 2000, lift: bool = True, assigned: bool = False
+    ) -> None:
+        """Without `lift` choices stay in the body, and guards that look at what it reads are choices in it. `assigned`:
+        the stage is taken to assign a value that may depend on what the element held, and not to add to it."""
         self.program = program
         self.original = stage
         self.timeout_ms = timeout_ms
+        self.assigned = assigned
         settled = settle_choices(stage, self._always)
-        self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled), frozenset())
+        if assigned:
+            self.stage, self._zeroed = settled, frozenset[Value]()
+        else:
+            self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled), frozenset())
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
         self.windows: dict[object, Answer] = {}
         self.made: frozenset[str] = frozenset()
@@ -59,9 +66,20 @@ class StageFacts:
         return None if found.stage == self.stage else found
 
     @cached_property
+    def as_assignment(self) -> StageFacts:
+        """The same stage, for instructions that overwrite their target: `C[i] += x` assigns `C[i] + x`."""
+        stage = self.original
+        reads_own = stage.assign.op != "=" or stage.target in stage.reads
+        if self.assigned or not reads_own or stage.init is not None or stage.reduction:
+            return self
+        found = StageFacts(self.program, self.original, self.timeout_ms, assigned=True)
+        found.made, found.choices = self.made, frozenset()
+        return found
+
+    @cached_property
     def update(self) -> Update:
         """The stage's normal form (raises NotAnUpdate)."""
-        return update_of(self.stage)
+        return assignment_of(self.stage) if self.assigned else update_of(self.stage)
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -213,7 +231,10 @@ class StageFacts:
     def alias(self) -> tuple[Reason | None, bool]:
         """Why the stage may not be reordered because it reads what it or a neighbour writes; and whether a limit was
         met."""
-        operands = (self.update.term, *self.guards, *self.stage.assign.index)
+        term = self.update.term
+        if self.assigned:  # each point reads its own element before it writes that
+            term = map_value(term, lambda v: Literal(0, v.dtype) if v == self.stage.target else v)
+        operands = (term, *self.guards, *self.stage.assign.index)
         reason, known = own_conflict(self.program, self.stage, operands, self.ask)
         if reason is not None or not known:
             return reason, known

@@ -16,6 +16,9 @@ def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int) -> Proof
     """A proof (or an unknown) that the term of `intrinsic`, its roles filled in, is the program's; else why not."""
     term = intrinsic.term
     wanted, offered = program.target.dtype, intrinsic.target.dtype
+    if wanted != offered and intrinsic.combine is None:
+        text = f"{show_leaf(program.target)} is {wanted}, the intrinsic writes {offered}"
+        return Reason("DTYPE", text, fix=f"declare {program.target.tensor} as {offered}")
     if wanted != offered:
         return _accumulators(program, term, wanted, offered, timeout_ms)
     mine = program.term
@@ -41,6 +44,9 @@ def _differs(program: Update, intrinsic: Update, proof: Proof) -> Reason:
         fix = "negate an operand, or accumulate the negated result (an adapter)"
         return Reason("COMBINE_DIFFERS", text, proof.counterexample, fix)
     text = f"one step of the program adds {print_value(program.term)}, the intrinsic {print_value(term)}"
+    if intrinsic.combine is None:
+        text = f"the program writes {print_value(program.term)}, the intrinsic {print_value(term)}"
+        return Reason("BODY_DIFFERS", text, proof.counterexample)
     return Reason("BODY_DIFFERS", text, proof.counterexample, _nearest_change(program.term, term))
 
 

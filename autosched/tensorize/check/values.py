@@ -20,7 +20,8 @@ def corners(dtype: DType) -> Values:
     if dtype.is_integer:
         low, high = dtype.limits
         near = {0, 1, 2, 3, low, low + 1, low // 2, high, high - 1, high // 2, -1, -2}
-        return np.array([v for v in sorted(near) if low <= v <= high]).astype(dtype.numpy)
+        whole = np.int64 if low < 0 else np.uint64  # not as floats: 2^64 - 1 is none
+        return np.array([v for v in sorted(near) if low <= v <= high], whole).astype(dtype.numpy)
     bits, size = dtype.bits, dtype.bytes
     drop = dtype.padding
     one = int(np.array(1.0, dtype.numpy).view(f"u{size}"))
@@ -108,6 +109,7 @@ def same_bits(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], dty
     if not dtype.is_float:
         return np.asarray(left == right)
     kind = f"u{np.dtype(dtype.numpy).itemsize}"
-    both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # of NaN that signal
+        both_nan = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
     equal = np.ascontiguousarray(left).view(kind) == np.ascontiguousarray(right).view(kind)
     return np.asarray(equal | both_nan)

@@ -28,7 +28,9 @@ def near(asked: Match, others: Iterable[Match], most: int = 4) -> list[Match]:
     """Answers on other intrinsics for the same stage that are nearer than the one asked for, one a semantics."""
     kept: list[Match] = []
     seen = set()
-    nearer = ranked(o for o in others if o.stage == asked.stage and far(o) < far(asked))
+    writes = not asked.intrinsic.accumulates  # no sum is nearer to an instruction that overwrites, nor the reverse
+    alike = (o for o in others if o.mappings or o.intrinsic.accumulates != writes)
+    nearer = ranked(o for o in alike if o.stage == asked.stage and far(o) < far(asked))
     for m in sorted(nearer, key=lambda o: (o.verdict == "no", o.intrinsic.portable)):
         if len(kept) == most:
             break

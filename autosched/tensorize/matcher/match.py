@@ -28,6 +28,7 @@ from autosched.tensorize.addresses.axes import (
     tile_of,
     without_symmetric,
 )
+from autosched.tensorize.addresses.points import condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.tile import unsupported
 from autosched.tensorize.conditions.origin import at_origin
@@ -37,6 +38,7 @@ from autosched.tensorize.match_types import REASON_CODES, Mapping, Match, Reason
 from autosched.tensorize.matcher.family_answer import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
+from autosched.tensorize.reduction.combine import overwriting_reason
 from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
@@ -62,18 +64,26 @@ def match(
 
     `rule` is `superset`, or `amos` for the mappings that the published rule counts (see `explanation.amos`). `dump_smt`
     is a folder into which every question to the solver is written. `adapt=False` leaves out adapters.
-    `stages` names the stages to match; by default those with a reduction, or all where none has one. KeyError for a
-    stage that the program lacks.
+    `stages` names the stages to match; by default those with a reduction, or all where none has one, and for
+    instructions that overwrite their target those without. KeyError for a stage that the program lacks.
     """
-    chosen = [program.stage(s) for s in stages] if stages is not None else default_stages(program)
-    prover = Prover(timeout_ms)
     instructions = list(intrinsics)
+    summing, writing = default_stages(program), elementwise_stages(program)
+    if stages is not None:
+        summing = writing = [program.stage(s) for s in stages]
+    fitting = {s.name for s in summing}, {s.name for s in writing}
+    asked = any(i.accumulates for i in instructions), not all(i.accumulates for i in instructions)
+    names = set().union(*(f for f, any_ in zip(fitting, asked, strict=True) if any_))
+    chosen = [s for s in program.stages if s.name in names] if stages is None else summing
+    prover = Prover(timeout_ms)
     found = []
     with written_to(dump_smt):
         for stage in chosen:
             adapters = Adapters(StageFacts(program, stage, timeout_ms))
             answered: dict[Hashable, Match] = {}
             for intrinsic in instructions:
+                if stage.name not in fitting[not intrinsic.accumulates]:
+                    continue
                 kin = kinship(intrinsic)
                 if kin is not None and kin in answered:
                     found.append(carried(answered[kin], intrinsic))
@@ -87,6 +97,11 @@ def default_stages(program: Program) -> list[Stage]:
     """The stages worth an instruction: those that reduce, else all."""
     reducing = [s for s in program.stages if s.reduction]
     return reducing or list(program.stages)
+
+
+def elementwise_stages(program: Program) -> list[Stage]:
+    """The stages worth an instruction that overwrites its target: those that do not reduce, else all."""
+    return [s for s in program.stages if not s.reduction] or list(program.stages)
 
 
 def _match(
@@ -142,6 +157,7 @@ _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
 def _decide(
     facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
 ) -> _Decision:
+    facts = facts if intrinsic.accumulates else facts.as_assignment
     early = _whole_stage(facts, intrinsic)
     if isinstance(early, Reason):
         return "no", (), early, ()
@@ -224,6 +240,10 @@ def _whole_stage(facts: StageFacts, intrinsic: Intrinsic) -> Reason | Unproved |
         return Reason("UNSUPPORTED", e.message)
     if problem is not None:
         return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} {problem}")
+    if not intrinsic.accumulates:
+        guarded = frozenset[str]().union(*map(condition_axes, facts.guards))
+        if reason := overwriting_reason(facts.update, facts.exact, guarded):
+            return reason
     if facts.idle is not None:
         text = f"the loop over {facts.idle} never runs: there is nothing to compute"
         return Reason("UNSUPPORTED", text, fix=f"give {facts.idle} a range of one value at least")

@@ -192,7 +192,8 @@ class Prover:
     def _body(self, facts: StageFacts, applied: Update) -> tuple[Obligation, tuple[str, ...]]:
         """The obligation, and what its proof leaves open."""
         program = facts.update
-        key = program.term, program.target.dtype, program.negated, applied.term, applied.target.dtype, applied.negated
+        mine = program.term, program.target.dtype, program.negated
+        key = mine, applied.term, applied.target.dtype, applied.negated, applied.combine is None
         if key not in self._bodies:
             started = time.perf_counter()
             found = compare_bodies(program, applied, self.timeout_ms)
@@ -201,7 +202,8 @@ class Prover:
                 if found.status == "unknown":
                     self._bodies[key] = Unproved("that the scalar code of one step is the same")
                 else:
-                    text = f"one step adds the same value for all inputs, as {program.term.dtype}"
+                    said = "one step adds" if applied.combine else "each element is"
+                    text = f"{said} the same value for all inputs, as {program.term.dtype}"
                     left_open = () if found.assumption is None else (found.assumption,)
                     self._bodies[key] = Obligation("body", text, found.method, seconds), left_open
             else:

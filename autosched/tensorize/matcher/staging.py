@@ -72,7 +72,10 @@ class Stager:
             padded[x] = self._chosen(self.neutral, moved, text, fix, obligations, finite, beside)
             staged = True
         for condition, covering in covers.items():
-            if covering:
+            if self.update.combine is None:  # all axes are those of the target: the store sees it
+                text = f"where {show_leaf(condition)} fails, nothing is stored"
+                obligations.append(Obligation("body", text, "structure"))
+            elif covering:
                 text = f"where {show_leaf(condition)} fails, {{}} staged for it {self._effect}"
                 only_stored = self.facts.free_axes(condition_axes(condition)) <= self.facts.spatial
                 # Where a bound of spatial loops fails, the program does not begin the element either.

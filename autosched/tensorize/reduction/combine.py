@@ -73,6 +73,23 @@ def combination_reason(program: Update, intrinsic: Update) -> Reason | None:
     return Reason("COMBINE_DIFFERS", text, fix=fix)
 
 
+def overwriting_reason(program: Update, exact: frozenset[str], guarded: frozenset[str]) -> Reason | None:
+    """Why an instruction that overwrites its target computes no stage of this form; `exact`: axes of a known extent,
+    `guarded`: those that guards and bounds speak of.
+
+    The stage must write each element once: of several turns the last would count.
+    """
+    target = show_leaf(program.target)
+    if program.combine is not None:
+        text = f"the program's combination is {_NAMES[program.combine]}, and the intrinsic overwrites its target"
+        return Reason("COMBINE_DIFFERS", text, fix=f"write the result to a tensor that is not {program.target.tensor}")
+    over = [a for a in program.axes_reduced if a.name not in exact or a.extent > 1 or a.name in guarded]
+    if over:
+        text = f"{target} is written anew in every turn of {over[0].name}, and the last one counts"
+        return Reason("COMBINE_DIFFERS", text, fix=f"index {program.target.tensor} by {over[0].name}")
+    return None
+
+
 def prove_reduction(
     program: Program,
     update: Update,

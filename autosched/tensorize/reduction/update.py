@@ -110,6 +110,15 @@ def update_of(stage: Stage) -> Update:
     )
 
 
+def assignment_of(stage: Stage) -> Update:
+    """The stage as an assignment of a value that may depend on what the element holds: `C[i] += x` of `C[i] + x`."""
+    assign, target = stage.assign, stage.target
+    value = assign.value
+    if assign.op != "=":
+        value = Arith(assign.op.removesuffix("="), target, value, target.dtype)
+    return Update(target, None, value, stage.axes, stage.guards, stage.init)
+
+
 def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
     """As `update_of`, with dimensions indexed by constants turned into axes (`Intrinsic.operand_axes` names them)."""
     stage = intrinsic.stage
@@ -119,7 +128,8 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
         return replace(update, axes=intrinsic.axes)
     if len(named) > 1:
         raise NotAnUpdate(f"{intrinsic.name} is written out over more than one dimension")
-    assert update.combine is not None
+    if update.combine is None:
+        raise NotAnUpdate(f"{intrinsic.name} is written out over {named[0].name}, and adds nothing up")
     axis = named[0]
     terms, clamp = _unclamped(summands(update.term, update.combine), update, axis.name)
     templates, places = [], []

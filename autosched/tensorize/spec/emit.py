@@ -113,8 +113,10 @@ def llvm_declarations(intrinsic: Intrinsic) -> list[str]:
     return list(found)
 
 
-def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], accumulator: str) -> str | None:
-    """What is wrong with an emission text (None: nothing)."""
+def fault_of_template(
+    printer: str, text: str, operands: Mapping[str, Operand], accumulator: str, overwrites: bool = False
+) -> str | None:
+    """What is wrong with an emission text (None: nothing). `overwrites`: what the accumulator holds does not count."""
     if not text.strip():
         return "it is empty"
     if KEEP in operands and _has_descriptors(printer):
@@ -137,7 +139,10 @@ def fault_of_template(printer: str, text: str, operands: Mapping[str, Operand], 
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
             used.add(token["operand"])
     fault = _fault_of_llvm(text) if printer == "llvm" else fault_of_c(text) if printer == "c" else None
-    unused = [o for o in operands if o not in used] if printer in ("llvm", "c") else []
+    if overwrites and accumulator in used:
+        return f"{{{accumulator}}} is named, and the semantics overwrites it: the text is its new value"
+    needed = [o for o in operands if not (overwrites and o == accumulator)]
+    unused = [o for o in needed if o not in used] if printer in ("llvm", "c") else []
     return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
 
 

@@ -42,7 +42,7 @@ from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics_keys import contract, target_contracts
 from autosched.tensorize.spec.operands import DocumentSource, lanes_of, make_operands, printer_of
 from autosched.tensorize.spec.placement import placement
-from autosched.tensorize.spec.semantics import parse_pseudocode, parse_semantics
+from autosched.tensorize.spec.semantics import overwrites, parse_pseudocode, parse_semantics
 from autosched.text_file import read_text
 from autosched.yaml_lines import Document, parse_yaml, validate
 from autosched.yaml_lines import Path as Place
@@ -162,12 +162,15 @@ def _intrinsic(
     program = parse_semantics(keys.semantics, keys.kind, source)
     matrices = matrices_of(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
+    replaces = keys.kind == "compute" and overwrites(program)
+    if replaces:
+        _check_overwriting(keys, source)
     second = _second(keys.pseudocode, program, operands, source)
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
     written = program.stages[0].assign.tensor
     for printer, text in emit.items():
         place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
-        if fault := fault_of_template(printer, text, operands, written):
+        if fault := fault_of_template(printer, text, operands, written, replaces):
             raise source.error(f"emit.{printer}: {fault}", *place)
     requires = frozenset([*head.requires, *keys.requires])
     _check_features(head, keys, source)
@@ -214,6 +217,22 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
+
+
+def _check_overwriting(keys: IntrinsicKeys, source: DocumentSource) -> None:
+    """SpecError for a key that means nothing where the target is overwritten, or that is not supported there."""
+    hint = "it adds nothing up: write conversions and roundings into the semantics"
+    for name in sorted(keys.numerics.model_fields_set):
+        if name != "accumulate" or keys.numerics.accumulate != "exact":
+            raise source.error(f"numerics.{name} of an instruction that overwrites its target", "numerics", hint=hint)
+    if keys.overwrite is not None:
+        raise source.error("overwrite: the semantics overwrites its target already", "overwrite", hint="leave it out")
+    if keys.timing.chain is not None:
+        said = "timing.chain: it waits for no accumulator, since it overwrites its target"
+        raise source.error(said, "timing", "chain", hint="give latency and interval")
+    if keys.scope != "thread":
+        said = f"scope: {keys.scope} instructions that overwrite their target are not supported"
+        raise source.error(said, "scope", hint="one of a thread can be described")
 
 
 def _in_words(filled: dict[str, Any], rules: tuple[str, ...]) -> dict[str, Any]:

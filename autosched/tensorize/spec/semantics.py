@@ -7,7 +7,8 @@ from autosched.ir.nodes import Axis, Stage
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.value import Read
-from autosched.logic import Const, Int, interval
+from autosched.ir.variables import index_vars
+from autosched.logic import Const, Int, Var, interval
 from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.operands import DocumentSource
 
@@ -34,6 +35,12 @@ def parse_semantics(text: str, kind: str, source: DocumentSource) -> Program:
     if fault := _fault(program, stages[0], shapes, kind):
         raise moved(fault[0], fault[1], parts[0].location, text, source)
     return program
+
+
+def overwrites(program: Program) -> bool:
+    """Whether the one statement of an instruction does not take what its target holds."""
+    assign = program.stages[0].assign
+    return assign.op == "=" and all(r.tensor != assign.tensor for r in program.stages[0].reads)
 
 
 def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand], source: DocumentSource) -> Program:
@@ -126,8 +133,32 @@ def _fault(
             return f"{read.tensor} is read at another element than the one written", None
     reads_target = any(r.tensor == stage.assign.tensor for r in stage.reads)
     if kind == "compute" and stage.assign.op == "=" and not reads_target:
-        hint = f"write {stage.assign.tensor}[…] += …, or set kind: copy"
-        return f"{stage.assign.tensor} is overwritten, not accumulated into", hint
+        return _fault_of_overwriting(stage, shapes)
+    return None
+
+
+def _fault_of_overwriting(stage: Stage, shapes: dict[str, tuple[int, ...]]) -> tuple[str, str | None] | None:
+    """(message, hint) of what keeps a statement `c[…] = …` from being an instruction; None: nothing. It writes every
+    element of its target once, from elements of its operands at the same axes."""
+    written, extents = stage.assign.tensor, {a.name: a.extent for a in stage.axes}
+    names = [p.name for p in stage.assign.index if isinstance(p, Var)]
+    moved = index_vars(stage.assign.index)
+    if over := [a for a, extent in extents.items() if extent > 1 and a not in moved]:
+        hint = f"write {written}[…] += …, min= or max= for a reduction, or index {written} by {over[0]}"
+        return f"{written} is overwritten {extents[over[0]]} times along {over[0]}", hint
+    for d, (part, extent) in enumerate(zip(stage.assign.index, shapes[written], strict=True)):
+        if extent > 1 and not (isinstance(part, Var) and extents[part.name] == extent):
+            said = f"{written} is overwritten, and its dimension {d} is not indexed by one axis from end to end"
+            return said, "an instruction that overwrites writes every element of its target"
+    if len(set(names)) != len(names):
+        return f"{written} is overwritten, and two of its dimensions are indexed by one axis", None
+    if not stage.reads:
+        return f"{written} is overwritten by a constant", "set kind: fill"
+    for read in stage.reads:
+        for d, (part, extent) in enumerate(zip(read.index, shapes[read.tensor], strict=True)):
+            if extent > 1 and not isinstance(part, Var):
+                said = f"{written} is overwritten, and dimension {d} of {read.tensor} is indexed by {part}"
+                return said, "each dimension of an operand is indexed by one axis of the target, or has one element"
     return None
 
 

@@ -52,6 +52,9 @@ from autosched.tiling.space.space import Space
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.part_steps import part_steps
 
+MOST_COMBINED = 1 << 12
+"""Combinations of unlike nests, one for each stage, that are looked at before all others."""
+
 
 def make_plans(
     program: Program,
@@ -89,6 +92,7 @@ def make_plans(
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, policy)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
+    choices = _without_passes(program, stages, choices, literal, policy)
     for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), kept_in):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
@@ -105,8 +109,30 @@ def make_plans(
         for rewrite in (inlined,) if inlined else (join_loops(program), keep_common(program)):
             if rewrite is not None:
                 others = make_plans(rewrite.after, target, {}, threads, policy, prefix=prefix)
+                if any(not t.nest.intrinsic.accumulates for p in plans for t in p.tensor_parts):
+                    plans = plans[: max(1, MOST_PLANS - len(others))]
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
+
+
+def _without_passes(
+    program: Program,
+    stages: Sequence[Stage],
+    choices: Sequence[list[Nest | None]],
+    elsewhere: Collection[str],
+    policy: FloatPolicy,
+) -> list[list[Nest | None]]:
+    """The choices without instructions that overwrite their target for stages that may follow on each finished sum of
+    another: that saves a pass over memory, which no instruction is worth."""
+    summing: dict[str, Nest] = {}
+    for stage, choice in zip(stages, choices, strict=True):
+        first = next((n for n in choice if n is not None and n.intrinsic.accumulates), None)
+        summing |= {} if first is None else {stage.name: first}
+    behind = {f.stage.name for group in _fused(program, summing, elsewhere, policy).values() for f in group}
+    return [
+        [n for n in choice if n is None or n.intrinsic.accumulates] or [None] if stage.name in behind else choice
+        for stage, choice in zip(stages, choices, strict=True)
+    ]
 
 
 def _joins_stages(part: Part) -> bool:
@@ -122,9 +148,17 @@ def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest
         cycles = (m if n is None else least_cycles(n) for n, m in zip(combined, least, strict=True))
         return sum(cycles) <= NEAR * sum(least)  # scalar code counts as the best nest beside it
 
-    first = [c for c in _combined(choices, [_different(c) for c in choices]) if near(c)]
-    yield from first
-    seen = {tuple(map(id, c)) for c in first}
+    # As vector code, stages on instructions that overwrite may share loops: that is looked at next.
+    best = tuple(c[0] for c in choices)
+    shared = tuple(next((n for n in c if n is None or n.intrinsic.accumulates), c[0]) for c in choices)
+    seen = set()
+    if tuple(map(id, shared)) != tuple(map(id, best)):
+        seen = {tuple(map(id, best)), tuple(map(id, shared))}
+        yield from (best, shared)
+    for chosen in islice(_combined(choices, [_different(c) for c in choices]), MOST_COMBINED):
+        if near(chosen) and tuple(map(id, chosen)) not in seen:
+            seen.add(tuple(map(id, chosen)))
+            yield chosen
     yield from (c for c in _combined(choices, [range(len(c)) for c in choices]) if tuple(map(id, c)) not in seen)
 
 
@@ -139,8 +173,23 @@ def _different(choice: Sequence[Nest | None]) -> list[int]:
 def _combined(
     choices: Sequence[Sequence[Nest | None]], places: Sequence[Sequence[int]]
 ) -> Iterator[tuple[Nest | None, ...]]:
-    for place in sorted(product(*places), key=sum):
-        yield tuple(c[k] for c, k in zip(choices, place, strict=True))
+    """Those of the least sum of places first, made as they are asked for: their number grows with every stage."""
+    for total in range(sum(max(p) for p in places) + 1):
+        for place in _of_sum(places, total):
+            yield tuple(c[k] for c, k in zip(choices, place, strict=True))
+
+
+def _of_sum(places: Sequence[Sequence[int]], total: int) -> Iterator[tuple[int, ...]]:
+    """The combinations of one place each that sum up to `total`, in the order of the first that differs."""
+    if not places:
+        if total == 0:
+            yield ()
+        return
+    first, *rest = places
+    most = sum(max(p) for p in rest)
+    for place in first:
+        if place <= total <= place + most:
+            yield from ((place, *others) for others in _of_sum(rest, total - place))
 
 
 def _check_writes(program: Program) -> None:
@@ -223,6 +272,8 @@ class _PlanLayout:
         for k, stage in enumerate(stages):
             if stage.name not in self.nests or self.nests[stage.name].written != TRUE:
                 continue
+            if not self.nests[stage.name].intrinsic.accumulates:
+                continue  # it begins with nothing
             first = next((n for n in reversed(range(k)) if stages[n].assign.tensor == stage.assign.tensor), None)
             if first is None or stages[first].name in self.nests or stages[first].name in elsewhere:
                 continue
@@ -275,6 +326,9 @@ def _fused(
     fused: dict[str, tuple[Fused, ...]] = {}
     for k, stage in enumerate(stages):
         if stage.name in nests:
+            if not nests[stage.name].intrinsic.accumulates and nests[stage.name].guard != TRUE:
+                fused[stage.name] = ()  # an element that a guard leaves as it was is not at hand
+                continue
             behind = list(takewhile(lambda s: s.name not in nests and s.name not in elsewhere, stages[k + 1 :]))
             chain = epilogue_chain(stage, behind)
             if nests[stage.name].intrinsic.matrices is not None:  # each stage takes the sums from matrix registers anew

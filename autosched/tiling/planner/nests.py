@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
+from autosched.ir.value import Read
 from autosched.logic import TRUE, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
@@ -100,6 +101,11 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         _ = nest.placed_guards  # raises where a guard cannot be held
     except (ValueError, LookupError) as error:
         return f"no nest holds it: {error}"
+    if not nest.intrinsic.accumulates and (scheme_of(target) != "cpu" or nest.intrinsic.matrices is not None):
+        return "instructions that overwrite their target have kernels on the vectors of a CPU only"
+    assign = nest.stage.assign
+    if not nest.intrinsic.accumulates and assign.op == "=" and isinstance(assign.value, Read):
+        return "the stage copies: loads and stores do that alone"  # the greater of an element and itself
     if said := _not_lanes(nest, target):
         return said
     if scheme_of(target) != "cpu":
@@ -181,4 +187,7 @@ def with_scalar(
     if is_gpu(target):
         return [*nests]
     scalar = scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
-    return [None, *nests] if SCALAR_MARGIN * scalar <= least_cycles(free[0]) else [*nests]
+    if SCALAR_MARGIN * scalar <= least_cycles(free[0]):
+        return [None, *nests]
+    # An elementwise stage may be memory's to wait for: vector code shares loops with its neighbours.
+    return [*nests] if free[0].intrinsic.accumulates else [*nests, None]

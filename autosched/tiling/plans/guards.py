@@ -84,7 +84,13 @@ def place_guards(nest: NestGeometry) -> GuardPlacement:
 
 def _written(nest: NestGeometry) -> Bool:
     """Bounds of loops that are not a box leave elements unwritten. Guards do not, unless only they keep the address
-    inside: a guarded element is written with what was there, or with its initial value."""
+    inside: a guarded element is written with what was there, or with its initial value. An instruction that overwrites
+    its target has no such value, and guards leave its elements unwritten."""
+    if not nest.intrinsic.accumulates:
+        everywhere = all_of(nest.bounds, nest.guard)
+        if not _inside(nest, nest.stage.target, everywhere):
+            raise LookupError(f"{nest.stage.target.tensor} is written outside its shape")
+        return everywhere
     spatial = {a.name for a in nest.spatial}
     over_spatial = [c for c in conjuncts(nest.bounds) if _axes(nest, c) <= spatial]
     bounds = all_of(*over_spatial)

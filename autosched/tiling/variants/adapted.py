@@ -161,6 +161,9 @@ def _next(
 def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Variant | None:
     """The program with the expressions among the stage's operands in intermediates of their own, where an instruction
     fits what is left: the stage as it is written, since a float's factors in another order round differently."""
+    summing = [i for i in intrinsics if i.accumulates]
+    if not summing or stage not in {s.name for s in default_stages(here.program)}:
+        return None  # an elementwise stage in parts reads and writes more than it did
     facts = StageFacts(here.program, here.program.stage(stage))
     value = facts.original.assign.value
     try:
@@ -170,7 +173,7 @@ def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numeri
         return None
     if made is None:
         return None
-    found = match(made.rewrite.after, intrinsics, numerics, [made.stage.name])
+    found = match(made.rewrite.after, summing, numerics, [made.stage.name])
     fitting = [m for answer in found for m in answer.mappings if not m.conditions and not _by_data(m)]
     native = [m for m in fitting if not m.intrinsic.portable] or fitting
     if not native:

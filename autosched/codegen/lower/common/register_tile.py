@@ -188,7 +188,11 @@ class RegisterTile:
         return self.over(self.tiled, counts, (Prefetch(target.tensor, first, write=True),))
 
     def start(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
-        """Accumulators take the initial value on the first visit, the stored partial sums on later ones."""
+        """Accumulators take the initial value on the first visit, the stored partial sums on later ones; none where
+        the intrinsic overwrites them."""
+        if not self.intrinsic.accumulates:
+            self.ctx.tensor(self.nest.stage.assign.tensor)
+            return ()
         return self.started(at, counts, first, lambda value: value)
 
     def drop(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autosched.codegen.cuda.fragments.lane_registers import registers_of
 from autosched.errors import SpecError
-from autosched.ir.dtypes import dtype
+from autosched.ir.dtypes import DTYPES, dtype
 from autosched.ir.map import identity
 from autosched.tensorize.check.native import from_register_bytes, issue_ir, register_bytes
 from autosched.tensorize.check.values import any_bits, cases, corners
@@ -112,6 +112,11 @@ def test_low_elements_of_small_types_are_in_the_low_bits():
     a = dot.operands["a"]
     values = np.arange(8).reshape(1, 4, 2).transpose(0, 2, 1).astype(a.dtype.numpy)
     assert register_bytes(a, values).tolist() == [[0x10, 0x32, 0x54, 0x76]]
+
+
+def test_corners_of_64_bits_are_whole_numbers():
+    """As floats the largest would be no number of the type."""
+    assert {2**64 - 1, 2**64 - 2, 2**63 - 1} <= {int(v) for v in corners(DTYPES["u64"])}
 
 
 def test_corners_hold_what_tells_instructions_apart():

@@ -42,12 +42,29 @@ intrinsics:
       c: {registers: 4 x f32, fragment: ["t//4 + 8*(v//2)", "2*(t%4) + v%2"]}
 """
 
+OVER = """\
+isa: npu
+intrinsics:
+  - name: mean8
+    semantics: |
+      def mean8(a: u8[8], b: u8[8], c: u8[8]):
+          for i in range(8):
+              c[i] = u8((u16(a[i]) + u16(b[i]) + 1) >> 1)
+    numerics: {accumulate: exact}
+    emit: {llvm: "call <8 x i8> @llvm.npu.mean8(<8 x i8> {a}, <8 x i8> {b})"}
+    timing: {latency: 4}
+"""
+
 
 def test_the_templates_of_this_table_are_good():
     (dot8,) = load_text(GOOD)
     assert dot8.name == "npu/dot8"
     assert dot8.requires == {"v2"}  # a feature that no known machine has is no error
     assert len(load_text(WARP)) == 1
+    (mean8,) = load_text(OVER)
+    assert dot8.accumulates
+    assert not mean8.accumulates
+    assert (mean8.operations, mean8.chain_cycles(4.0)) == (8, 0.0)
 
 
 # (good text, what to replace, by what, line of the error, words of the message, words of the hint)
@@ -91,7 +108,7 @@ TABLE = [
         "2 statements",
         "overwrite",
     ),
-    (GOOD, "c[i] +=", "c[i] =", 9, "overwritten", "kind: copy"),
+    (GOOD, "c[i] +=", "c[i] =", 9, "overwritten 4 times along k", "+="),
     (GOOD, "s32(b[i, k])", "s32(a[i, k])", 9, "'b' is not used", None),
     (GOOD, "c: s32[8])", "c: s32[8], z: f32)", 9, "'z' is a scalar", "f32[1]"),
     (GOOD, "      b: {", "      d: {", 13, "'d' is no parameter", "parameters: a, b, c"),
@@ -137,6 +154,24 @@ TABLE = [
         "exact with an accumulator of f32",
         "sequential",
     ),
+    (OVER, "range(8)", "range(7)", 7, "dimension 0 is not indexed by one axis from end to end", "every element"),
+    (OVER, "c[i] =", "c[7 - i] =", 7, "dimension 0 is not indexed by one axis from end to end", "every element"),
+    (
+        OVER,
+        "c: u8[8]):\n          for i in range(8):\n              c[i]",
+        "c: u8[8, 8]):\n          for i in range(8):\n              c[i, i]",
+        7,
+        "two of its dimensions",
+        None,
+    ),
+    (OVER, "i in range(8)", "i, k in grid(8, 3)", 7, "c is overwritten 3 times along k", "index c by k"),
+    (OVER, "u16(a[i])", "u16(a[i // 2])", 7, "dimension 0 of a is indexed by i // 2", "one axis of the target"),
+    (OVER, "u16(a[i])", "u16(a[0])", 7, "dimension 0 of a is indexed by 0", "one axis of the target"),
+    (OVER, "timing: {", "overwrite: x\n    timing: {", 10, "overwrites its target already", "leave it out"),
+    (OVER, "latency: 4", "latency: 4, chain: 1", 10, "waits for no accumulator", "latency and interval"),
+    (OVER, "timing: {", "scope: core\n    timing: {", 10, "core instructions that overwrite", "one of a thread"),
+    (OVER, "<8 x i8> {b}", "<8 x i8> {b}, <8 x i8> {c}", 9, "{c} is named, and the semantics overwrites it", None),
+    (OVER, ", <8 x i8> {b}", "", 9, "the operand {b} is not used", None),
 ]
 
 
@@ -153,6 +188,16 @@ def test_a_wrong_file_is_one_clear_error(text, old, new, line, message, hint):
     assert message in error.message
     assert hint is None or hint in (error.hint or ""), str(error)
     assert str(error).startswith(f"npu.yaml:{line}:")
+
+
+@pytest.mark.parametrize("key", ["accumulate: unordered", "subnormals: flushed", "fused: true", "rounding: rz"])
+def test_roundings_of_what_overwrites_are_its_semantics(key):
+    text = OVER.replace("u8((u16(a[i]) + u16(b[i]) + 1) >> 1)", "a[i] + b[i]").replace("u8[", "f32[")
+    text = text.replace("8 x i8", "8 x float")
+    assert len(load_text(text.replace("    numerics: {accumulate: exact}\n", ""))) == 1
+    with pytest.raises(SpecError, match=f"numerics.{key.split(':')[0]} of an instruction that overwrites") as caught:
+        load_text(text.replace("accumulate: exact", key))
+    assert "into the semantics" in (caught.value.hint or "")
 
 
 HOSTILE = {

@@ -1,0 +1,239 @@
+"""Instructions that overwrite their target, in kernels: the loop-tree interpreter, machine code and exported C of
+random elementwise programs (`tests/fuzz/written.py`), and each of the catalogue's on this CPU against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.written import random_program
+from hypothesis import given
+from hypothesis import strategies as st
+from support.compiled.c_build import build, call, missing_features, needs_compiler
+from support.compiled.native import check_exported_c, check_machine_code, compiled
+from support.match.agreement import disagreement, expect
+from support.match.computes import CATALOGUE
+from support.match.examples import examples
+from support.plans import machine, plans_of, this_machine
+
+from autosched.codegen.c import print_c
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import IntrinsicCall, Kernel
+from autosched.ir import parse
+from autosched.ir.program import Program
+from autosched.machine.host import host_features
+from autosched.machine.target import Target
+from autosched.tiling.plans.plan import Plan
+
+AVX512BW = machine(frozenset(["avx2", "fma", "avx512f", "avx512vl", "avx512bw"]))
+
+
+def written(program: Program, target: Target) -> list[Plan]:
+    """The plans with an instruction that overwrites its target."""
+    plans = plans_of(program, target)
+    return [p for p in plans if any(not t.nest.intrinsic.accumulates for t in p.tensor_parts)]
+
+
+def kernels(program: Program, count: int, seed: int) -> list[Kernel]:
+    made: list[Kernel] = []
+    rng = np.random.default_rng(seed)
+    plans = written(program, this_machine())
+    for n in rng.permutation(len(plans))[:2]:
+        made += [lower(plans[n], plans[n].space.schedule(int(row))) for row in plans[n].space.sample(count, rng)]
+    return made
+
+
+@examples(6)
+@given(st.integers(0, 10**6))
+def test_the_interpreter_computes_the_program(seed: int) -> None:
+    _interpreted(seed)
+
+
+@pytest.mark.slow
+@examples(100)
+@given(st.integers(0, 10**6))
+def test_the_interpreter_computes_many_programs(seed: int) -> None:
+    _interpreted(seed)
+
+
+def _interpreted(seed: int) -> None:
+    program = random_program(seed, 700)
+    expected, rng = expect(program, seed), np.random.default_rng(seed)
+    plans = written(program, AVX512BW)
+    for n in rng.permutation(len(plans))[:2]:
+        assert disagreement(plans[n], map(int, plans[n].space.sample(1, rng)), expected) is None
+
+
+@pytest.mark.x86
+@examples(5)
+@given(st.integers(0, 10**6))
+def test_machine_code(seed: int) -> None:
+    _machine_code(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.x86
+@examples(200)
+@given(st.integers(0, 10**6))
+def test_machine_code_of_many(seed: int) -> None:
+    _machine_code(seed)
+
+
+def _machine_code(seed: int) -> None:
+    program = random_program(seed)
+    if made := kernels(program, 3, seed):
+        check_machine_code(made, expect(program, seed))
+
+
+@needs_compiler
+@pytest.mark.x86
+@pytest.mark.compiler
+@pytest.mark.parametrize("first", [0, pytest.param(10, marks=pytest.mark.slow)])
+def test_exported_c(first: int, tmp_path: Path) -> None:
+    seeds = range(first, first + 3 if first == 0 else first + 30)
+    made = [(k, expect(p, s)) for s in seeds for p in [random_program(s)] for k in kernels(p, 1, s)]
+    check_exported_c([m for m in made if not missing_features(m[0])], tmp_path)
+
+
+def test_nothing_is_read_of_what_is_overwritten() -> None:
+    """Neither memory nor registers, and the text of the kernel does not name the register as an operand."""
+    program = parse("def f(A: u8[70], B: u8[70], C: u8[70]):\n for i in range(70):\n  C[i] = max(A[i], B[i])\n")
+    plan = written(program, AVX512BW)[0]
+    kernel = lower(plan, plan.space.schedule(int(next(iter(plan.space.sample(1, np.random.default_rng(0)))))))
+    assert "C" not in kernel.program.inputs
+    assert any(isinstance(s, IntrinsicCall) for s in kernel.statements)
+    assert "c=acc" not in str(kernel)
+
+
+def test_what_a_guard_leaves_out_is_not_written() -> None:
+    """Not even with what was there: another part of the tensor may be someone else's."""
+    text = "def f(A: s8[9, 9], C: s8[9, 9]):\n for y, x in grid(9, 9):\n  if x > y:\n   C[y, x] = abs(A[y, x])\n"
+    for plan in written(parse(text), AVX512BW):
+        assert all(str(t.nest.written) != "true" for t in plan.tensor_parts)
+        assert disagreement(plan, map(int, plan.space.sample(2, np.random.default_rng(0)))) is None
+
+
+def test_a_stage_behind_a_guarded_one_is_not_fused() -> None:
+    """It also reads the elements that the guard leaves as they were."""
+    text = """
+def f(A: u8[40], B: u8[40], D: u8[40]):
+    C: u8[40]
+    for i in range(40):
+        C[i] = 9
+    for i in range(40):
+        if i < 21:
+            C[i] = max(A[i], B[i])
+    for i in range(40):
+        D[i] = C[i] + 1
+"""
+    plans = written(parse(text), AVX512BW)
+    assert plans
+    for plan in plans:
+        assert all(not t.epilogue and t.start is None for t in plan.tensor_parts)
+        assert disagreement(plan, map(int, plan.space.sample(2, np.random.default_rng(1)))) is None
+
+
+Wide = Any
+ORACLES: dict[str, tuple[str, Callable[[Wide, Wide], Wide]]] = {
+    "vpavgb": ("u8", lambda a, b: (a + b + 1) // 2),
+    "vpavgw": ("u16", lambda a, b: (a + b + 1) // 2),
+    "vpmulhrsw": ("s16", lambda a, b: np.floor_divide(np.floor_divide(a * b, 16384) + 1, 2)),
+    "vpmulhw": ("s16", lambda a, b: np.floor_divide(a * b, 65536)),
+    "vpmulhuw": ("u16", lambda a, b: a * b // 65536),
+}
+for _letters, _type in (("sb", "s8"), ("sw", "s16"), ("usb", "u8"), ("usw", "u16")):
+    _ends = np.iinfo(np.dtype(_type.replace("s", "int").replace("u", "uint")))
+    ORACLES[f"vpadd{_letters}"] = _type, lambda a, b, e=_ends: np.clip(a + b, e.min, e.max)
+    ORACLES[f"vpsub{_letters}"] = _type, lambda a, b, e=_ends: np.clip(a - b, e.min, e.max)
+for _letters, _type in (("sb", "s8"), ("ub", "u8"), ("sw", "s16"), ("uw", "u16"), ("sd", "s32"), ("ud", "u32")):
+    ORACLES[f"vpmax{_letters}"] = _type, np.maximum
+    ORACLES[f"vpmin{_letters}"] = _type, np.minimum
+for _letters, _type in (("b", "s8"), ("w", "s16"), ("d", "s32")):
+    ORACLES[f"vpabs{_letters}"] = _type, lambda a, b: np.abs(a)
+ORACLES |= {"vpmaxsq": ("s64", np.maximum), "vpminsq": ("s64", np.minimum)}
+ORACLES |= {"vpmaxuq": ("u64", np.maximum), "vpminuq": ("u64", np.minimum), "vpabsq": ("s64", lambda a, b: np.abs(a))}
+MEMBERS = [f"x86/{name}.{width}" for name in ORACLES for width in ("ymm", "zmm")]
+
+
+CLAMPS = [f"vpmovs{t}" for t in ("wb", "db", "dw", "qd")] + [f"vpmovus{t}" for t in ("wb", "db", "dw", "qd")]
+CONVERSIONS = [f"x86/{name}.zmm" for name in (*CLAMPS, "vpmaxsd.vpmovusdb", "vpmaxsw.vpmovuswb")]
+CONVERSIONS += [f"x86/{name}.ymm" for name in ("vpmovswb", "vpmovsdw", "vpmovuswb", "vpmovusdw")]
+CONVERSIONS += [f"x86/{name}.{width}" for name in ("vcvtps2ph", "vcvtph2ps") for width in ("ymm", "zmm")]
+
+
+def test_every_one_has_an_oracle() -> None:
+    """Of the catalogue's, by the files that they stand in."""
+    files = ("elementwise_integer.yaml", "conversions.yaml")
+    assert sorted(MEMBERS + CONVERSIONS) == sorted(n for n in CATALOGUE if CATALOGUE[n].path.endswith(files))
+
+
+@needs_compiler
+@pytest.mark.x86
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", MEMBERS)
+def test_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
+    dtype, oracle = ORACLES[name.partition("/")[2].partition(".")[0]]
+    kernel, arrays = _one_row(name)
+    wide = object if dtype.endswith("64") else np.int64
+    a, b = (arrays.get(n, arrays["a"]).astype(wide) for n in "ab")
+    _agrees(kernel, arrays, _wrapped(oracle(a, b), arrays["a"].dtype), tmp_path)
+
+
+@needs_compiler
+@pytest.mark.x86
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_conversions_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
+    kernel, arrays = _one_row(name)
+    into = np.dtype(CATALOGUE[name].accumulator.dtype.numpy)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wanted = arrays["a"].astype(into)
+        if into.kind in "iu":
+            ends = np.iinfo(into)
+            wanted = np.array([min(max(int(v), ends.min), ends.max) for v in arrays["a"]], into)
+    _agrees(kernel, arrays, wanted, tmp_path)
+
+
+def _one_row(name: str) -> tuple[Kernel, dict[str, Any]]:
+    """A kernel of the instruction on a row that ends within a vector, and numbers for it."""
+    intrinsic = CATALOGUE[name]
+    if missing := intrinsic.requires - host_features():
+        pytest.skip(f"this machine lacks {', '.join(sorted(missing))}")
+    size = 5 * intrinsic.accumulator.elements // 2 + 3
+    term = next(line for line in str(intrinsic.program).splitlines() if "c[i] =" in line).strip()
+    operands = ", ".join(f"{o.name}: {o.dtype}[{size}]" for o in intrinsic.operands.values())
+    program = parse(f"def f({operands}):\n for i in range({size}):\n  {term}\n")
+    plans = [p for p in plans_of(program, this_machine(), only=(name,)) if p.tensor_parts]
+    kernel = lower(plans[0], plans[0].space.schedule(int(plans[0].space.sample(1, np.random.default_rng(0))[0])))
+    assert {i.name for i in kernel.intrinsics} == {name}
+    rng = np.random.default_rng(3)
+    return kernel, {o.name: _extremes(o.dtype.numpy, size, rng) for o in intrinsic.inputs}
+
+
+def _extremes(dtype: Any, size: int, rng: np.random.Generator) -> Any:
+    """Numbers of all bits, with a limit in every third place."""
+    kind = np.dtype(dtype)
+    whole = kind.kind in "iu"
+    ends = [np.iinfo(kind).min, np.iinfo(kind).max, 0] if whole else [np.inf, -np.inf, 65519.0, 65520.0, 0.0]
+    found = np.frombuffer(rng.bytes(size * kind.itemsize), kind).copy()
+    places = rng.integers(0, size, size // 3)
+    with np.errstate(over="ignore"):
+        found[places] = rng.choice(np.array([kind.type(end) for end in ends]), len(places))
+    return found
+
+
+def _wrapped(values: Any, kind: Any) -> Any:
+    bits = 8 * kind.itemsize
+    return np.array([int(v) % (1 << bits) for v in values], np.uint64).astype(f"u{kind.itemsize}").view(kind)
+
+
+def _agrees(kernel: Kernel, arrays: dict[str, Any], wanted: Any, folder: Path) -> None:
+    """As machine code and as exported C."""
+    found = compiled(kernel)(**{n: x.copy() for n, x in arrays.items()})
+    np.testing.assert_array_equal(found, wanted)
+    if not missing_features(kernel):
+        exported = call(build([print_c(kernel)], folder, "-O1"), kernel, arrays)
+        np.testing.assert_array_equal(exported["c"], wanted)
