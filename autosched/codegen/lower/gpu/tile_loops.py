@@ -28,7 +28,7 @@ from autosched.codegen.lower.gpu.kept_slices import kept_slices
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
 from autosched.codegen.tree.uses import used_buffers
-from autosched.logic import Const, Int, Var
+from autosched.logic import Const, Int, Var, all_of
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.plans.find_warp_rows import warp_rows
@@ -168,7 +168,12 @@ class _BlockLoops:
         filled = {n for n in (wanted - made if here else wanted) if self.written_before(n)}
         starts = {n: constant_start(self.part, self.ctx.program, n) for n in filled} if here else {}
         known = {n: start[1] for n, start in starts.items() if start is not None}
-        return self.rows.taken(sorted(filled), known), self.rows.left(sorted(wanted))
+        sure = wanted if here else wanted & filled
+        left = self.rows.left(sorted(sure))
+        if late := self.rows.left(sorted(wanted - sure)):  # nothing has them where there is no iteration
+            bounds = ((substitute_int(b, self.at) for b in (t.axis.lower, t.axis.upper)) for t in self.part.loops)
+            left = (*left, If(all_of(*(lower < upper for lower, upper in bounds)), late))
+        return self.rows.taken(sorted(filled), known), left
 
     def written_before(self, name: str) -> bool:
         """Whether memory may hold a window's elements in front of the loops: what the body around keeps for itself has
