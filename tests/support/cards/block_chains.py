@@ -139,6 +139,7 @@ HANDED = {
     "rows of warps": BlockChain("swiglu", RTX, BF16 | {"m": 128, "tile": 64, "k": 32, "f": 64, "block": 32}),
     "a state": BlockChain("linear", RTX, dict(BF16)),
     "ragged": BlockChain("mlp", A100, F16 | {"m": 44, "tile": 22, "k": 20, "f": 60, "block": 30, "n": 12}),
+    "ragged groups": BlockChain("mlp", H200, F16 | {"m": 104, "tile": 52, "k": 30, "f": 120, "block": 60, "n": 39}),
     "ragged state": BlockChain("linear", H200, F16 | {"n": 69, "block": 23, "d": 12, "e": 20}),
 }
 """Chains whose products can hand on in registers, by how rows are split."""

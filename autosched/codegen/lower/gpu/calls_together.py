@@ -1,8 +1,8 @@
 """Calls of a loop that run on as one group: the registers that each takes are filled before, all at once.
 
-    for pu in range(4):                       for pu in range(4): a_reg[pu] = …
+    for pu in range(4):                       for pu in range(4): a_reg_of_call[pu] = …
         a_reg = …                             begin:
-        begin: acc <- wgmma(a=a_reg, …)   →       for pu in range(4): acc <- wgmma(a=a_reg[pu], …)
+        begin: acc <- wgmma(a=a_reg, …)   →       for pu in range(4): acc <- wgmma(a=a_reg_of_call[pu], …)
         wait for all calls                    wait for all calls
 
 A register that a call reads may not be filled anew before the call has ended: with one for each call they follow each
@@ -11,6 +11,7 @@ other without a wait.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
@@ -26,6 +27,7 @@ from autosched.codegen.tree.kernel import (
     statements,
     with_bodies,
 )
+from autosched.codegen.tree.uses import used_buffers
 from autosched.ir.value import Read, walk
 from autosched.logic import Const, Int, Var
 
@@ -38,19 +40,25 @@ def calls_together(body: Body, ctx: Context) -> Body:
     """The statements, with the calls of each loop of constant length as one group where nothing but registers that it
     fills stands between them."""
 
+    replaced: set[str] = set()
+
     def visit(stmt: Stmt) -> Body:
         made = with_bodies(stmt, within) or stmt  # loops inside first
-        together = _together(made, ctx) if isinstance(made, For) else None
+        together = _together(made, ctx, replaced) if isinstance(made, For) else None
         return (made,) if together is None else together
 
     def within(inside: Body) -> Body:
         return tuple(s for stmt in inside for s in visit(stmt))
 
-    return within(body)
+    body = within(body)
+    for name in replaced - used_buffers(body):
+        del ctx.buffers[name]
+    return body
 
 
-def _together(loop: For, ctx: Context) -> Body | None:
-    """A loop over calls as fills, calls and one wait; None where it is no such loop."""
+def _together(loop: For, ctx: Context, replaced: set[str]) -> Body | None:
+    """A loop over calls as fills, calls and one wait; None where it is no such loop. `replaced` gets the registers in
+    whose place it has one for each call."""
     *fills, group, wait = loop.body if len(loop.body) > 1 else (None, None)
     if not isinstance(group, AsyncCalls) or wait != WaitCalls(0) or not all(isinstance(s, Assign) for s in fills):
         return None
@@ -67,21 +75,24 @@ def _together(loop: For, ctx: Context) -> Body | None:
     if read & (sums | names) or names & sums or any(ctx.buffers[n].scope != "register" for n in names):
         return None
     turn = (Var(loop.var) - loop.lower) // loop.step if loop.step > 1 else Var(loop.var) - loop.lower
-    for name in names:
+    of_call: dict[str, str] = {}
+    for name in sorted(names):
         old = ctx.buffers[name]
-        ctx.buffers[name] = replace(old, shape=(trips, *old.shape))
-    before = tuple(replace(s, index=(turn, *s.index)) for s in filled)
-    inside = replace(loop, body=tuple(_placed(s, names, turn) for s in group.body), kind="unrolled")
+        of_call[name] = ctx.declare(f"{name}_of_call", old.dtype, (trips, *old.shape), "register", old.origin).name
+    replaced |= names
+    before = tuple(replace(s, buffer=of_call[s.buffer], index=(turn, *s.index)) for s in filled)
+    inside = replace(loop, body=tuple(_placed(s, of_call, turn) for s in group.body), kind="unrolled")
     first = (replace(loop, body=before, kind="unrolled"),) if before else ()
     return (*first, AsyncCalls((inside,)), wait)
 
 
-def _placed(stmt: Stmt, names: set[str], turn: Int) -> Stmt:
+def _placed(stmt: Stmt, of_call: Mapping[str, str], turn: Int) -> Stmt:
     """A statement whose calls take the registers of one turn."""
 
     def placed(ref: RegisterRef) -> RegisterRef:
-        return replace(ref, index=(turn, *ref.index)) if ref.buffer in names else ref
+        own = of_call.get(ref.buffer)
+        return ref if own is None else replace(ref, buffer=own, index=(turn, *ref.index))
 
     if isinstance(stmt, IntrinsicCall):
         return replace(stmt, operands={o: placed(r) for o, r in stmt.operands.items()})
-    return with_bodies(stmt, lambda inner: tuple(_placed(s, names, turn) for s in inner)) or stmt
+    return with_bodies(stmt, lambda inner: tuple(_placed(s, of_call, turn) for s in inner)) or stmt
