@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from dataclasses import replace
 
 from autosched.codegen.tree.kernel import Assign, Lane
 from autosched.ir.nodes import Stage
@@ -28,6 +30,18 @@ def accumulated(op: str, held: Value, term: Value, fused: bool) -> Value:
         # A NaN is looked for in the first of the two: in the new term, so that no accumulator waits for it.
         return combine(op, term, held)
     return combine(op, held, term)
+
+
+def contracted_arguments(root: Value, functions: Collection[str]) -> Value:
+    """The value with arguments of these functions contracted. Elsewhere a difference that is 0 where both numbers are
+    rounded may be negative, below a square root, say."""
+
+    def visit(node: Value) -> Value:
+        if not isinstance(node, Call) or node.function not in functions:
+            return node
+        return replace(node, args=tuple(map(contracted, node.args)))
+
+    return map_value(root, visit)
 
 
 def contracted(root: Value) -> Value:

@@ -28,6 +28,8 @@ def parse_function(
     if keys.kind != "function":
         if keys.implementation is not None:
             raise source.error("implementation: only a function has one", KEY, key=True, hint="set kind: function")
+        if keys.numerics.argument_ulp is not None:
+            raise source.error("argument_ulp: only a function has one", "numerics", hint="set kind: function")
         return None
     call = semantics.stages[0].assign.value
     if not isinstance(call, Call) or len(call.args) != 1 or not isinstance(call.args[0], Read):
@@ -74,12 +76,12 @@ def _renamed(value: Value, name: str) -> Value:
 def formulas_of(intrinsics: Iterable[Intrinsic], anew: bool = False) -> Formulas:
     """The formulas of all functions among `intrinsics`, each with the steps of the others where it calls them. The
     first of several for one function is taken (with `anew`, one that rounds its argument may be it); what has a text of
-    its own does not lend its steps."""
+    its own, or rounds its argument, does not lend its steps."""
     found: dict[tuple[str, str], Formula] = {}
     steps: dict[tuple[str, str], Formula] = {}
     for intrinsic in intrinsics:
         if (formula := intrinsic.formula) is not None and (anew or not formula.argument_ulp):
             found.setdefault((formula.function, formula.dtype.name), formula)
-            if not formula.texts:
+            if not formula.texts and not formula.argument_ulp:
                 steps.setdefault((formula.function, formula.dtype.name), formula)
     return {key: closed(formula, steps) for key, formula in found.items()}

@@ -19,6 +19,7 @@ KNOWN: dict[str, tuple[int, str]] = {
     "cuda/device/test_benchmark_finals.py": (1, "does without the libraries that a benchmark compares with"),
     "pure/costmodel/test_clock_team_columns.py": (1, "counts calls in the midst of the clock"),
     "pure/costmodel/test_one_thread.py": (1, "watches a class of scikit-learn"),
+    "pure/device/test_stage_deadlines.py": (2, "answers in a worker's place, by a clock of its own"),
     "pure/device/simulator/test_simulator_copies.py": (1, "asks what a constant of the model does"),
     "pure/device/simulator/test_simulator_model.py": (1, "makes a kernel of a few loops one of too many places"),
     "pure/project/test_new_dtype.py": (1, "adds a row to the table of dtypes"),

@@ -93,6 +93,7 @@ class Fake:
             granted=(),
             rewrites=(),
             mappings=(),
+            formulas={},
             parts=(),
             tensor_parts=(),
             own_tensor_parts=(),

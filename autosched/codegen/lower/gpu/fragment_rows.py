@@ -19,7 +19,15 @@ from autosched.codegen.lower.scalar.reduction import identity
 from autosched.codegen.lower.scalar.shape import guard_formula
 from autosched.codegen.tree.kernel import Assign, For, Lane, Stmt
 from autosched.codegen.tree.rename import place, place_index
-from autosched.codegen.tree.update import accumulated, chosen, combine, contracted, left_by, positive_factor, write
+from autosched.codegen.tree.update import (
+    accumulated,
+    chosen,
+    combine,
+    contracted_arguments,
+    left_by,
+    positive_factor,
+    write,
+)
 from autosched.ir.formula import apply_formulas
 from autosched.ir.nodes import Stage
 from autosched.ir.value import Arith, Literal, Read, Value
@@ -97,7 +105,8 @@ class FragmentRows:
         if row.reduces:
             return self._reduced(row, at, there, policy)
         value = apply_formulas(left_by(stage), policy.formulas)
-        value = place(contracted(value) if policy.reassociate else value, at, self._read)
+        inexact = {f.name for f in policy.formulas.values() if f.argument_ulp}
+        value = place(contracted_arguments(value, inexact), at, self._read)
         return self._over(self._stored(stage, at, value, there, wide), wide)
 
     def _reduced(self, row: FragmentStage, at: dict[str, Int], there: Bool, policy: FloatPolicy) -> list[Stmt]:

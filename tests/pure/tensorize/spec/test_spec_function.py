@@ -188,3 +188,10 @@ def test_functions_that_round_their_argument_stand_in_where_asked() -> None:
     narrow, broad = (compute(program, 0, inputs, s) for s in (1.0, OVER_REALS))
     one, more = (np.asarray(o.tolerances["Y"]) for o in (narrow, broad))
     assert (more >= one + 2.0**-23 * np.abs(inputs["X"]) * narrow.wants["Y"]).all()
+
+
+def test_only_functions_round_their_argument() -> None:
+    text = resources.files("autosched.intrinsics").joinpath("arm/fma.yaml").read_text(encoding="utf-8")
+    assert "numerics: {" in text
+    with pytest.raises(SpecError, match="only a function has one"):
+        load_text(text.replace("numerics: {", "numerics: {argument_ulp: 0.5, "), "fma.yaml")
