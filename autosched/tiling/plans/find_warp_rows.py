@@ -127,6 +127,9 @@ class _Body:
             return
         rows, columns = of[names[self.along]], of[names[1 - self.along]]
         single = all(len(a.members) == 1 and a.members[0][1] == 0 for a in (rows, columns))
+        pieces = zip((rows, columns), (own.shape[self.along], own.shape[1 - self.along]), strict=True)
+        if any(a.units * a.unit - a.extent >= size for a, size in pieces):  # some would lie beside the tensor
+            return
         if single and self.extent in (0, rows.extent):
             self.extent = rows.extent
             self.products[id(part)] = RowProduct(part, rows, columns)

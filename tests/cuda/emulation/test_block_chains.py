@@ -284,3 +284,41 @@ def test_a_loop_without_an_iteration_leaves_what_it_found(machine: str) -> None:
     rows = holding(plan, 2)
     assert rows
     check(plan, rows, f"sometimes_{machine[-4:]}")
+
+
+TRANSPOSED = '''
+def transposed(Q: t[n, d], K: t[l, d], V: t[l, e], O: acc[n, e],
+               *, n=128, l=128, d=32, e=32, tile=64, block=64, t="f16", acc="f32"):
+    S: acc[n // tile * block, tile]
+    P: t[n // tile * block, tile]
+    A: acc[n, e]
+    for i_tile in range(n // tile):
+        for i, c in grid(tile, e):
+            A[i_tile * tile + i, c] = 1.0
+        for j_block in range(l // block):
+            for j, i in grid(block, tile):
+                S[i_tile * block + j, i] = 0
+                for p in range(d):
+                    S[i_tile * block + j, i] += acc(K[j_block * block + j, p]) * acc(Q[i_tile * tile + i, p])
+            for j, i in grid(block, tile):
+                P[i_tile * block + j, i] = t(tanh(S[i_tile * block + j, i] * 0.125))
+            for i, c in grid(tile, e):
+                for j in range(block):
+                    A[i_tile * tile + i, c] += acc(P[i_tile * block + j, i]) * acc(V[j_block * block + j, c])
+        for i, c in grid(tile, e):
+            O[i_tile * tile + i, c] = A[i_tile * tile + i, c]
+'''
+"""Scores lie the other way round."""
+
+
+@pytest.mark.parametrize("sizes", [{}, {"l": 256, "d": 64, "e": 64, "t": "bf16"}], ids=["wider sums", "a stage behind"])
+def test_scores_that_lie_the_other_way_round(sizes: dict[str, Any]) -> None:
+    """Accumulators that are wider than the tensor are no pieces of it; what a stage makes of sums is no slice that a
+    loop leaves as it is."""
+    target = dataclasses.replace(load_target("nvidia-h200"), cores=3)
+    found = usable(CATALOGUE, target, "simulator", None)
+    planned = plan_program(ir.parse(TRANSPOSED, sizes=sizes), target, CATALOGUE, found, numerics="real")
+    plan = next(p for p in planned.plans if any(isinstance(q, TileLoopsPart) for q in p.parts))
+    rows = holding(plan, 4)
+    assert rows
+    check(plan, rows, "transposed")

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.gpu.kept_slices import MEMORY
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -71,6 +72,8 @@ def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
         return False
     elsewhere = {n for s in body if s is not workers for n in _written((s,))}
     read = {n.tensor for s in fills for n in walk(s.value) if isinstance(n, Read)}
+    if any(ctx.buffers[n].scope not in MEMORY for n in read):
+        return False
     return not (_written((workers,)) & elsewhere or read & (elsewhere | _written((workers,))))
 
 

@@ -16,6 +16,8 @@ from autosched.codegen.tree.uses import used_variables
 from autosched.ir.value import Read, walk
 
 Body = tuple[Stmt, ...]
+MEMORY = ("global", "workspace")
+"""Whence slices are copied."""
 
 
 def kept_slices(body: Body, loop: str, ctx: Context) -> tuple[Body, Body]:
@@ -49,4 +51,4 @@ def _steady(stmt: Stmt, loop: str, written: list[str], ctx: Context) -> bool:
     if any(ctx.buffers[s.buffer].scope != "shared" or written.count(s.buffer) > 1 for s in fills):
         return False
     read = {n.tensor for s in fills for n in walk(s.value) if isinstance(n, Read)}
-    return not read & set(written)
+    return read.isdisjoint(written) and all(ctx.buffers[n].scope in MEMORY for n in read)
