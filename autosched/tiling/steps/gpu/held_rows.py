@@ -26,6 +26,8 @@ WHEN = ("when needed", "an iteration ahead")
 RESIDENT = Handle("resident", 0)
 """Blocks that a core is to hold at once: threads take no more registers than that leaves. 0: as many as they like."""
 FEWEST_RESIDENT = (0, 2, 3, 4)
+MOST_BESIDE_KEPT = 2
+"""Products of a body of which one may take an operand from registers that a loop keeps."""
 MOST_TILES = 16
 """Of an instruction that a warp has along rows that it holds."""
 
@@ -57,6 +59,7 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
     labels = ("in memory", *(f"in registers of {n} {rows.scope}{'s' if n > 1 else ''}" for n in splits))
     note = f"what rows of {', '.join(t.axis.name for t in rows.loops.loops)} are made of"
     decisions = [Decision(handle, (0, *splits), labels, note)]
+    rules += _kept_operands(rows)
     blocks = tuple(f"{n} blocks" if n else "any" for n in FEWEST_RESIDENT)
     decisions.append(Decision(names(RESIDENT.name), FEWEST_RESIDENT, blocks, "that a core is to hold at once"))
     inert[names(RESIDENT.name)] = ~held
@@ -138,6 +141,21 @@ def from_registers(rows: WarpRows) -> Iterator[str]:
     for product in rows.products:
         nest = product.part.nest
         yield from (stage_name(product.part.names, o) for o, must in nest.intrinsic.shared_memory.items() if not must)
+
+
+def _kept_operands(rows: WarpRows) -> Iterator[Rule]:
+    """Of more than two products none takes an operand from registers that a loop keeps, and of two the later one where
+    the first does: ptxas (of NVRTC 12.9; not 13.5) may give these registers to what another product takes, and the
+    kernel's numbers are wrong."""
+    outside: list[str] = []
+    for product in rows.products:
+        names, either = product.part.names, product.part.nest.intrinsic.shared_memory
+        outside += [stage_name(names, o) for o in _from_outside(rows, product) if not either.get(o, True)]
+    many = len(rows.products) > MOST_BESIDE_KEPT
+    for number, name in enumerate(outside):
+        if many or number > 0:
+            fits = Var(name).ne(GLOBAL) if many else Var(name).ne(GLOBAL) | Var(outside[0]).eq(GLOBAL)
+            yield Rule(f"{name} kept", fits, "a compiler writes over registers that a loop keeps for this operand")
 
 
 def whole_rows(rows: WarpRows) -> Iterator[tuple[str, int]]:
