@@ -38,6 +38,11 @@ class Formula:
     texts: tuple[tuple[str, str], ...] = ()
     argument_ulp: float = 0.0
 
+    @property
+    def bound(self) -> str:
+        """The error, in words: `within 2 ulp, and 0.625 of the argument`."""
+        return f"within {self.ulp:g} ulp" + (f", and {self.argument_ulp:g} of the argument" if self.argument_ulp else "")
+
 
 Formulas = Mapping[tuple[str, str], Formula]
 """Formulas by the function and the dtype that they stand for: `("exp", "f32")`."""

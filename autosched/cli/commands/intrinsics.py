@@ -133,7 +133,7 @@ def show(
         loads = f"   loaded by {', '.join(operand.load)}" if operand.load else ""
         answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}{loads}\n   {where}")
     if i.formula is not None:
-        answer(f"within {i.formula.ulp:g} ulp, in {len(i.formula.steps) + 1} steps")
+        answer(f"{i.formula.bound}, in {len(i.formula.steps) + 1} steps")
     for printer, text in i.emit.items():
         answer(f"emit {printer}: {text}")
 

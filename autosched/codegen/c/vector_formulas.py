@@ -104,7 +104,7 @@ def _vector_text(
             lines.append(f"  const {helpers.signed(bits)} {n} = {values.mask_of(step, bits)};")
         else:
             lines.append(f"  const {helpers.vector(step.dtype)} {n} = {values.value(step)};")
-    head = f"VECTOR_INLINE {vector} {name}({vector} {x}) {{  /* within {formula.ulp:g} ulp */"
+    head = f"VECTOR_INLINE {vector} {name}({vector} {x}) {{  /* {formula.bound} */"
     return "\n".join([*before, head, *lines, f"  return {values.value(formula.result)};", "}"])
 
 

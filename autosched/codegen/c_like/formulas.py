@@ -40,7 +40,7 @@ class Formulas:
     def _text(self, formula: Formula, name: str) -> str:
         values = CLikeValuePrinter(IndexPrinter({}, {}, self.use), _no_memory, lambda scalar: scalar, self.use)
         t = compute_type(formula.dtype)
-        head = f"static inline {t} {name}({t} {formula.argument}) {{  /* within {formula.ulp:g} ulp */"
+        head = f"static inline {t} {name}({t} {formula.argument}) {{  /* {formula.bound} */"
         own = dict(formula.texts).get(self.printer)
         if own is not None:
             return "\n".join([head, *(f"  {line}" for line in own.replace("{x}", formula.argument).splitlines()), "}"])

@@ -193,7 +193,9 @@ def _restated(program: Program, assign: Assign, mine: Update, theirs: Update, nu
     for _, term in _alike(mine, theirs):
         if loses(term) > loses(mine.term):
             continue
-        op = "+=" if theirs.combine == "+" else f"{theirs.combine}="
+        op = "=" if theirs.combine is None else f"{theirs.combine}="
+        if op == "=" and assign.op != "=":  # what was there before would be lost
+            continue
         target = Read(assign.tensor, assign.index, assign.value.dtype)
         text = f"add {print_value(term)} to {print_value(target)} instead" if op == "+=" else f"use {print_value(term)}"
         text += ", which wraps or rounds later" if loses(term) < loses(mine.term) else ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from autosched.codegen.tree.kernel import Kernel
+from autosched.device.simulator.gpu.live_registers import most_live
 from autosched.device.simulator.walk.facts import Facts, Level
 from autosched.errors import AutoschedError
 from autosched.machine.target import Target
@@ -49,7 +50,7 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> GridLaunch:
     together = lanes if warps or (not threads and wide > 1) else 1
     together *= WARPS_OF_A_GROUP if groups else 1
     workers = groups / WARPS_OF_A_GROUP or warps or threads or 1.0
-    held = 0
+    sizes: dict[str, int] = {}
     for name in sorted(found.buffers):
         buffer = kernel.buffers[name]
         if buffer.scope != "register":
@@ -57,7 +58,9 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> GridLaunch:
         elements = buffer.elements
         if name in found.owned:
             elements = ceil(elements / workers / cluster)
-        held += ceil(elements * buffer.dtype.bits / (32 * together))
+        sizes[name] = ceil(elements * buffer.dtype.bits / (32 * together))
+    rows = any(kernel.buffers[n].fragment is not None for n in sizes)
+    held = most_live(kernel.main.body, sizes) if rows else sum(sizes.values())
     held_together = [b for n, b in kernel.buffers.items() if b.scope == "shared" and n in found.buffers]
     shared = sum(b.elements * b.dtype.bits / 8 for b in held_together) / cluster
     _within(count, limits.get("threads_per_block"), "threads in a block")

@@ -151,3 +151,13 @@ def test_a_counterexample_of_types_shows_what_is_computed() -> None:
     assert found.reason is not None
     assert found.reason.code == "DTYPE"
     assert found.reason.counterexample == {"inputs": {"A[i, p]": -1, "B[p, j]": 1}, "program": -3, "intrinsic": 765}
+
+
+def test_what_was_there_before_is_not_lost_for_a_fix() -> None:
+    """The instruction overwrites its target: its term alone is no form of a stage that adds to it."""
+    program = parse("def f(A: u8[64], B: u8[64], C: u8[64]):\n    for i in range(64):\n        C[i] += max(A[i], B[i])\n")
+    (found,) = match(program, [CATALOGUE["x86/vpmaxub.zmm"]], "reassociated")
+    assert found.verdict == "no"
+    after = with_fix(found)
+    assert after.reason is not None
+    assert not (after.reason.fix or "").startswith("use max")
