@@ -41,7 +41,8 @@ class Formula:
     @property
     def bound(self) -> str:
         """The error, in words: `within 2 ulp, and 0.625 of the argument`."""
-        return f"within {self.ulp:g} ulp" + (f", and {self.argument_ulp:g} of the argument" if self.argument_ulp else "")
+        of_argument = f", and {self.argument_ulp:g} of the argument" if self.argument_ulp else ""
+        return f"within {self.ulp:g} ulp{of_argument}"
 
 
 Formulas = Mapping[tuple[str, str], Formula]

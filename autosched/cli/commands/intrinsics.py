@@ -116,7 +116,7 @@ def show(
         "needs": " ".join(sorted(i.requires)),
         "scope": i.scope if i.kind == "compute" else f"{i.scope}   kind: {i.kind}",
         "numerics": _numerics(i.numerics),
-        "timing": ", ".join([*_cycles(i), i.timing_source]) or "not stated",
+        "timing": ", ".join([*_cycles(i), *([i.timing_source] if i.timing_source else [])]) or "not stated",
         "starts from zero": i.overwrite or "",
         "asynchronous": "it completes later, and needs a wait" if i.asynchronous else "",
         "configured first": ", ".join(i.state),

@@ -155,7 +155,8 @@ def test_a_counterexample_of_types_shows_what_is_computed() -> None:
 
 def test_what_was_there_before_is_not_lost_for_a_fix() -> None:
     """The instruction overwrites its target: its term alone is no form of a stage that adds to it."""
-    program = parse("def f(A: u8[64], B: u8[64], C: u8[64]):\n    for i in range(64):\n        C[i] += max(A[i], B[i])\n")
+    text = "def f(A: u8[64], B: u8[64], C: u8[64]):\n    for i in range(64):\n        C[i] += max(A[i], B[i])\n"
+    program = parse(text)
     (found,) = match(program, [CATALOGUE["x86/vpmaxub.zmm"]], "reassociated")
     assert found.verdict == "no"
     after = with_fix(found)
