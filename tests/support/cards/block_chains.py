@@ -140,6 +140,6 @@ HANDED = {
     "a state": BlockChain("linear", RTX, dict(BF16)),
     "ragged": BlockChain("mlp", A100, F16 | {"m": 44, "tile": 22, "k": 20, "f": 60, "block": 30, "n": 12}),
     "ragged groups": BlockChain("mlp", H200, F16 | {"m": 104, "tile": 52, "k": 30, "f": 120, "block": 60, "n": 39}),
-    "ragged state": BlockChain("linear", H200, F16 | {"n": 69, "block": 23, "d": 12, "e": 20}),
+    "ragged state": BlockChain("linear", A100, F16 | {"n": 69, "block": 23, "d": 12, "e": 20}),
 }
 """Chains whose products can hand on in registers, by how rows are split."""

@@ -153,7 +153,8 @@ def test_builtin_catalogue():
         assert made.summary, name
         if made.kind == "function":
             continue
-        assert made.timing.keys() - {"chain"} == {"latency", "interval"}, name
+        untold = {"latency"} if made.stage.assign.op == "=" else set()  # no sum waits for it
+        assert {"interval"} <= made.timing.keys() - {"chain"} | untold == {"latency", "interval"} | untold, name
         assert bool(made.interval_by_rows) == (made.matrices is not None), name
         assert made.accumulator.written, name
         assert made.accumulator.name == ("c" if made.kind == "compute" or made.isa == "gemmini" else "y"), name
