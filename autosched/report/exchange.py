@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from autosched.errors import UsageError
 from autosched.extras import needed
 from autosched.report.comparison import StrategyComparison
+from autosched.report.differences import StrategyDifference
 from autosched.report.statistics import Interval
 from autosched.search.evaluate.compare import Row
 
@@ -53,19 +54,7 @@ def as_json(
             }
             for s in summary.strategies
         ],
-        "differences": [
-            {
-                "strategy": d.strategy,
-                "baseline": d.baseline,
-                "outcome": d.outcome,
-                "difference": three(d.difference),
-                "superiority": d.superiority,
-                "p": d.p,
-                "untested": d.untested,
-                "more": d.more,
-            }
-            for d in summary.differences
-        ],
+        "differences": differences_json(summary.differences),
         "family": summary.family,
         "runs": [
             {"strategy": name, "seed": seed, "best_s": [_finite(float(s)) for s in curve]}
@@ -104,6 +93,23 @@ def write_figure(path: Path, draw: Callable[[Any], Any]) -> None:
 def figure(path: Path) -> Any:
     """An empty figure for a file, without a window. Raises MissingError without matplotlib (the extra `plots`)."""
     return needed("matplotlib.figure", "plots", str(path)).Figure(layout="tight")
+
+
+def differences_json(found: Iterable[StrategyDifference]) -> list[dict[str, Any]]:
+    """Differences of strategies from a baseline, for `--json`."""
+    return [
+        {
+            "strategy": d.strategy,
+            "baseline": d.baseline,
+            "outcome": d.outcome,
+            "difference": three(d.difference),
+            "superiority": d.superiority,
+            "p": d.p,
+            "untested": d.untested,
+            "more": d.more,
+        }
+        for d in found
+    ]
 
 
 def three(interval: Interval) -> list[float | None]:

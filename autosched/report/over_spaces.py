@@ -12,7 +12,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.report import statistics
 from autosched.report.comparison import StrategyComparison
 from autosched.report.differences import StrategyDifference, differences, family
-from autosched.report.exchange import three
+from autosched.report.exchange import differences_json, three
 from autosched.report.html_tables import notes_html, tables_html
 from autosched.report.statistics import Floats, Interval, spanned
 from autosched.report.text import aligned, number
@@ -84,18 +84,6 @@ def spaces_json(found: OverSpaces) -> dict[str, Any]:
         "spaces": list(found.spaces),
         "seeds": found.seeds,
         "performance": {name: three(i) for name, i in found.performance.items()},
-        "differences": [
-            {
-                "strategy": d.strategy,
-                "baseline": d.baseline,
-                "outcome": d.outcome,
-                "difference": three(d.difference),
-                "superiority": d.superiority,
-                "p": d.p,
-                "untested": d.untested,
-                "more": d.more,
-            }
-            for d in found.differences
-        ],
+        "differences": differences_json(found.differences),
         "family": found.family,
     }

@@ -44,17 +44,19 @@ class Fragment:
     @cached_property
     def owners(self) -> tuple[Numbers, Numbers]:
         """The lane that holds each element, by its row-major number, and its number among that lane's."""
-        t, v = np.meshgrid(np.arange(self.lanes), np.arange(self.elements // self.lanes), indexing="ij")
-        number = self._number(t, v)
+        t, v, number = self._numbers
         lane, own = np.full(self.elements, -1), np.full(self.elements, -1)
         lane[number], own[number] = t, v
         return lane, own
 
-    def _number(self, t: Numbers, v: Numbers) -> Numbers:
+    @cached_property
+    def _numbers(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Of each lane's elements: the lane, the number among its own, and the row-major number."""
+        t, v = np.meshgrid(np.arange(self.lanes), np.arange(self.elements // self.lanes), indexing="ij")
         number = np.zeros_like(t)
         for coordinate, extent in zip(self.coordinates, self.shape, strict=True):
             number = number * extent + np.asarray(evaluate(coordinate, {"t": t, "v": v}))
-        return number
+        return t, v, number
 
     @cached_property
     def piece(self) -> Fragment:
@@ -69,8 +71,8 @@ class Fragment:
         if len(self.shape) != 2:
             return self
         rows, columns = self.shape
-        t, v = np.meshgrid(np.arange(self.lanes), np.arange(self.elements // self.lanes), indexing="ij")
-        row, column = np.divmod(self._number(t, v), columns)
+        _, v, number = self._numbers
+        row, column = np.divmod(number, columns)
         for wide in (n for n in range(1, columns) if columns % n == 0 and rows * n % self.lanes == 0):
             own = rows * wide // self.lanes
             first_row, first_column = (np.take(x, np.arange(v.shape[1]) % own, axis=1) for x in (row, column))

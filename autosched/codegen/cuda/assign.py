@@ -17,7 +17,7 @@ from autosched.codegen.cuda.fragments.exchange import across_fragment, settled, 
 from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
-from autosched.codegen.cuda.fragments.own_elements import from_fragments, home_of
+from autosched.codegen.cuda.fragments.own_elements import from_fragments
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import PEER
@@ -58,10 +58,9 @@ class CudaAssignPrinter:
             return
         stmt = settled(scope, stmt)
         if (own := from_fragments(scope, stmt)) is not None:
-            home = home_of(scope, stmt)
-            assert home is not None
             assert stmt.lane is not None
-            for v, one in enumerate(own):
+            home, each = own
+            for v, one in enumerate(each):
                 here = _placed(one, stmt.lane.var, home.element(Const(v)), scope, Const(v))
                 yield from self._element(here)
             return

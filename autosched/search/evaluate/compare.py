@@ -58,7 +58,7 @@ class RunDone:
 
 
 TICK_DIGITS = 7
-"""Time is told to so many digits of a second; recorded costs are counted to as many."""
+"""Decimal places of a second to which times and recorded costs are rounded."""
 RunListener: TypeAlias = Callable[[RunDone], None]
 
 

@@ -37,7 +37,7 @@ NO_BODY = "its loops cannot be laid out as tile loops"
 NO_NEST = "no instruction is worth it inside of the loops that choose"
 NOT_CHOSEN = "only kernels of CPUs choose slices by data"
 NOT_MADE = "none of it was laid out"
-NOT_ASKED = "others are asked for"
+NOT_ASKED = "the request names other families"
 
 
 def family_of(plan: Plan) -> str:

@@ -173,7 +173,7 @@ def _different(choice: Sequence[Nest | None]) -> list[int]:
 def _combined(
     choices: Sequence[Sequence[Nest | None]], places: Sequence[Sequence[int]]
 ) -> Iterator[tuple[Nest | None, ...]]:
-    """Those of the least sum of places first, made as they are asked for: their number grows with every stage."""
+    """Combinations of one nest a stage, by the sum of their places; lazy, since there are many."""
     for total in range(sum(max(p) for p in places) + 1):
         for place in _of_sum(places, total):
             yield tuple(c[k] for c, k in zip(choices, place, strict=True))

@@ -36,8 +36,8 @@ def one_pass_programs(
 ) -> Iterator[Variant]:
     """A variant for each size of tiles and blocks (those of grouped rows before `sizes`), where the pass is proved at
     the level asked for and has products: without them its rows are in a cache as the program is written. None for a
-    program with sizes that are not known. `all_blocks`: warps may hold the rows of a pass with roundings, and a loop
-    over none of its blocks would hand on registers that nobody wrote."""
+    program with sizes that are not known. `all_blocks`: a pass with roundings also computes the blocks that a mask
+    leaves empty. In one loop warps may hold the rows; bounds split it, and the second loop holds none."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     plain, _ = simplify(program)

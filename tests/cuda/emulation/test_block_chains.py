@@ -274,7 +274,8 @@ def test_parts_are_blocks_and_a_second_kernel_merges_them(sizes: dict[str, Any],
 
 @pytest.mark.parametrize("machine", ["nvidia-a100", "nvidia-h200"])
 def test_a_loop_without_an_iteration_leaves_what_it_found(machine: str) -> None:
-    """The first rows of a causal pass have no whole block of keys: what its iterations would leave, nobody has."""
+    """The first rows of a causal pass have no whole block of keys. The kernel then stores no register that only an
+    iteration writes."""
     program = workload("attention_rounded", h=1, n=128, l=128, d=32, mask="causal")
     target = dataclasses.replace(load_target(machine), cores=3)
     found = usable(CATALOGUE, target, "simulator", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import gcd
 
 from autosched.codegen.cuda.fragments.lane_registers import Registers, lanes_of, register_type, registers_of
@@ -58,7 +59,7 @@ class Layout:
         """Whether several lanes hold it together, and which of them has what is known."""
         return self.lanes > 1 and self.operand is not None and self.operand.fragment is not None
 
-    @property
+    @cached_property
     def owners_of_elements(self) -> tuple[Numbers, Numbers]:
         """The lane of each element, and the number of the element among that lane's (of a `mapped` register)."""
         assert self.operand is not None

@@ -27,25 +27,24 @@ MOST_TRIPS = 4096
 """Of the loops whose variables number registers."""
 
 
-def from_fragments(scope: CudaScope, stmt: Assign) -> list[Assign] | None:
-    """The statement as one for each of a lane's elements `v`, in order, in which fragments of other places are read by
-    the numbers of the lane's own elements; None where it reads no fragment but at its own lane. What it fills, or else
-    a register that it reads at its own lane, says whose element `v` is. UsageError for an element that another lane
-    has."""
+def from_fragments(scope: CudaScope, stmt: Assign) -> tuple[Layout, list[Assign]] | None:
+    """The statement once for each of a lane's elements `v`, in order; it reads fragments of other places by the numbers
+    of the lane's own elements. None where it reads no fragment but at its own lane. The layout says whose element `v`
+    is: that of the register which the statement fills, or else of one that it reads at its own lane. UsageError for an
+    element that another lane has."""
     if stmt.lane is None:
         return None
     lane = stmt.lane.var
     reads = [n for n in walk(stmt.value) if isinstance(n, Read)]
     if not any(_elsewhere(scope, n, lane) for n in reads):
         return None
-    home = home_of(scope, stmt)
+    home = _home(scope, stmt)
     if home is None or not home.mapped:
         raise UsageError(f"{stmt.buffer} is filled from fragments, and no register says which lane has what of it")
     holder, own = home.owners_of_elements
     for name in {n.tensor for n in reads if n.index[-1] == Var(lane)} & scope.layouts.keys():
         beside = scope.layouts[name]
-        theirs = zip(beside.owners_of_elements, (holder, own), strict=True)
-        if not beside.mapped or any((x != y).any() for x, y in theirs):
+        if not beside.mapped or not all(map(np.array_equal, beside.owners_of_elements, (holder, own))):
             raise UsageError(f"{name} does not lie over its lanes like what it is computed with")
     made = []
     for v in range(home.held):
@@ -55,10 +54,10 @@ def from_fragments(scope: CudaScope, stmt: Assign) -> list[Assign] | None:
             return _own(scope, node, lane, mine, holder[mine]) if _elsewhere(scope, node, lane) else node
 
         made.append(replace(stmt, value=map_value(stmt.value, placed)))
-    return made
+    return home, made
 
 
-def home_of(scope: CudaScope, stmt: Assign) -> Layout | None:
+def _home(scope: CudaScope, stmt: Assign) -> Layout | None:
     """The register at whose elements the lanes of an assignment are."""
     assert stmt.lane is not None
     reads = (n for n in walk(stmt.value) if isinstance(n, Read) and n.index[-1] == Var(stmt.lane.var))

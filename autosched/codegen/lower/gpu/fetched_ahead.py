@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.gpu.kept_slices import MEMORY
+from autosched.codegen.lower.gpu.kept_slices import copied
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -66,15 +66,12 @@ def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
     and no more."""
     if workers.kind not in WORKERS:
         return False
-    inside = [s for s in statements(workers.body) if not isinstance(s, For | AsyncProxyFence)]
-    fills = [s for s in inside if isinstance(s, Assign) and ctx.buffers[s.buffer].scope == "shared"]
-    if not fills or len(fills) < len(inside):
+    found = copied(workers.body, ctx)
+    if found is None:
         return False
+    filled, read = found
     elsewhere = {n for s in body if s is not workers for n in _written((s,))}
-    read = {n.tensor for s in fills for n in walk(s.value) if isinstance(n, Read)}
-    if any(ctx.buffers[n].scope not in MEMORY for n in read):
-        return False
-    return not (_written((workers,)) & elsewhere or read & (elsewhere | _written((workers,))))
+    return not (filled & elsewhere or read & (elsewhere | filled))
 
 
 def _fences(phases: Sequence[For]) -> Body:

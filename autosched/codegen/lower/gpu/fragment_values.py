@@ -59,7 +59,6 @@ class HeldTensor:
         if self.spread.columns is None and lane.width != self.rows.fragment.elements:
             column = Var(lane.var)  # whose lane has the row is the same in all columns of a piece
         if self._own(row, column, lane, pieces):  # lanes of one tile
-            tiles = tiles[0], tiles[1]
             first: Mapping[str, Int] = {lane.var: Const(0)}
             return self.at(worker, substitute_int(tiles[0], first), substitute_int(tiles[1], first), Var(lane.var))
         return self.at(worker, *tiles, self.rows.number(row % tall, column % wide))

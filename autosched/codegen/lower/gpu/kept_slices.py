@@ -44,11 +44,19 @@ def kept_slices(body: Body, loop: str, ctx: Context) -> tuple[Body, Body]:
 def _steady(stmt: Stmt, loop: str, written: list[str], ctx: Context) -> bool:
     """Whether a statement copies memory that the body does not write to shared memory that nothing else fills, the same
     in all iterations."""
-    inside = [s for s in statements((stmt,)) if not isinstance(s, For)]
-    fills = [s for s in inside if isinstance(s, Assign)]
-    if not fills or len(fills) < len(inside) or loop in used_variables((stmt,)):
+    found = copied((stmt,), ctx)
+    if found is None or loop in used_variables((stmt,)):
         return False
-    if any(ctx.buffers[s.buffer].scope != "shared" or written.count(s.buffer) > 1 for s in fills):
-        return False
+    filled, read = found
+    return read.isdisjoint(written) and all(written.count(n) == 1 for n in filled)
+
+
+def copied(body: Body, ctx: Context) -> tuple[set[str], set[str]] | None:
+    """The slices in shared memory that statements fill, and the memory that they copy there; None where they do more
+    than that and fences."""
+    inside = [s for s in statements(body) if not isinstance(s, For | AsyncProxyFence)]
+    fills = [s for s in inside if isinstance(s, Assign) and ctx.buffers[s.buffer].scope == "shared"]
     read = {n.tensor for s in fills for n in walk(s.value) if isinstance(n, Read)}
-    return read.isdisjoint(written) and all(ctx.buffers[n].scope in MEMORY for n in read)
+    if not fills or len(fills) < len(inside) or any(ctx.buffers[n].scope not in MEMORY for n in read):
+        return None
+    return {s.buffer for s in fills}, read

@@ -42,8 +42,6 @@ from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
 THREAD, LONE = "thread", "chain"
 """Loops: a block's threads, each as a worker of its own; the only block of a grid without parallel loops."""
 GRID = ("block.x", "block.y", "block.z")
-MOST_REGISTERS = 255
-"""Of a thread (CUDA C++ programming guide, technical specifications)."""
 
 
 def lower_block_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -> tuple[Stmt, ...]:
@@ -131,7 +129,8 @@ class _BlockLoops:
         blocks = max((v for n, v in self.ctx.values.items() if n.endswith("." + RESIDENT.name)), default=0)
         if not blocks:
             return grid
-        most = min(MOST_REGISTERS, self.ctx.registers // (blocks * threads)) // REGISTER_STEP * REGISTER_STEP
+        of_thread = self.part.member.target.limits.get("registers_per_thread", 255)
+        most = min(of_thread, self.ctx.registers // (blocks * threads)) // REGISTER_STEP * REGISTER_STEP
         return tuple(replace(s, registers=most) if isinstance(s, For) else s for s in grid)
 
     def in_grid(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
