@@ -28,7 +28,8 @@ class RecordedPlan:
 
     `indices` (rows, decisions) are places in the decisions' domains; `status` places in `STATUSES`; `time_s` median
     seconds, NaN unless ok; `spread` (q75 - q25) / median, `cost_s` the seconds of building, checking and timing, both
-    NaN where unknown. `terms` are the clock's seconds by name with `total` among them, none without a clock; `derived`
+    NaN where unknown; `repeats` how many samples `time_s` is the median of, 0 where unknown (no column: of all rows).
+    `terms` are the clock's seconds by name with `total` among them, none without a clock; `derived`
     are integer quantities of the rows. `version` is that of the space from which rows were drawn, `messages` those of
     failed rows, by place. Raises StoreError where the columns do not fit together.
     """
@@ -44,10 +45,12 @@ class RecordedPlan:
     derived: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     version: str = ""
     messages: Mapping[int, str] = field(default_factory=dict)
+    repeats: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __post_init__(self) -> None:
         rows = len(self.time_s)
         columns: dict[str, Sized] = {"status": self.status, "spread": self.spread, "cost_s": self.cost_s}
+        columns |= {"repeats": self.repeats} if len(self.repeats) else {}
         columns |= {**self.terms, **self.derived}
         short = next((name for name, column in columns.items() if len(column) != rows), None)
         if short is not None or self.indices.shape != (rows, len(self.decisions)):
