@@ -398,7 +398,9 @@ def compare(
     finally:
         tuning.device.close()
     rows, names = played.some(), tuple(c.name for c in chosen)
-    return StrategyComparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
+    spaces = {entry.plan.name: entry.plan.space for entry in study.space.plans}
+    what = program.name, request.target.name, study.record.device
+    return StrategyComparison(*what, names, numbers, trials, rows, spaces=spaces)
 
 
 @_taking
@@ -452,7 +454,9 @@ def simulate(
         played = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run, clock=clock)
     device = str(space.device.get("name") or space.source or "recorded")
     named = tuple(c.name for c in chosen)
-    return StrategyComparison(space.name, "recorded", device, named, numbers, budget, played.some(), landscape)
+    spaces = {plan.name: plan.space() for plan in space.plans}
+    what = space.name, "recorded", device
+    return StrategyComparison(*what, named, numbers, budget, played.some(), landscape, spaces)
 
 
 __all__ = [
