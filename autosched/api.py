@@ -418,7 +418,7 @@ def simulate(
 ) -> StrategyComparison:
     """Compare strategies on a space that was measured before, by autosched or by others: no device is needed.
 
-    `recording` is a recorded space or a file of one (of ours, a Kernel Tuner cache, T4 results). `strategies` as in
+    `recording` is a recorded space or a file of one (of ours, or of another tuner: docs/replay.md). `strategies` as in
     `compare`, or "all" that can search it; `trials` of each run, by default as many as random search needs to come 95 %
     of the way from the median to the optimum (1,000 at most); `repeats` is the number of seeds, or the seeds. Several
     `jobs` share the runs among as many processes of one thread, with the same answer (under `if __name__ ==

@@ -68,9 +68,13 @@ def read_replay(path: str | Path) -> RecordedSpace:
 
 def read_replays(path: str | Path) -> tuple[RecordedSpace, ...]:
     """All recordings of a file, which `write_replay` or `write_replays` wrote. Raises StoreError as `read_replay`."""
-    value = read_json(Path(path))
+    return replays_of(read_json(Path(path)), str(path))
+
+
+def replays_of(value: Any, path: str) -> tuple[RecordedSpace, ...]:
+    """All recordings of a file's JSON value. Raises StoreError, naming `path`."""
     if not (is_replay(value) and value["schema"] == SEVERAL):
-        return (from_replay(value, str(path)),)
+        return (from_replay(value, path),)
     several = value.get("recordings")
     if not isinstance(several, list) or not several:
         raise StoreError(f"{path} is not a whole recording: recordings is missing or empty")
