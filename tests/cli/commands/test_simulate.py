@@ -77,8 +77,8 @@ def test_logs_and_results_of_other_tuners(cli: Cli) -> None:
     assert "is cut short: line 18" in cli.near()("simulate", cut, status=2).err
     table = cli.folder / "out.csv"
     assert "no common curve" in cli.near()("simulate", others / "autotvm_cut.log", "-o", table, status=2).err
-    eval_it = ("model", "eval", others / "TRIAD/1.csv", "--measured", 8, "--seeds", 1, "--chosen", "random", "-m", "xgb")
-    assert "xgb" in cli.near()(*eval_it).out
+    judged = ("model", "eval", others / "TRIAD/1.csv", "--measured", 8, "--seeds", 1, "--chosen", "random", "-m", "xgb")
+    assert "xgb" in cli.near()(*judged).out
 
 
 def test_seeds_of_ones_own(cli: Cli) -> None:
