@@ -133,6 +133,7 @@ def request_of(recording: RecordedSpace, catalogue: Catalogue | None = None) -> 
         strategy="random",
         cost_model="analytic",
         threads=int(settings.get("threads", 1)),
+        cache=str(recording.device.get("cache", "warm")),
         only=tuple(settings.get("only", ())),
         families=tuple(settings.get("families", ())),
         numerics=str(settings.get("numerics", "reassociated")),
