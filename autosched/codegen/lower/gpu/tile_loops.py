@@ -25,6 +25,7 @@ from autosched.codegen.lower.gpu.fragment_rows import FragmentRows
 from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
 from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
 from autosched.codegen.lower.gpu.kept_slices import kept_slices
+from autosched.codegen.lower.gpu.unmasked import unmasked_apart
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
 from autosched.codegen.tree.uses import used_buffers
@@ -114,10 +115,10 @@ class _BlockLoops:
         for number, loop in enumerate(reversed(inside)):
             lower, upper = (substitute_int(bound, self.at) for bound in (loop.axis.lower, loop.axis.upper))
             made = For(identifier(loop.axis.name), lower, upper, body)
+            body = (made,)
             if self.rows is not None and number == 0 and len(inside) == 1:
                 first, made = self.over_iterations(made)
-                before = (*before, *first)
-            body = (made,)
+                before, body = (*before, *first), unmasked_apart(made)
         body = (*before, *body, *moved.of(after))
         if not self.part.grid:
             return body
@@ -157,15 +158,15 @@ class _BlockLoops:
 
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """What fills registers in front of the loops, and what leaves them behind. A tensor is not filled that nothing
-        has written, nor one that each iteration writes before it reads it, where there is an iteration; the latter does
-        not leave where nothing else reads it."""
+        has written, nor one that each iteration writes before it reads it; the latter leaves where something else reads
+        it and there was an iteration."""
         if self.rows is None:
             return (), ()
         rows = self.rows.rows
         made = {n for n in rows.carried if defined_first(rows, n)}
         wanted = {n for n in rows.carried if n not in made or self.read_outside(self.part.windows[n].tensor)}
         here = runs(self.part, self.ctx.program)
-        filled = {n for n in (wanted - made if here else wanted) if self.written_before(n)}
+        filled = {n for n in wanted - made if self.written_before(n)}
         starts = {n: constant_start(self.part, self.ctx.program, n) for n in filled} if here else {}
         known = {n: start[1] for n, start in starts.items() if start is not None}
         sure = wanted if here else wanted & filled
