@@ -39,6 +39,7 @@ from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
 from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS
 from autosched.tiling.steps.gpu.thread_registers import REGISTER_STEP
 from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
+from autosched.tiling.steps.gpu.uneven_grid import LONGEST_FIRST, ORDER, uneven_grid
 
 THREAD, LONE = "thread", "chain"
 """Loops: a block's threads, each as a worker of its own; the only block of a grid without parallel loops."""
@@ -138,11 +139,23 @@ class _BlockLoops:
         """What a block does, in the loops over blocks."""
         if not self.blocks:
             return (For(LONE, Const(0), Const(1), body, GRID[0]),)
-        *merged, _, _ = self.blocks if len(self.blocks) > len(GRID) else [None, None]
-        for kind, loop in zip(GRID, reversed(self.blocks[len(merged) :] or self.blocks), strict=False):
+        blocks, body = self.in_order(body)
+        *merged, _, _ = blocks if len(blocks) > len(GRID) else [None, None]
+        for kind, loop in zip(GRID, reversed(blocks[len(merged) :] or blocks), strict=False):
             note = f"blocks of {loop.axis.name}"
             body = (For(identifier(loop.axis.name), Const(loop.first), Const(loop.last + 1), body, kind, note=note),)
         return self.merged(merged, body) if merged else body
+
+    def in_order(self, body: tuple[Stmt, ...]) -> tuple[list[TileLoop], tuple[Stmt, ...]]:
+        """The loops over blocks, the last of which goes on fastest, and what a block does: those that take the longest
+        begin first if the row says so."""
+        uneven = uneven_grid(self.part)
+        if uneven is None or ORDER.of(self.part.names, self.ctx.values) != LONGEST_FIRST:
+            return self.blocks, body
+        loop, name = uneven.loop, identifier(uneven.loop.axis.name)
+        if uneven.rises:
+            body = bind(body, {name: (loop.first + loop.last) - Var(name)})
+        return [loop, *(t for t in self.blocks if t is not loop)], body
 
     def over_iterations(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
         """What stands in front of a loop whose body holds rows in registers, and the loop: fragments and slices that it
