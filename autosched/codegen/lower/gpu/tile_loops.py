@@ -36,7 +36,7 @@ from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import defined_first, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
-from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS
+from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS, WITH_PRODUCT
 from autosched.tiling.steps.gpu.thread_registers import REGISTER_STEP
 from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
 from autosched.tiling.steps.gpu.uneven_grid import LONGEST_FIRST, ORDER, uneven_grid
@@ -164,10 +164,10 @@ class _BlockLoops:
         kept, body = kept_fragments(flattened(loop.body), loop.var, self.ctx)
         slices, body = kept_slices(body, loop.var, self.ctx)
         body = calls_together(body, self.ctx)
-        fetched: tuple[Stmt, ...] = ()
-        if AHEAD.of(self.part.names, self.ctx.values):
-            fetched, body = fetched_ahead(body, loop, self.ctx)
-        return (*fetched, *slices, *kept), replace(loop, body=body)
+        fetched, issued = tuple[Stmt, ...](), tuple[Stmt, ...]()
+        if ahead := AHEAD.of(self.part.names, self.ctx.values):
+            fetched, issued, body = fetched_ahead(body, loop, self.ctx, ahead == WITH_PRODUCT)
+        return (*fetched, *slices, *kept, *issued), replace(loop, body=body)
 
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """What fills registers in front of the loops, and what leaves them behind. A tensor is not filled that nothing

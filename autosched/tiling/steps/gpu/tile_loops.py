@@ -236,7 +236,7 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
         bytes_: Int = Var(own)
         room_here: Int = Const(share(large))
         if rows is not None:  # what registers hold leaves room
-            bytes_ = bytes_ * (1 + (Var(rows.loops.names(AHEAD.name)) if fetches(rows) else Const(0)))
+            bytes_ = bytes_ * (1 + (minimum(Var(rows.loops.names(AHEAD.name)), 1) if fetches(rows) else Const(0)))
             others = [n for n in large if n not in rows.held or n in rows.carried]
             room_here = where(Var(rows.loops.names(ROWS.name)) > 0, share(others), room_here)
         slices = slices + bytes_
