@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ import typer
 
 from autosched.cli import inputs, options
 from autosched.cli.commands.tune import CACHES, again
+from autosched.cli.deadline import Outside
 from autosched.cli.entry import Start
 from autosched.cli.output import answer, answer_json, talk
 from autosched.cli.unused import tell_unused
@@ -22,6 +24,7 @@ from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.report.text import counted, seconds
 from autosched.search.evaluate.recorder import RowDone
 from autosched.search.evaluate.recording import Recorded, record_to
+from autosched.search.evaluate.unfinished import SUFFIX
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.deadline import Deadline
 from autosched.store.recorded_space import RecordedSpace
@@ -87,7 +90,8 @@ def record(
     inputs.choice("way to treat conditions", conditions, MODES)
     limit = Deadline(inputs.timeout(timeout), began=start.at)
     try:
-        with limit, HowFar(quiet) as line:
+        with HowFar(quiet) as line, Outside(limit, partial(_ended, output)), limit:
+            limit.tuning, limit.so_far = line, lambda: line  # what is said of a run that does not end by itself
             known = inputs.catalogue(intrinsics)
             loaded = inputs.program(program, define)
             machine = inputs.target(target, known)
@@ -133,6 +137,14 @@ def record(
         said = f"{why} after {len(found.recording)} of {found.wanted} rows; nothing is lost"
         talk().print(f"{said}. Continue:  {again(sys.argv[1:])}", markup=False)
     raise typer.Exit(_status(found, failed))
+
+
+def _ended(output: Path, tuning: Any, line: Any) -> int:
+    """What a thread says in place of a run that is stuck; the exit status."""
+    assert isinstance(line, HowFar)
+    said = f"{counted(line.best or 0, 'row')} of this run {'is' if line.best == 1 else 'are'} in {output}{SUFFIX}"
+    talk().print(f"{said}. Continue:  {again(sys.argv[1:])}", markup=False)
+    return 1
 
 
 def _status(found: Recorded, failed: Mapping[str, int]) -> int:
@@ -198,6 +210,8 @@ class HowFar:
         self.live = sys.stderr.isatty() and not self.console.is_dumb_terminal and not quiet
         self.status = self.console.status("matching") if self.live else None
         self.began_s, self.before, self.told_s = 0.0, -1, 0.0
+        self.best: int | None = None
+        """Rows that this run has measured; None for none."""
 
     def __enter__(self) -> HowFar:
         if self.status is not None:
@@ -217,6 +231,7 @@ class HowFar:
                 self.console.print(f"there are {row.done} of {row.total} rows already", markup=False)
         best = f"   best {seconds(row.best_s)}" if row.best_s else ""
         made = row.done - self.before
+        self.best = made or None
         left_s = (now - self.began_s) / made * (row.total - row.done) if made else 0.0
         said = f"{row.done}/{row.total} rows{best}" + (f"  ~{left_s:.0f} s left" if left_s >= 1 else "")
         if self.status is not None:

@@ -116,7 +116,8 @@ def record_to(
     if not path.absolute().parent.is_dir():
         raise UsageError(f"-o {path}: there is no such folder")
     deadline = deadline or Deadline(None)
-    before = None if fresh or not path.exists() else read_replay(path)
+    before = read_replay(path) if path.exists() else None  # what is no recording is not overwritten
+    before = None if fresh else before
     with Unfinished(path) as unfinished:
         deadline.doing = "matching and laying out the spaces"
         run = _Session.opened(request, rows, even, jobs)

@@ -124,6 +124,7 @@ def test_rows_of_anything_else_are_refused(small: Cli) -> None:
     assert near("record", *SIMULATED, "--rows", 8, "-o", FILE, "--fresh", "--json").json["measured"] == 8
     (small.folder / FILE).write_text("{}")
     assert "is no recording" in near("record", *SIMULATED, "--rows", 8, "-o", FILE, status=2).err
+    assert "is no recording" in near("record", *SIMULATED, "--rows", 8, "-o", FILE, "--fresh", status=2).err
     assert (small.folder / FILE).read_text() == "{}"
 
 
