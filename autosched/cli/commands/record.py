@@ -166,7 +166,8 @@ def _lines(output: Path, found: Recorded, failed: Mapping[str, int], *, brief: b
     if brief:
         return [best]
     legal = "all of them" if recording.complete else f"of {recording.legal:,} legal ones"
-    new = f"; {found.measured} measured now" if found.measured else "; nothing was left to measure"
+    none = "nothing was left to measure" if found.ended == "done" else "none measured now"
+    new = f"; {found.measured} measured now" if found.measured else f"; {none}"
     there = f"{output}: {counted(len(recording), 'row')}, {legal}"
     lines = [f"{there}{new}   {found.bytes / 1000:.0f} KB", f"best   {best}"]
     if failed:
