@@ -94,21 +94,26 @@ def fetched_ahead(body: Body, loop: For, ctx: Context, products: bool = False) -
 
 
 def _first_product(body: Sequence[Stmt]) -> tuple[For, Sequence[Stmt], Sequence[Stmt]] | None:
-    """The first phase of a body where that is calls that all start from nothing and wait for their end: these calls
-    without the wait; the phases that take their results; and the rest. None where there is no such phase, or registers
-    of these calls are touched elsewhere."""
+    """The first phase of a body where that fills registers, calls, and waits for the end: the phase without the wait;
+    the phases that take the results; and the rest. None where there is no such phase, where others touch its
+    registers, or where it reads what they write."""
     phase, *others = body
-    if not isinstance(phase, For) or phase.kind not in WORKERS or len(phase.body) < STAGES:
+    if not isinstance(phase, For) or phase.kind not in WORKERS:
         return None
-    *calls, wait = phase.body
-    if wait != WaitCalls(0) or not all(isinstance(s, AsyncCalls) for s in calls):
+    *before, wait = phase.body
+    if wait != WaitCalls(0) or not all(isinstance(s, Assign | For | AsyncCalls) for s in before):
         return None
-    every = [s for s in statements(tuple(calls)) if isinstance(s, IntrinsicCall)]
-    sums = {c.operands[c.intrinsic.accumulator.name].buffer for c in every}
-    reading = [n for n, s in enumerate(others) if sums & used_buffers((s,))]
-    if not reading or reading != list(range(len(reading))) or sums & _written(tuple(others)):
+    calls = [s for s in statements(tuple(before)) if isinstance(s, IntrinsicCall)]
+    sums = {c.operands[c.intrinsic.accumulator.name].buffer for c in calls}
+    own = sums | _written(tuple(before))
+    taking = [n for n, s in enumerate(others) if own & used_buffers((s,))]
+    if not calls or not taking or taking != list(range(len(taking))):
         return None
-    return replace(phase, body=tuple(calls)), others[: len(reading)], others[len(reading) :]
+    later = [s for s in statements(tuple(others)) if isinstance(s, IntrinsicCall)]
+    changed = _written(tuple(others)) | {c.operands[c.intrinsic.accumulator.name].buffer for c in later}
+    if changed & used_buffers(tuple(before)):
+        return None
+    return replace(phase, body=tuple(before)), others[: len(taking)], others[len(taking) :]
 
 
 def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
