@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.plug_ins import PlugIn, plug_in
+from support.plug_ins import PlugIn
 
 import autosched
 from autosched.device.protocol import Build
@@ -23,8 +23,6 @@ from autosched.search.tuning.tune import prepare
 from autosched.store.records import Measurement
 from autosched.store.replay_file import read_replay
 from autosched.tiling.candidate import Candidate
-
-__all__ = ["plug_in"]  # a fixture
 
 
 class Card:
