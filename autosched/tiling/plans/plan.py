@@ -189,13 +189,15 @@ class LiteralPart:
 class TileLoop:
     """A loop of the program around a member. `parallel`: proved independent, so threads may share its iterations.
     `first`, `last`: the least and the greatest value of its variable. `meets`: what keeps its iterations in order; None
-    where nothing does, and where one worker has them all anyway."""
+    where nothing does, and where one worker has them all anyway. `name`: the loop's in the program; the axis has
+    another where generated code may use that one."""
 
     axis: Axis
     parallel: bool
     first: int
     last: int
     meets: AxisDependence | None = field(default=None, compare=False, repr=False)
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class TileLoopsPart:
 
     @property
     def title(self) -> str:
-        return f"loops over {', '.join(t.axis.name for t in self.loops)} ({self.member.name})"
+        return f"loops over {', '.join(t.name for t in self.loops)} ({self.member.name})"
 
     def moving(self, window: TensorWindow) -> tuple[TileLoop, ...]:
         """The loops that move a window."""
