@@ -284,6 +284,11 @@ class Plan:
         return tuple(t for p in self.parts for t in _on_intrinsics(p))
 
     @property
+    def in_tile_loops(self) -> bool:
+        """Whether any of its stages are in tile loops."""
+        return any(isinstance(p, TileLoopsPart) for p in self.parts)
+
+    @property
     def mappings(self) -> tuple[Mapping, ...]:
         return tuple(p.nest.mapping for p in self.tensor_parts)
 
