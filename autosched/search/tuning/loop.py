@@ -44,6 +44,7 @@ from autosched.search.tuning.final import (
     raced_by_device,
     rounds_of,
     verdict,
+    waits_for_check,
 )
 from autosched.search.tuning.measuring import MeasuredBuild, Measuring, UnderWay
 from autosched.search.tuning.noise import Noise, noise_of, settled
@@ -152,6 +153,7 @@ class _Run:
         self.meanwhile: Iterator[None] = iter(())
         self.deadline = Deadline(None)
         self.gain: float | None = None
+        self.unchecked = False  # whether results wait for the final round to be checked
         self.since_s = 0.0  # when the last trial was kept
         self.building = Building(device, self.watch)
         self.measuring = Measuring(device, self.best_s, study.watch.clock)
@@ -328,6 +330,7 @@ class _Run:
             self._emit(MeasuredAgain(found.made[0].time_s or 0.0, found.counts.time_s))
         now = self.watch.elapsed_s
         if found.counts.ok:
+            self.unchecked = waits_for_check(found.counts)
             self.spent_s += now - self.since_s
             self.fine += 1
             self.kept[candidate.key] = found.build
@@ -379,6 +382,8 @@ class _Run:
         if self.timeout_s is None:
             return True
         reserve_s = min(self.timeout_s / 4, FINALISTS * self.final_rounds * self._typical_s)
+        if self.unchecked:  # and the final round takes longer than what was measured
+            reserve_s = self.timeout_s / 4
         return self.watch.elapsed_s + more * self._typical_s + reserve_s <= self.timeout_s
 
     @property
@@ -417,6 +422,8 @@ class _Run:
             return verdict(done)
         if not chosen or self.final_rounds < 1 or self.deadline.over:
             return None
+        if self.timeout_s is not None and self._typical_s > 0:
+            chosen = chosen[: max(1, int((self.timeout_s - self.watch.elapsed_s) / self._typical_s))]
         raced, noise = self._race_of(chosen)
         more = [] if self._over() else passed_over(self.study.favourites, chosen, raced)
         if more:
