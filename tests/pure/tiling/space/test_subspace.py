@@ -6,10 +6,12 @@ import gc
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from autosched.logic import Var
-from autosched.tiling.space import subspace
+from autosched.tiling.space import sample, subspace
 from autosched.tiling.space.counting import counted
+from autosched.tiling.space.enumerate import Prefixes
 from autosched.tiling.space.sample import thinned
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
@@ -65,6 +67,31 @@ def test_thinned_rows_are_different_legal_ones_and_all_where_they_are_few() -> N
             assert len(rows) == min(n, len(listed))
             assert np.all(np.diff(rows) > 0)
             assert np.isin(rows, listed).all()
+
+
+def test_no_more_prefixes_are_held_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A last rule that leaves few of very many."""
+    wide = [Decision(name, tuple(range(64))) for name in "abc"]
+    rules = (Rule("ab", Var("a") + Var("b") > 3, "no"), Rule("few", Var("a") * Var("b") % 61 < Var("c") % 2, "no"))
+    space = Space("wide", [Step("wide", tuple(wide), rules)])
+    legal = space.enumerate().ids
+    before, sizes, join = thinned(space, 400, np.random.default_rng(0)), list[int](), Prefixes.join
+
+    def joined(items: Sequence[Prefixes]) -> Prefixes:
+        sizes.append(sum(len(i.ids) for i in items))
+        return join(items)
+
+    monkeypatch.setattr(sample, "_MOST_HELD", 1500)
+    monkeypatch.setattr(Prefixes, "join", staticmethod(joined))
+    rows = thinned(space, 400, np.random.default_rng(0))
+    assert max(sizes) <= 1500 < len(legal)
+    assert len(rows) == len(before) == 400
+    assert len(set(rows.tolist())) == 400
+    assert np.isin(rows, legal).all()
+    places = np.searchsorted(legal, rows) / len(legal)
+    assert 0.4 < places.mean() < 0.6  # from everywhere
+    monkeypatch.setattr(sample, "_MOST_HELD", 1 << 22)
+    assert np.array_equal(thinned(space, 400, np.random.default_rng(0)), before)
 
 
 def test_what_nothing_is_left_to_decide_of_forbids_all_or_nothing() -> None:
