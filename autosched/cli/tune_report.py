@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from shlex import quote
 from statistics import median
 from typing import Any
@@ -172,8 +173,8 @@ def as_text(
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     used = {mapping.stage.name for mapping in best.candidate.plan.mappings}
-    known = zip(tuning.forms, gains(tuning), strict=True)
-    forms = [(form, gain) for form, gain in known if worth_telling(form, gain, used)]
+    gained = zip(tuning.forms, gains(tuning), strict=True)
+    forms = [(form, gain) for form, gain in gained if worth_telling(form, gain, used)]
     if forms and form_commands:
         lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
@@ -186,8 +187,10 @@ def as_text(
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
-    for mapping in best.candidate.plan.mappings:
-        lines += [f"       {line}" for line in padding_lines(mapping, others)]
+    isa, features = plan.target.isa, plan.target.features
+    known = partial(request.catalogue.of_isa, isa, features=features, kind="compute")
+    padded = (line for mapping in plan.mappings for line in padding_lines(mapping, others, known))
+    lines += [f"       {line}" for line in dict.fromkeys(padded)]
     lines += [f"       {line}" for line in masked_lines(plan, best.trial.row)]
     considered = families(tuning)
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))

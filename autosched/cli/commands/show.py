@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,7 @@ from autosched.store import codec
 from autosched.store.records import Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tensorize.explanation.padding import padding_lines
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.plans.units import AcceleratorUnits
@@ -135,7 +137,8 @@ def show(
         head += joules(chosen.measurement, objective_of(record))
         width = max((len(k) for k in chosen.schedule), default=0)
         rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
-        padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
+        every = partial(Catalogue.builtin().of_isa, target.isa, features=target.features, kind="compute")
+        padding = list(dict.fromkeys(line for m in plan.mappings for line in padding_lines(m, (), every)))
         padding += masked_lines(plan, chosen.row)
         program = parse(record.program)
         together = [*other_lines(plan), *serial_lines(plan), *left_out_lines(plan)]
