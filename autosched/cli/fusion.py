@@ -11,7 +11,7 @@ from autosched.codegen.tree.kernel import Kernel
 from autosched.costmodel.analytic.cpu.guard_work import useful_share
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.work import operations, steps
+from autosched.ir.work import operations, steps, unmasked_steps
 from autosched.logic import free_vars
 from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.report.text import amount_of
@@ -132,18 +132,19 @@ def other_lines(plan: Plan) -> list[str]:
 
 
 def _others(plan: Plan, within: str) -> Iterator[str]:
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[tuple[str, str], list[str]] = {}
     for part in plan.parts:
         match part:
             case ScalarPart():
                 kind = "reductions" if part.stage.reduction else "elementwise"
-                kinds.setdefault(f"once before, {kind}" if part.prepared else kind, []).append(part.stage.name)
+                when = " (before the run)" if part.prepared else ""
+                kinds.setdefault((kind, when), []).append(part.stage.name)
             case LiteralPart():
-                kinds.setdefault("as written", []).extend(part.stages)
+                kinds.setdefault(("as written", ""), []).extend(part.stages)
             case _:
                 pass
     if kinds:
-        named = (f"{kind} {_some(names)}" for kind, names in sorted(kinds.items(), reverse=True))
+        named = (f"{kind} {_some(names)}{when}" for (kind, when), names in sorted(kinds.items(), reverse=True))
         yield (f"in {within}: " if within else "") + ", ".join(named)
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
@@ -207,7 +208,9 @@ def work_lines(program: Program) -> list[str]:
     if not 0 < work < ALIKE * written:
         return []
     counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
-    return [f"{counted}: none under a mask, and once what is the same along a loop"]
+    unmasked = unmasked_steps(program)
+    why = ["none under a mask"] * (unmasked < written) + ["once what is the same along a loop"] * (work < unmasked)
+    return [f"{counted}: {', and '.join(why)}"]
 
 
 def copy_words(plan: Plan, program: Program) -> list[str]:
