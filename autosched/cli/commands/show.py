@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -148,7 +149,8 @@ def show(
         first, *further = plan_lines(chosen.plan)
         parts.append("\n".join([head, f"plan  {first}", *(f"      {line}" for line in further), *rows, *said]))
     if view in ("all", "loops"):
-        parts.append(print_kernel(kernel).rstrip())
+        told = kernel if view == "loops" else replace(kernel, schedule={})  # which stands above
+        parts.append(print_kernel(told).rstrip())
     if view == "all" and (code := _code(kernel, target)) is not None:
         parts.append(code.rstrip())
     if view == "all" and own is not None and own != C:
