@@ -187,7 +187,7 @@ def as_text(
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
-    isa, features = plan.target.isa, plan.target.features
+    isa, features = request.target.isa, request.target.features
     known = partial(request.catalogue.of_isa, isa, features=features, kind="compute")
     padded = (line for mapping in plan.mappings for line in padding_lines(mapping, others, known))
     lines += [f"       {line}" for line in dict.fromkeys(padded)]

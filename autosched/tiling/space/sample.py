@@ -24,15 +24,18 @@ _MOST_HELD = 1 << 22  # prefixes of a stage held before it is thinned out: some 
 _THIN = 8  # prefixes kept of each stage, for each row wanted, where a sample need not be uniform
 
 
-def thinned(space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE) -> Ids:
-    """See `Space.thinned`. Spaces of more than `huge` rows are thinned in each of their subspaces."""
+def thinned(
+    space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE, held: int = _MOST_HELD
+) -> Ids:
+    """See `Space.thinned`. Spaces of more than `huge` rows are thinned in each of their subspaces; no more than `held`
+    prefixes of a stage, and a block of them, are in memory at a time."""
     if space.size > huge and len(subspaces(space)) > 1:
         return _thinned_apart(space, n, rng)
     most = _THIN * n
     while most <= _MOST_PREFIXES:
         joiner, current, whole = Joiner(space), ROOT, True
         for stage in joiner.stages:
-            current, every = _held(joiner.joined(stage, [current]), current[:0], rng)
+            current, every = joined_up_to(held, joiner.joined(stage, [current]), current[:0], rng)
             whole = whole and every
             if len(current.ids) > most:
                 whole = False
@@ -44,16 +47,18 @@ def thinned(space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE
     return sample(space, n, rng)
 
 
-def _held(found: Iterable[Prefixes], none: Prefixes, rng: np.random.Generator) -> tuple[Prefixes, bool]:
-    """All prefixes in one, and whether they are all: of more than `_MOST_HELD` each stays with a chance that all have,
-    halved as often as there are too many. `none`: what no prefix at all is."""
+def joined_up_to(
+    most: int, found: Iterable[Prefixes], none: Prefixes, rng: np.random.Generator
+) -> tuple[Prefixes, bool]:
+    """All prefixes in one, and whether they are all: of more than `most` each stays with a chance that all have, halved
+    as often as there are too many. `none`: what no prefix at all is."""
     held, count, chance = list[Prefixes](), 0, 1.0
     for prefixes in found:
         if chance < 1.0:
             prefixes = prefixes[np.flatnonzero(rng.random(len(prefixes.ids)) < chance)]
         held.append(prefixes)
         count += len(prefixes.ids)
-        while count > _MOST_HELD:
+        while count > most:
             held = [p[np.flatnonzero(rng.random(len(p.ids)) < 0.5)] for p in held]
             count, chance = sum(len(p.ids) for p in held), chance / 2
     return Prefixes.join(held) if held else none, chance == 1.0
