@@ -2,7 +2,7 @@
 
     python -m tests.fuzz.handed --programs 100
 
-Each way to split rows is run in the interpreter, slices fetched ahead and not, and printed: the printer proves anew
+Each way to split rows is run in the interpreter, in each way of fetching slices, and printed: the printer proves anew
 what each lane reads.
 """
 

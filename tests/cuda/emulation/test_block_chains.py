@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz.handed import search
-from support.cards.block_chains import CASES, HANDED, ROWS, holding, several
+from support.cards.block_chains import CASES, F16, H200, HANDED, ROWS, BlockChain, holding, several
 from support.cards.gpu_plans import CATALOGUE
 from support.cards.hand_kernels import needs_compiler
 from support.cards.nvrtc import compiled
@@ -39,6 +39,7 @@ from autosched.tiling.planner.families import PARTS, family_of
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.find_warp_rows import rows_inside
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
+from autosched.tiling.steps.gpu.held_rows import AHEAD, WITH_PRODUCT
 from autosched.tiling.variants.one_pass import one_pass_programs
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
@@ -126,6 +127,23 @@ def test_fragments_are_handed_on_in_registers(name: str) -> None:
     for row, text in zip(rows, check(plan, rows, "handed_" + re.sub(r"\W", "_", name)), strict=True):
         assert re.search(r" P_held(\[\d+\])+;", text), plan.space.schedule(row)
         assert not re.search(r"\bP(_\d+)?\[", text)  # nor in memory
+
+
+def test_the_first_product_runs_while_rows_are_computed() -> None:
+    """It is issued in front of the loop and in each iteration but the last, and nothing waits for it between that and
+    the rows."""
+    sizes = {"h": 1, "n": 256, "l": 192, "d": 64, "tile": 64, "block": 64}
+    plan = BlockChain("flash", H200, F16 | sizes).plan
+    (ahead,) = (d.name for d in plan.space.decisions if d.name.endswith("." + AHEAD.name))
+    rows = [r for r in holding(plan, 3) if plan.space.schedule(r).values[ahead] == WITH_PRODUCT]
+    assert rows
+    for text in check(plan, rows, "issued"):
+        before, after = text.split("for (int j_block", 1)
+        assert before.count("group_begin();") == 1
+        loop = after[: after.index("group_wait<0>();", after.index("exp_f32"))]
+        assert [loop.count(part) for part in ("group_wait<0>();", "group_begin();")] == [1, 2]
+        issued, rows_at = loop.index("group_begin();"), loop.index("exp_f32")
+        assert loop.index("group_wait<0>();") < issued < rows_at < loop.index("group_begin();", issued + 1)
 
 
 def test_random_chains_are_handed_on_rightly() -> None:
@@ -279,7 +297,7 @@ def test_a_loop_without_an_iteration_leaves_what_it_found(machine: str) -> None:
     program = workload("attention_rounded", h=1, n=128, l=128, d=32, mask="causal")
     target = dataclasses.replace(load_target(machine), cores=3)
     found = usable(CATALOGUE, target, "simulator", None)
-    passes = one_pass_programs(program, found, "real", ((64, 64),), all_blocks=False)
+    passes = one_pass_programs(program, found, "real", ((64, 64),), one_loop=False)
     planned = plan_program(next(passes).program, target, CATALOGUE, found, numerics="real")
     plan = next(p for p in planned.every if any(isinstance(q, TileLoopsPart) for q in p.parts))
     rows = holding(plan, 2)

@@ -77,16 +77,17 @@ class BlockChain:
 
 
 def holding(plan: Plan, most: int, seed: int = 0) -> list[int]:
-    """Legal rows in which warps hold rows in registers: so many for each number of warps, half of them with slices
-    fetched an iteration ahead where that can be."""
+    """Legal rows in which warps hold rows in registers: so many for each number of warps, and at least one for each way
+    of fetching slices."""
     space, found = plan.space, []
     for position, decision in enumerate(space.decisions):
         if decision.name.endswith(HELD.name):
             name = decision.name.removesuffix(HELD.name) + AHEAD.name
             ahead = [n for n, d in enumerate(space.decisions) if d.name == name and len(d.domain) > 1]
             for digit in (k for k, value in enumerate(decision.domain) if value):
-                for number in range(most):
-                    asked = {position: digit} | (dict.fromkeys(ahead, number % 2))
+                ways = [len(space.decisions[n].domain) for n in ahead]
+                for number in range(max(most, *ways) if ways else most):
+                    asked = {position: digit} | {n: number % way for n, way in zip(ahead, ways, strict=True)}
                     inner = settled(space, [*asked], [*asked.values()])
                     drawn = inner.thinned(1, np.random.default_rng((seed, number)))
                     found += [space.row_of(inner.schedule(int(row)).values) for row in drawn]
