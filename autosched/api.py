@@ -398,7 +398,9 @@ def compare(
     finally:
         tuning.device.close()
     rows, names = played.some(), tuple(c.name for c in chosen)
-    return StrategyComparison(program.name, request.target.name, study.record.device, names, numbers, trials, rows)
+    spaces = {entry.plan.name: entry.plan.space for entry in study.space.plans}
+    what = program.name, request.target.name, study.record.device
+    return StrategyComparison(*what, names, numbers, trials, rows, spaces=spaces)
 
 
 @_taking
@@ -416,7 +418,7 @@ def simulate(
 ) -> StrategyComparison:
     """Compare strategies on a space that was measured before, by autosched or by others: no device is needed.
 
-    `recording` is a recorded space or a file of one (of ours, a Kernel Tuner cache, T4 results). `strategies` as in
+    `recording` is a recorded space or a file of one (of ours, or of another tuner: docs/replay.md). `strategies` as in
     `compare`, or "all" that can search it; `trials` of each run, by default as many as random search needs to come 95 %
     of the way from the median to the optimum (1,000 at most); `repeats` is the number of seeds, or the seeds. Several
     `jobs` share the runs among as many processes of one thread, with the same answer (under `if __name__ ==
@@ -452,7 +454,9 @@ def simulate(
         played = simulating.simulate(space, chosen, budget, numbers, threads=threads, on_run=on_run, clock=clock)
     device = str(space.device.get("name") or space.source or "recorded")
     named = tuple(c.name for c in chosen)
-    return StrategyComparison(space.name, "recorded", device, named, numbers, budget, played.some(), landscape)
+    spaces = {plan.name: plan.space() for plan in space.plans}
+    what = space.name, "recorded", device
+    return StrategyComparison(*what, named, numbers, budget, played.some(), landscape, spaces)
 
 
 __all__ = [

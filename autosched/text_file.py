@@ -4,7 +4,6 @@ whole."""
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from autosched.errors import AutoschedError, Location, UsageError
@@ -43,7 +42,14 @@ def write_text(path: Path, text: str) -> None:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file such that readers see all of it or the one before. OSError where the folder cannot be written."""
-    handle, made = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    os.replace(made, path)
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():  # a pipe or a device has nothing that could be half written
+        path.write_bytes(data)
+        return
+    made = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        made.write_bytes(data)
+        os.replace(made, path)
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise

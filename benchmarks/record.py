@@ -1,31 +1,28 @@
-"""Record spaces: samples of what `tune` searches, measured on this machine or simulated, kept as replay files.
+"""Record the spaces of benchmarks/recorded by `autosched record`, and keep what is there up to date.
 
-    python -m benchmarks.record                                  # all measured spaces, one to six minutes each
-    python -m benchmarks.record --simulated                      # GEMMs on the simulated H200: the same file anywhere
-    python -m benchmarks.record --only gemm_f32_512 --rows 4000
+    python -m benchmarks.record --folder new                     # all measured spaces, one to six minutes each
+    python -m benchmarks.record --simulated --folder new         # GEMMs on the simulated H200: the same times anywhere
+    python -m benchmarks.record --complete --folder new          # whole spaces, some minutes in all
     python -m benchmarks.record --reclock                        # today's clock and features for what was measured
     python -m benchmarks.record --again                          # and the fastest rows measured anew, in turn
     python -m benchmarks.record --anew                           # all rows measured anew by today's code, to NAME_anew
 
-Rows are drawn uniformly over all plans; of simulated spaces as many of each plan, since plans of narrow instructions
-have far more rows than those worth searching.
-
-A file is self-contained (docs/replay.md): `autosched tune PROGRAM -d replay:FILE` searches it, and
-`benchmarks.model_quality` judges models on it.
+Of simulated spaces as many rows of each plan, since plans of narrow instructions have far more rows than those worth
+searching. `benchmarks.model_quality` judges models on these files (docs/replay.md).
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
+import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autosched import api
-from autosched.search.evaluate.recorder import RowDone, again, record, rescored
-from autosched.search.request import TuneRequest
+from autosched.search.evaluate.recorder import RowDone, again, rescored
 from autosched.store.replay_file import read_replay, write_replay
 
 FOLDER = Path(__file__).with_name("recorded")
@@ -51,6 +48,16 @@ SIMULATED: dict[str, tuple[str, dict[str, Any]]] = {
     "h200_f16_2048x2048x2048": ("matmul", {"m": 2048, "n": 2048, "k": 2048, "a": "f16", "b": "f16"}),
 }
 """On the simulator's H200, with its seeded noise of 1 %."""
+COMPLETE = {
+    "row_norms_200x77": ["benchmarks/programs/row_norms.py"],
+    "softmax": ["softmax"],
+    "layer_norm_cold": ["layer_norm", "--cache", "cold"],
+    "gemm_f32_4x4x4096": ["matmul", "-D", "m=4", "-D", "n=4", "-D", "k=4096"],
+    "batch_matmul_64x3x3x5": ["batch_matmul", "-D", "batch=64", "-D", "m=3", "-D", "n=3", "-D", "k=5"],
+    "byte_dots_64x150": ["benchmarks/programs/byte_dots.py", "-i", "x86/vpdpbusd.zmm"],
+}
+"""Whole spaces of some hundred rows, each in minutes, in the folder `complete`: where the optimum is known, and where
+the clock ranks well and poorly."""
 ROWS = {
     **dict.fromkeys(SPACES, 2048),
     **dict.fromkeys(HELD_OUT, 512),
@@ -59,41 +66,45 @@ ROWS = {
 }
 
 
+def file_of(name: str, folder: Path = FOLDER) -> Path:
+    """Where a space's recording is kept."""
+    return (folder / "complete" if name in COMPLETE else folder) / f"{name}.json.gz"
+
+
+def command(name: str, folder: Path = FOLDER, jobs: int = 1) -> list[str]:
+    """The `autosched` command that records a space, or goes on with it."""
+    if name in COMPLETE:
+        return ["record", *COMPLETE[name], "--all", "-o", str(file_of(name, folder))]
+    workload, sizes = (SPACES | HELD_OUT | SIMULATED)[name]
+    words = ["record", workload, *(word for size, value in sizes.items() for word in ("-D", f"{size}={value}"))]
+    where = ["-t", "nvidia-h200", "-d", "simulator", "--even", "--jobs", str(jobs)] if name in SIMULATED else []
+    return [*words, *where, "--rows", str(ROWS[name]), "-o", str(file_of(name, folder))]
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.record", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="*", choices=list(ROWS), metavar="SPACE")
+    parser.add_argument("--only", nargs="*", choices=[*ROWS, *COMPLETE], metavar="SPACE")
     parser.add_argument("--simulated", action="store_true", help="those on the simulator")
-    parser.add_argument("--rows", type=int, help="rows a space (else 512 to 16,384, as ROWS says)")
+    parser.add_argument("--complete", action="store_true", help="whole spaces of some hundred rows")
     parser.add_argument("--reclock", action="store_true", help="measure nothing: what the engine says of them today")
     parser.add_argument("--again", action="store_true", help="measure the fastest rows of what is kept anew")
     parser.add_argument("--anew", action="store_true", help=f"measure all rows of what is kept in {VISITS} visits")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share a simulated space")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="another folder than benchmarks/recorded")
     options = parser.parse_args(arguments)
-    options.folder.mkdir(parents=True, exist_ok=True)
-    chosen = options.only or list(SIMULATED if options.simulated else SPACES | HELD_OUT)
+    every = COMPLETE if options.complete else SIMULATED if options.simulated else SPACES | HELD_OUT
+    chosen = options.only or list(every)
     if options.reclock:
-        return _reclock([options.folder / f"{name}.json.gz" for name in chosen])
+        return _reclock([file_of(name, options.folder) for name in chosen])
     if options.again or options.anew:
-        return _again([options.folder / f"{name}.json.gz" for name in chosen], options.anew)
+        return _again([file_of(name, options.folder) for name in chosen], options.anew)
     for name in chosen:
-        workload, sizes = (SPACES | HELD_OUT | SIMULATED)[name]
-        target, device = ("nvidia-h200", "simulator") if name in SIMULATED else ("native", "cpu")
-        program = api.workload(workload, **sizes)
-        request = TuneRequest(program, api.target(target), device=device, seed=options.seed)
-        began = time.monotonic()
-        created = time.strftime("%Y-%m-%d", time.gmtime())
-        rows, even = options.rows or ROWS[name], name in SIMULATED
-        jobs = options.jobs if name in SIMULATED else 1
-        recording = record(request, rows, even=even, jobs=jobs, created=created, on_row=_say(name))
-        size = write_replay(options.folder / f"{name}.json.gz", recording)
-        took = time.monotonic() - began
-        print(
-            f"\r{name}: {len(recording)} of {recording.legal:,} rows, best {recording.best_s * 1e6:.1f} us, "
-            f"{size / 1000:.0f} KB, {took:.0f} s",
-            flush=True,
-        )
+        file_of(name, options.folder).parent.mkdir(parents=True, exist_ok=True)
+        words = command(name, options.folder, options.jobs)
+        print(shlex.join(["autosched", *words]), flush=True)
+        status = subprocess.run([sys.executable, "-m", "autosched", *words], check=False).returncode
+        if status:
+            return status
     return 0
 
 

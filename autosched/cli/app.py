@@ -19,6 +19,7 @@ COMMANDS = {
     "export": "export",
     "report": "report",
     "trials": "trials",
+    "record": "record",
     "compare": "compare",
     "simulate": "simulate",
     "model": "model",

@@ -9,12 +9,11 @@ import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from autosched.cli.output import complain, talk
 from autosched.errors import AutoschedError
 from autosched.search.tuning.deadline import Deadline
-from autosched.search.tuning.loop import Result
-from autosched.search.tuning.tune import Tuning
 
 GRACE_S = 1.25
 """Seconds past the end that a run has to end by itself."""
@@ -28,9 +27,10 @@ STDERR = 2
 
 class Outside:
     """A context for a run with a deadline. Past its end, and some grace, a thread has `say` answer with what was found
-    so far (it returns the exit status) and ends the process. `fail` answers where nothing was."""
+    so far (it returns the exit status) and ends the process. `fail` answers where nothing was. `say` is called with the
+    deadline's `tuning` and what its `so_far` answers, which has a `best`: None where nothing was found."""
 
-    def __init__(self, deadline: Deadline, say: Callable[[Tuning, Result], int]) -> None:
+    def __init__(self, deadline: Deadline, say: Callable[[Any, Any], int]) -> None:
         self.deadline, self.say = deadline, say
         self.fail: Callable[[AutoschedError], None] = lambda error: None
         self._done = threading.Event()
@@ -61,9 +61,9 @@ class Outside:
 
     def _answered(self) -> int:
         """Say what there is; the exit status."""
-        tuning: Tuning | None = self.deadline.tuning
+        tuning = self.deadline.tuning
         so_far = self.deadline.so_far
-        result: Result | None = so_far() if tuning is not None and so_far is not None else None
+        result = so_far() if tuning is not None and so_far is not None else None
         if tuning is None or result is None or result.best is None:
             error = self.deadline.failed()
             self.fail(error)

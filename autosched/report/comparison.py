@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,8 @@ from autosched.report.summary import StrategySummary, Summary
 from autosched.report.text import counted, microseconds, seconds
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
+from autosched.store.columns import PlanPart, decision_columns
+from autosched.tiling.space.base import SpaceBase as Space
 
 _ONE = "one seed has no intervals, and nothing is tested"
 
@@ -29,7 +31,8 @@ _ONE = "one seed has no intervals, and nothing is tested"
 class StrategyComparison:
     """All trials of all runs: `rows` in the order strategy, seed, trial (see `Row`); runs are paired by seed.
 
-    `landscape` is there where the whole space is known: times of all its rows."""
+    `landscape` is there where the whole space is known: times of all its rows. `spaces` are those of the plans, by
+    their names."""
 
     program: str
     target: str
@@ -39,11 +42,30 @@ class StrategyComparison:
     trials: int
     rows: tuple[Row, ...]
     landscape: Landscape | None = None
+    spaces: Mapping[str, Space] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def frame(self) -> Any:
-        """The rows as a pandas DataFrame, one row a trial. Raises MissingError without pandas (the extra `plots`)."""
-        return needed("pandas", "plots", "table.frame").DataFrame(list(self.rows), columns=list(Row._fields))
+        """The rows as a pandas DataFrame, one row a trial: the fields of `Row`, then a column for each decision
+        (`store.columns`). Raises MissingError without pandas (the extra `plots`)."""
+        pandas = needed("pandas", "plots", "table.frame")
+        fields = pandas.DataFrame(list(self.rows), columns=list(Row._fields))
+        return fields.assign(**self.decisions)
+
+    @cached_property
+    def decisions(self) -> dict[str, Any]:
+        """What was decided in each trial, a column for each decision, in the order of `rows`."""
+        places: dict[str, list[int]] = {}
+        for place, row in enumerate(self.rows):
+            places.setdefault(row.plan, []).append(place)
+        parts = []
+        for name, mine in places.items():
+            space = self.spaces.get(name)
+            if space is not None:
+                index = space.rows(np.array([self.rows[p].row for p in mine], np.int64))
+                table = np.stack([np.asarray(index[d.name]) for d in space.decisions], axis=1)
+                parts.append(PlanPart(space.decisions, table, np.array(mine)))
+        return decision_columns(len(self.rows), parts, Row._fields)
 
     @property
     def best_s(self) -> float | None:

@@ -1,5 +1,5 @@
-"""Where documented programs find `record`; it stands in `autosched.search.evaluate.recorder`."""
+"""Where documented programs find `record`; it stands in `autosched.search.evaluate.recording`."""
 
-from autosched.search.evaluate.recorder import record
+from autosched.search.evaluate.recording import record
 
 __all__ = ["record"]

@@ -46,6 +46,10 @@ def from_cache(value: Mapping[str, Any], path: str) -> Measured:
     keys, cache = value.get("tune_params_keys"), value.get("cache")
     if not isinstance(keys, list) or not isinstance(cache, dict):
         raise StoreError(f"{path}: a cache file has `tune_params_keys` and `cache`, and this one lacks them")
+    objective = value.get("objective", "time")
+    if objective != "time" and not any(isinstance(e, dict) and "time" in e for e in cache.values()):
+        said = f"{path}: a cache of the objective {str(objective)[:80]!r}"
+        raise StoreError(said, hint="only times are understood")
     pairs: list[tuple[Configuration, Measurement]] = []
     for name, entry in cache.items():
         try:

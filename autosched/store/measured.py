@@ -26,6 +26,8 @@ PLAN = "plan"
 """The parameter that says which plan a trial belongs to, in studies of several."""
 REPLACED = "replaced"
 """The setting of a recording that counts measurements which later ones of the same configuration replaced."""
+LEFT_OUT = "left_out"
+"""The setting of a recording that says what else of its file was left out: a list of texts."""
 _COLUMN_END = 2**63  # larger integers do not fit a column, and become labels
 
 
@@ -74,16 +76,23 @@ class Measured:
         return tuple(sorted(found.values(), key=_order))
 
     def recording(self, source: str = "") -> RecordedSpace:
-        """The same as one recorded plan without a clock. Parameters with one value alone decide nothing and are left
-        out; values that are not all integers become labels. Raises StoreError where none came out right."""
+        """The same as one recorded plan without a clock (`plan`). Raises StoreError where none came out right."""
         if not any(m.ok for m in self.measurements):
             raise StoreError(f"none of the {len(self)} configurations of {self.name!r} came out right")
+        name = self.name or "kernel"
+        settings = {REPLACED: self.replaced} if self.replaced else {}
+        device = {"name": self.device}
+        return RecordedSpace(name, (self.plan(),), device=device, legal=len(self), settings=settings, source=source)
+
+    def plan(self) -> RecordedPlan:
+        """The rows as a recorded plan. Parameters with one value alone decide nothing and are left out; values that are
+        not all integers become labels."""
         kept = {p: values for p in self.parameters if len(values := self.values(p)) > 1}
         indices = np.zeros((len(self), len(kept)), np.int32)
         for column, (parameter, values) in enumerate(kept.items()):
             place = {(type(v), v): i for i, v in enumerate(values)}
             indices[:, column] = [place[type(v), v] for v in (c[parameter] for c in self.configurations)]
-        plan = RecordedPlan(
+        return RecordedPlan(
             name=self.name or "kernel",
             decisions=tuple(_decision(parameter, values) for parameter, values in kept.items()),
             indices=indices,
@@ -92,11 +101,7 @@ class Measured:
             spread=floats([m.spread for m in self.measurements]),
             cost_s=floats([sum(m.costs_s.values()) if m.costs_s else None for m in self.measurements]),
             messages={i: m.message for i, m in enumerate(self.measurements) if m.message},
-        )
-        name = self.name or "kernel"
-        settings = {REPLACED: self.replaced} if self.replaced else {}
-        return RecordedSpace(
-            name, (plan,), device={"name": self.device}, legal=len(self), settings=settings, source=source
+            repeats=np.array([len(m.samples_s) for m in self.measurements], np.int32),
         )
 
 

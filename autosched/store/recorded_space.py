@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.errors import StoreError
+from autosched.extras import needed
+from autosched.store.columns import PlanPart, decision_columns
 from autosched.store.records import STATUSES, Measurement
 from autosched.tiling.space.listed import ListedSpace
 from autosched.tiling.step import Decision
@@ -28,7 +30,8 @@ class RecordedPlan:
 
     `indices` (rows, decisions) are places in the decisions' domains; `status` places in `STATUSES`; `time_s` median
     seconds, NaN unless ok; `spread` (q75 - q25) / median, `cost_s` the seconds of building, checking and timing, both
-    NaN where unknown. `terms` are the clock's seconds by name with `total` among them, none without a clock; `derived`
+    NaN where unknown; `repeats` how many samples `time_s` is the median of, 0 where unknown (no column: of all rows).
+    `terms` are the clock's seconds by name with `total` among them, none without a clock; `derived`
     are integer quantities of the rows. `version` is that of the space from which rows were drawn, `messages` those of
     failed rows, by place. Raises StoreError where the columns do not fit together.
     """
@@ -44,10 +47,12 @@ class RecordedPlan:
     derived: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     version: str = ""
     messages: Mapping[int, str] = field(default_factory=dict)
+    repeats: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __post_init__(self) -> None:
         rows = len(self.time_s)
         columns: dict[str, Sized] = {"status": self.status, "spread": self.spread, "cost_s": self.cost_s}
+        columns |= {"repeats": self.repeats} if len(self.repeats) else {}
         columns |= {**self.terms, **self.derived}
         short = next((name for name, column in columns.items() if len(column) != rows), None)
         if short is not None or self.indices.shape != (rows, len(self.decisions)):
@@ -140,3 +145,31 @@ class RecordedSpace:
         """The optimum: the fastest time of all rows; NaN where all failed."""
         times = np.concatenate([p.time_s[p.ok] for p in self.plans])
         return float(times.min()) if len(times) else float("nan")
+
+    @property
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """All rows, plan by plan, as numpy arrays of shape (rows,): `plan`; `status`; `time_s`, `spread`, `cost_s` in
+        seconds (`spread` as a share), NaN where unknown or failed; `repeats`; `clock_s`, the analytic clock's seconds
+        when the space was recorded, NaN without one; then a column for each decision (`store.columns`)."""
+        plans = self.plans
+        ends = np.cumsum([len(p) for p in plans])
+
+        def joined(name: str) -> npt.NDArray[Any]:
+            return np.concatenate([getattr(p, name) for p in plans])
+
+        known = [p.repeats if len(p.repeats) else np.zeros(len(p), np.int32) for p in plans]
+        clock = [p.terms["total"] if p.terms else np.full(len(p), np.nan) for p in plans]
+        found: dict[str, npt.NDArray[Any]] = {
+            "plan": np.repeat(np.array([p.name for p in plans], object), [len(p) for p in plans]),
+            "status": np.array(STATUSES, object)[joined("status")],
+            **{name: joined(name) for name in ("time_s", "spread", "cost_s")},
+            "repeats": np.concatenate(known),
+            "clock_s": np.concatenate(clock),
+        }
+        parts = [PlanPart(p.decisions, p.indices, np.arange(e - len(p), e)) for p, e in zip(plans, ends, strict=True)]
+        return found | decision_columns(len(self), parts, found)
+
+    @property
+    def frame(self) -> Any:
+        """`columns` as a pandas DataFrame. Raises MissingError without pandas (the extra `plots`)."""
+        return needed("pandas", "plots", "recording.frame").DataFrame(self.columns)

@@ -19,6 +19,7 @@ from autosched.store.json_file import read_json
 from autosched.store.numbers import floats
 from autosched.store.recorded_space import Floats, RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
+from autosched.text_file import write_whole
 from autosched.tiling.step import Decision
 
 SCHEMA = "autosched/replay/1"
@@ -30,7 +31,8 @@ _PLAIN = ("name", "program", "target", "legal", "source", "created")
 
 
 def write_replay(path: str | Path, recording: RecordedSpace) -> int:
-    """Write the file; returns its size in bytes. Equal recordings give equal files. Raises StoreError."""
+    """Write the file, whole or not at all; returns its size in bytes. Equal recordings give equal files. Raises
+    StoreError."""
     return _write(path, _to_dict(recording))
 
 
@@ -52,7 +54,7 @@ def _to_dict(recording: RecordedSpace) -> dict[str, Any]:
 def _write(path: str | Path, value: Mapping[str, Any]) -> int:
     data = gzip.compress(codec.dumps(value).encode(), mtime=0)
     try:
-        Path(path).write_bytes(data)
+        write_whole(Path(path), data)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}", hint="give another path") from error
     return len(data)
@@ -66,9 +68,13 @@ def read_replay(path: str | Path) -> RecordedSpace:
 
 def read_replays(path: str | Path) -> tuple[RecordedSpace, ...]:
     """All recordings of a file, which `write_replay` or `write_replays` wrote. Raises StoreError as `read_replay`."""
-    value = read_json(Path(path))
+    return replays_of(read_json(Path(path)), str(path))
+
+
+def replays_of(value: Any, path: str) -> tuple[RecordedSpace, ...]:
+    """All recordings of a file's JSON value. Raises StoreError, naming `path`."""
     if not (is_replay(value) and value["schema"] == SEVERAL):
-        return (from_replay(value, str(path)),)
+        return (from_replay(value, path),)
     several = value.get("recordings")
     if not isinstance(several, list) or not several:
         raise StoreError(f"{path} is not a whole recording: recordings is missing or empty")
@@ -83,7 +89,7 @@ def is_replay(value: Any) -> bool:
 def from_replay(data: Any, path: str) -> RecordedSpace:
     """What is in the JSON value of a recording. Raises StoreError, naming `path`."""
     if not is_replay(data):
-        raise StoreError(f"{path} is no recording", hint="`python -m benchmarks.record` makes one")
+        raise StoreError(f"{path} is no recording", hint="`autosched record` makes one")
     if data["schema"] == SEVERAL:
         held = len(data["recordings"]) if isinstance(data.get("recordings"), list) else 0
         hint = "`autosched model eval` takes all of them"
@@ -117,6 +123,7 @@ def _plan_to_dict(plan: RecordedPlan) -> dict[str, Any]:
         "time_s": rounded(plan.time_s),
         "spread": rounded(plan.spread, 2),
         "cost_s": rounded(plan.cost_s, 3),
+        **({"repeats": plan.repeats} if len(plan.repeats) else {}),
         "terms": {name: _distinct(rounded(column)) for name, column in plan.terms.items()},
         "derived": {name: _distinct(column) for name, column in plan.derived.items()},
         "messages": {str(place): text for place, text in plan.messages.items()},
@@ -140,6 +147,7 @@ def _plan_from_dict(data: Mapping[str, Any]) -> RecordedPlan:
         terms={name: _column(c, np.float64) for name, c in data["terms"].items()},
         derived={name: _column(c, np.int64) for name, c in data["derived"].items()},
         messages={int(place): str(text) for place, text in data["messages"].items()},
+        repeats=np.array(data.get("repeats", ()), np.int32),
     )
     plan.space()  # says what is wrong with the rows now, and not when they are first used
     return plan

@@ -51,7 +51,7 @@ def is_t4(value: Any) -> bool:
 def from_t4(value: Mapping[str, Any], path: str) -> Measured:
     """What is in the JSON value of a results file. Raises StoreError, naming `path` and the result.
 
-    The format names neither kernel nor device: the file's name stands for both, unless `metadata` has them."""
+    The format names neither kernel nor device: the file's place and name stand for both, unless `metadata` has them."""
     version = value.get("schema_version")
     if version != VERSION:
         said = "says no schema version" if version is None else f"has schema {version!r}"
@@ -60,7 +60,7 @@ def from_t4(value: Mapping[str, Any], path: str) -> Measured:
     results = value["results"]
     if not isinstance(results, list) or not isinstance(metadata, dict):
         raise StoreError(f"{path}: `results` is a list and `metadata` an object in T4 results")
-    unit = str(metadata.get("timeunit", "ms"))
+    unit = str(metadata.get("timeunit", "ms")).casefold()
     if unit not in _UNITS:
         raise StoreError(f"{path}: unknown unit of time {unit!r}", hint=f"known: {', '.join(u for u in _UNITS if u)}")
     pairs: list[tuple[Configuration, Measurement]] = []
@@ -70,11 +70,22 @@ def from_t4(value: Mapping[str, Any], path: str) -> Measured:
         except codec.DAMAGED as error:
             said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise StoreError(f"{path}: result {number}: {said}") from error
-    name = str(metadata.get("kernel_name") or Path(path).name.split(".")[0])
+    kernel, device = _place(Path(path))
     try:
-        return Measured.of(name, str(metadata.get("device_name", "")), pairs)
+        return Measured.of(
+            str(metadata.get("kernel_name") or kernel), str(metadata.get("device_name") or device), pairs
+        )
     except ValueError as error:
         raise StoreError(f"{path}: {error}") from error
+
+
+def _place(path: Path) -> tuple[str, str]:
+    """Kernel and device by where the file lies: `cachefiles/KERNEL/DEVICE_T4.json.gz` in the public hub; elsewhere the
+    file's name stands for the kernel."""
+    name = path.name.split(".")[0]
+    folder = path.absolute().parent
+    hub = folder.parent.name == "cachefiles"
+    return (folder.name, name.removesuffix("_T4")) if hub else (name, "")
 
 
 def write_t4(path: Path, measured: Measured) -> None:
@@ -116,11 +127,12 @@ def _measurement(result: Mapping[str, Any], unit: float) -> Measurement:
     if invalidity != "correct":
         message = found.get("time", {}).get("value", invalidity)
         return Measurement(_STATUS[invalidity], message=str(message), costs_s=costs)
-    if "time" in found:
-        own = found["time"].get("unit") or None
-        if own is not None and own not in _UNITS:
+    name = "time" if "time" in found else _objective(result, found)
+    if name in found:
+        own = found[name].get("unit") or None
+        if own is not None and own.casefold() not in _UNITS:
             raise ValueError(f"unknown unit of time {own!r}")
-        time_s = finite(found["time"]["value"]) * (unit if own is None else _UNITS[own])
+        time_s = finite(found[name]["value"]) * (unit if own is None else _UNITS[own.casefold()])
     elif samples:
         time_s = sum(samples) / len(samples)
     else:
@@ -132,3 +144,13 @@ def _measurement(result: Mapping[str, Any], unit: float) -> Measurement:
 
 def _first(times: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((times[name] for name in names if name in times), 0.0)
+
+
+def _objective(result: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """The name of the time that was minimised, where it is not called `time`. Raises ValueError for an objective that
+    is no time."""
+    names = [str(name) for name in result.get("objectives", ())]
+    timed = [n for n in names if n in found and str(found[n].get("unit") or "").casefold() in _UNITS.keys() - {""}]
+    if not timed and names and "time" not in names:
+        raise ValueError(f"its objective is {', '.join(names)}, and only times are understood")
+    return timed[0] if timed else "time"

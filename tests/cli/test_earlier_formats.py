@@ -132,7 +132,7 @@ def _missing_elements(shapes: list[Any], values: list[Any], place: str) -> list[
 def test_documented_paths_lead_to_what_moved() -> None:
     from autosched.costmodel.analytic import clock as clocks
     from autosched.costmodel.clock import clock
-    from autosched.search.evaluate import recorder
+    from autosched.search.evaluate import recording
     from autosched.search.recorded import space_of
     from autosched.search.recorder import record
     from autosched.search.space import recorded
@@ -143,6 +143,6 @@ def test_documented_paths_lead_to_what_moved() -> None:
     from autosched.tiling.request import request
     from autosched.tiling.space import request as requests
 
-    present = (clocks.clock, recorded.space_of, recorder.record, requests.request)
+    present = (clocks.clock, recorded.space_of, recording.record, requests.request)
     assert (clock, space_of, record, request) == present
     assert (analyse, epilogues) == (dependence.analyse, epilogue.epilogues)

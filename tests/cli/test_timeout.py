@@ -42,8 +42,8 @@ def asleep(*a, **k):
 """
 
 
-def hanging(cli: Cli, patch: str, *flags: object) -> Done:
-    command = [sys.executable, "-c", HANG + patch + "\nentry.main()", "tune", *SMALL, "--timeout", "500s"]
+def hanging(cli: Cli, patch: str, *flags: object, what: str = "tune") -> Done:
+    command = [sys.executable, "-c", HANG + patch + "\nentry.main()", what, *SMALL, "--timeout", "500s"]
     ended = subprocess.run(
         [*command, *map(str, flags)], capture_output=True, text=True, timeout=240, check=False, **cli.options()
     )
@@ -100,6 +100,26 @@ def test_each_phase(cli: Cli, patch: str, said: str) -> None:
     else:
         assert done.status == 0, done.err
         assert "best" in done.out
+
+
+FIFTH = """
+from autosched.search.tuning.measuring import Measuring
+measured, rows = Measuring.measured, []
+Measuring.measured = lambda self, *a: {how}() if rows.append(1) or len(rows) > 4 else measured(self, *a)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "status"), [("asleep", 0), ("swallowing", 1), ("native", 1), ("holding", 1)])
+def test_a_recording_keeps_the_rows_before_what_hangs(cli: Cli, how: str, status: int) -> None:
+    words = ("-d", "simulator", "--rows", 40, "-o", "found.json.gz")
+    done = hanging(cli, FIFTH.format(how=how), *words, what="record")
+    assert done.status == status, done.err
+    if how in ("swallowing", "native"):
+        assert "4 rows of this run are in found.json.gz.part. Continue:  autosched record" in done.err
+    found = cli.near()("record", *SMALL, "--timeout", "500s", *words, "--json")
+    assert "there are 4 of 40 rows already" in found.err
+    assert found.json["measured"] == 36
 
 
 def test_less_time_than_the_command_needs_to_start(cli: Cli) -> None:

@@ -53,7 +53,7 @@ def model() -> None:
 @app.command("eval")
 def evaluate(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Recorded spaces (docs/replay.md), caches of other tuners.")
+        list[str], typer.Argument(metavar="FILE...", help="Recorded spaces, files of other tuners (docs/replay.md).")
     ],
     models: Annotated[
         str, typer.Option("--models", "-m", metavar="NAMES", help="Names with commas; analytic is the clock alone.")
@@ -162,7 +162,8 @@ def _plain(one: Evaluated, leak: bool) -> dict[str, Any]:
 
 def _read(file: str, today: bool, quiet: bool) -> list[tuple[str, RecordedSpace, int]]:
     """The recordings of a file with what they are called, and how many of their rows this version's spaces lack."""
-    recordings, found = read_all(file), []
+    recordings = read_all(file)
+    found: list[tuple[str, RecordedSpace, int]] = []
     for recording in recordings:
         called, lost = file if len(recordings) == 1 else f"{file}, {recording.name}", 0
         if today and not recording.program:
@@ -170,7 +171,7 @@ def _read(file: str, today: bool, quiet: bool) -> list[tuple[str, RecordedSpace,
             raise UsageError(f"{called} is not a recording of ours, and says nothing of its program", hint=hint)
         if today:
             recording, lost = rescored(recording)
-        tell_replaced(called, recording, quiet)
+        tell_replaced(called, recording, quiet, first=not found)
         if lost and not quiet:
             talk().print(f"{called}: {lost} rows are not in this version's spaces", markup=False)
         found.append((called, recording, lost))

@@ -18,7 +18,8 @@ from autosched.report.over_spaces import over_spaces, spaces_json
 from autosched.search.evaluate.compare import contestants
 from autosched.search.evaluate.landscape import Landscape
 from autosched.search.evaluate.simulate import budget_of, check
-from autosched.store.exchanged import read_any
+from autosched.store.exchanged import read_all
+from autosched.store.recorded_space import RecordedSpace
 
 
 def simulate(
@@ -26,7 +27,8 @@ def simulate(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Kernel Tuner caches, T4 results, recordings of autosched, gzipped or not. Several are put together.",
+            help="Recordings of autosched, Kernel Tuner caches, T4 and KTT results, BAT tables, logs of TVM, gzipped or"
+            " not. Several are put together.",
         ),
     ],
     strategies: Annotated[
@@ -85,17 +87,18 @@ def simulate(
     if not seeds:
         raise UsageError(f"{repeats} seeds leave nothing to compare", hint="give --repeats 20")
     stated = inputs.budgets(budgets)
-    spaces = [read_any(recording) for recording in recordings]
-    for recording, space in zip(recordings, spaces, strict=True):
+    spaces = [opened for file in recordings for opened in _opened(file, quiet)]
+    if output is not None and len(spaces) > 1:
+        raise UsageError(f"-o {output}: {recordings[0]} holds {len(spaces)} recordings, which have no common curve")
+    for recording, space in spaces:
         budget = budget_of(Landscape.of(space), trials)
         if stated and max(stated) > budget:
             said = f"--budgets {budgets}: runs on {recording} have {budget} trials"
             raise UsageError(said, hint="state smaller budgets, or give more --trials")
         if chosen != ["all"]:
             check(space, contestants(chosen, cost_model))
-        tell_replaced(str(recording), space, quiet)
     each = []
-    for number, (recording, space) in enumerate(zip(recordings, spaces, strict=True)):
+    for number, (recording, space) in enumerate(spaces):
         with Line(quiet, verbose) as line:
             named = "all" if chosen == ["all"] else chosen
             found = api.simulate(
@@ -105,7 +108,7 @@ def simulate(
         if trials is not None and found.trials < trials and not quiet:
             said = f"{recording}: has {found.trials} rows, so runs are no longer than that"
             talk().print(said, markup=False)
-        if not json and not (quiet and len(recordings) > 1):
+        if not json and not (quiet and len(spaces) > 1):
             text = str(found.summary(baseline, stated)) if quiet else found.text(baseline, stated)
             answer(f"{chr(10) if number else ''}{text}")
     if output is not None:
@@ -119,3 +122,12 @@ def simulate(
         answer_json(spaces_json(together) | {"each": [as_json(found, baseline, stated) for found in each]})
     else:
         answer(f"{'' if quiet else chr(10)}{together}")
+
+
+def _opened(file: Path, quiet: bool) -> list[tuple[str, RecordedSpace]]:
+    """The recordings of a file, each with what messages call it."""
+    found = read_all(file)
+    named = [(str(file) if len(found) == 1 else f"{file}, {one.name}", one) for one in found]
+    for number, (name, one) in enumerate(named):
+        tell_replaced(name, one, quiet, first=number == 0)
+    return named

@@ -1,16 +1,11 @@
-"""Recording a space: a uniform sample of its legal rows, built, checked and timed, as a `RecordedSpace`.
-
-`record` measures, `again` the fastest rows once more, or all; `rescored` says of measured rows what the engine of
-today says: that is how a change of the clock or of the features is judged without measuring again.
+"""What becomes of a recording later: `again` measures the fastest rows once more, or all; `rescored` says of measured
+rows what the engine of today says, which is how a change of the clock or of the features is judged without measuring.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -18,13 +13,9 @@ import numpy as np
 from autosched.costmodel.analytic import clock as clocks
 from autosched.device.checked import measurement_of
 from autosched.device.protocol import Device
-from autosched.errors import StoreError, UsageError
-from autosched.machine.catalogue import target_yaml
+from autosched.errors import StoreError
 from autosched.search.request import TuneRequest
-from autosched.search.space.plan_rows import PlanEntry
 from autosched.search.space.recorded import program_of, target_of
-from autosched.search.space.rows import Rows
-from autosched.search.space.space import SearchSpace
 from autosched.search.tuning.final import pooled
 from autosched.search.tuning.remeasure import raced
 from autosched.search.tuning.tune import plans_of, prepare
@@ -33,7 +24,6 @@ from autosched.store.records import STATUSES, Measurement
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Plan
-from autosched.version import __version__
 
 
 @dataclass(frozen=True)
@@ -43,117 +33,6 @@ class RowDone:
     done: int
     total: int
     best_s: float | None
-
-
-def record(
-    request: TuneRequest,
-    rows: int,
-    *,
-    even: bool = False,
-    jobs: int = 1,
-    created: str = "",
-    on_row: Callable[[RowDone], None] | None = None,
-) -> RecordedSpace:
-    """Measure `rows` different rows of the space that `tune` would search, drawn uniformly with the request's seed over
-    the legal rows of all plans, or (`even`) as many of each plan; all of them where there are no more. `jobs` processes
-    share the rows of a simulator, whose answers do not depend on who asks. Raises what `prepare` raises, UsageError for
-    no rows, and for several jobs on a device that times."""
-    if rows < 1:
-        raise UsageError(f"{rows} rows leave nothing to record", hint="give 1 or more")
-    if jobs > 1 and request.device != "simulator":
-        raise UsageError(f"{jobs} jobs on the device {request.device} would disturb each other", hint="record in one")
-    tuning = prepare(_plain(request))
-    space, device = tuning.study.space, tuning.device
-    try:
-        rng = np.random.default_rng(request.seed)
-        drawn = drawn_evenly(space, rows, rng) if even else _drawn(space, rows, rng)
-        tell = on_row or (lambda done: None)
-        measured = _shared(request, drawn, jobs, tell) if jobs > 1 else _measured(space, device, drawn, rng, tell)
-        described = device.describe()
-    finally:
-        device.close()
-    plans = []
-    for number, entry in enumerate(space.plans):
-        mine = np.flatnonzero(drawn.plan == number)
-        if len(mine):
-            plans.append(_plan(entry, drawn.ids[mine], [measured[i] for i in mine]))
-    return RecordedSpace(
-        name=request.program.name,
-        plans=tuple(plans),
-        program=str(request.program),
-        target=target_yaml(request.target),
-        device=described,
-        legal=space.rows,
-        settings={
-            "seed": request.seed,
-            "threads": request.threads,
-            "only": list(request.only),
-            "numerics": request.numerics,
-            "conditions": request.conditions,
-            "even": even,
-            "autosched": __version__,
-        },
-        created=created,
-    )
-
-
-def _drawn(space: SearchSpace, rows: int, rng: np.random.Generator) -> Rows:
-    return space.locate(rng.choice(space.rows, min(rows, space.rows), replace=False))
-
-
-def drawn_evenly(space: SearchSpace, rows: int, rng: np.random.Generator) -> Rows:
-    """`rows` different legal rows, as many of each plan as of any other: what a plan has less, the larger ones have
-    more. Fewer where the space has no more."""
-    parts, left = [], rows
-    for place, number in enumerate(np.argsort(space.counts, kind="stable").tolist()):
-        ids = space.plans[number].ids
-        share = min(len(ids), left // (len(space.plans) - place))
-        parts.append(Rows.of(number, rng.choice(ids, share, replace=False)))
-        left -= share
-    return Rows.join(parts)
-
-
-def _measured(
-    space: SearchSpace, device: Device, drawn: Rows, rng: np.random.Generator, tell: Callable[[RowDone], None]
-) -> list[tuple[Measurement, float]]:
-    """Each row's measurement and what it cost; the fastest ones again, in turn."""
-    candidates = space.candidates(drawn)
-    found: list[tuple[Measurement, float]] = []
-    best: float | None = None
-    for candidate in candidates:
-        found.append(_one(device, candidate))
-        times = [t for t in (best, found[-1][0].time_s) if t is not None]
-        best = min(times, default=None)
-        tell(RowDone(len(found), len(candidates), best))
-    again = raced(device, candidates, [m for m, _ in found], rng)
-    return [(m, cost) for m, (_, cost) in zip(again, found, strict=True)]
-
-
-def _plain(request: TuneRequest) -> TuneRequest:
-    """The request without what recording has no use for."""
-    return replace(request, store=None, strategy="random", cost_model="analytic")
-
-
-def _shared(
-    request: TuneRequest, drawn: Rows, jobs: int, tell: Callable[[RowDone], None]
-) -> list[tuple[Measurement, float]]:
-    """As `_measured`, in processes that lay out the space each for itself and take every so-manieth row."""
-    found: dict[int, tuple[Measurement, float]] = {}
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        parts = [np.arange(first, len(drawn), jobs) for first in range(jobs)]
-        for places, measured in zip(parts, pool.map(_part, repeat(request), map(drawn.take, parts)), strict=True):
-            found |= zip(places.tolist(), measured, strict=True)
-            times = [m.time_s for m, _ in found.values() if m.time_s is not None]
-            tell(RowDone(len(found), len(drawn), min(times, default=None)))
-    return [found[place] for place in range(len(drawn))]
-
-
-def _part(request: TuneRequest, drawn: Rows) -> list[tuple[Measurement, float]]:
-    tuning = prepare(_plain(request))
-    try:
-        return [_one(tuning.device, candidate) for candidate in tuning.study.space.candidates(drawn)]
-    finally:
-        tuning.device.close()
 
 
 def again(
@@ -186,7 +65,10 @@ def again(
     for recorded in found.plans:
         mine = new[first : first + len(recorded)]
         first += len(recorded)
-        plans.append(replace(recorded, **_columns(mine)))
+        columns = columns_of(mine)
+        if len(recorded.repeats):  # of rows that were not measured anew it says what it said
+            columns["repeats"] = np.where(columns["repeats"] > 0, columns["repeats"], recorded.repeats)
+        plans.append(replace(recorded, **columns))
     return replace(found, plans=tuple(plans))
 
 
@@ -210,40 +92,18 @@ def _visited(
     return [pooled(several) for several in found]
 
 
-def _one(device: Device, candidate: Candidate) -> tuple[Measurement, float]:
-    build = device.build(candidate)
-    measurement = measurement_of(device.measure(build, "search"), device)
-    return measurement, sum(({"build": build.seconds} | measurement.costs_s).values())
-
-
-def _plan(entry: PlanEntry, ids: np.ndarray[Any, Any], measured: list[tuple[Measurement, float]]) -> RecordedPlan:
-    space = entry.plan.space
-    index = space.rows(ids)
-    measurements = [m for m, _ in measured]
-    terms, derived = _said(entry.plan, ids)
-    return RecordedPlan(
-        name=entry.plan.name,
-        version=space.version,
-        decisions=space.decisions,
-        indices=np.stack([np.asarray(index[d.name], np.int32) for d in space.decisions], axis=1),
-        cost_s=np.array([cost for _, cost in measured], np.float64),
-        terms=terms,
-        derived=derived,
-        **_columns(measurements),
-    )
-
-
-def _columns(measured: Sequence[Measurement]) -> dict[str, Any]:
+def columns_of(measured: Sequence[Measurement]) -> dict[str, Any]:
     """What a recorded plan holds of its measurements."""
     return {
         "status": np.array([STATUSES.index(m.status) for m in measured], np.uint8),
         "time_s": np.array([m.time_s if m.ok and m.time_s else np.nan for m in measured], np.float64),
         "spread": np.array([np.nan if m.spread is None else m.spread for m in measured], np.float64),
         "messages": {i: m.message[:200] for i, m in enumerate(measured) if not m.ok},
+        "repeats": np.array([len(m.samples_s) for m in measured], np.int32),
     }
 
 
-def _said(plan: Plan, ids: np.ndarray[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def said_of(plan: Plan, ids: np.ndarray[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The clock's terms and the derived quantities of these rows."""
     values = plan.space.values(ids)
     terms = {k: np.broadcast_to(np.asarray(s, np.float64), (len(ids),)) for k, s in clocks.clock(plan, values).items()}
@@ -273,7 +133,9 @@ def request_of(recording: RecordedSpace, catalogue: Catalogue | None = None) -> 
         strategy="random",
         cost_model="analytic",
         threads=int(settings.get("threads", 1)),
+        cache=str(recording.device.get("cache", "warm")),
         only=tuple(settings.get("only", ())),
+        families=tuple(settings.get("families", ())),
         numerics=str(settings.get("numerics", "reassociated")),
         conditions=str(settings.get("conditions", "guard")),
         catalogue=catalogue or Catalogue.builtin(),
@@ -298,7 +160,7 @@ def _today(recorded: RecordedPlan, plan: Plan) -> RecordedPlan:
     ids = space.ids({d.name: rows[kept, i] for i, d in enumerate(space.decisions)})
     _, first = np.unique(ids, return_index=True)  # decisions that are gone may leave two rows one
     chosen = np.flatnonzero(kept)[np.sort(first)]
-    terms, derived = _said(plan, ids[np.sort(first)])
+    terms, derived = said_of(plan, ids[np.sort(first)])
     return replace(
         recorded,
         decisions=space.decisions,
@@ -307,6 +169,7 @@ def _today(recorded: RecordedPlan, plan: Plan) -> RecordedPlan:
         time_s=recorded.time_s[chosen],
         spread=recorded.spread[chosen],
         cost_s=recorded.cost_s[chosen],
+        repeats=recorded.repeats[chosen] if len(recorded.repeats) else recorded.repeats,
         terms=terms,
         derived=derived,
         version=space.version,

@@ -72,7 +72,7 @@ def test_a_file_of_several_that_holds_none(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "none.json"
     file.write_text(json.dumps(data))
     assert "recordings is missing or empty" in cli.near()("model", "eval", file, status=2).err
-    assert "holds 0 recordings" in cli.near()("simulate", file, status=2).err
+    assert "recordings is missing or empty" in cli.near()("simulate", file, status=2).err
 
 
 def test_measurements_that_were_replaced_are_counted(cli: Cli, tmp_path: Path) -> None:

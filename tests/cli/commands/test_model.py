@@ -101,7 +101,10 @@ def test_several_recordings_of_one_file(cli: Cli, tmp_path: Path) -> None:
     found = cli.near()(*asked, "--json").json["models"]
     assert [m["file"] for m in found] == [f"{two}, llm/e4m3/128x7168x2112", f"{two}, squares/s8/2048"]
     assert all(m["kendall"]["mean"] > 0.6 for m in found)
-    assert "holds 14 recordings, and one is wanted" in cli.near()("simulate", file, "-n", 4, status=2).err
+    one = ("export", file, "--format", "t4", "-o", "out.json")
+    assert "holds 14 recordings, and one is wanted" in cli.near()(*one, status=2).err
+    done = cli.near()("simulate", two, "-s", "random,ils", "-n", 4, "--repeats", 2)
+    assert "2 spaces, 2 seeds" in done.out
 
 
 WRONG = {

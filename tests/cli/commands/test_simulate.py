@@ -61,6 +61,26 @@ def test_what_is_wrong_with_a_later_file_is_said_before_any_run(cli: Cli, tmp_pa
         assert done.out == ""
 
 
+def test_logs_and_results_of_other_tuners(cli: Cli) -> None:
+    """A log holds several tasks, each a space; what was left out of it is said once."""
+    others = TESTS / "data" / "other_tuners"
+    done = cli.near()("simulate", others / "autotvm_cut.log", "-s", "random,ils", "--repeats", 2, "-n", 4)
+    assert "dense_pack.x86 128x768 768x768 for recorded on llvm" in done.out
+    assert "2 spaces, 2 seeds" in done.out
+    assert done.err.count("left out the task conv2d_NCHWc.x86") == 1
+    assert "batch_matmul.x86 12x128x64 12x128x64: left out 1 measurement" in done.err
+    for name in ("ktt_pnpoly_3090_cut.json.gz", "autotvm_0.1.log", "ansor_cut.json", "TRIAD/1.csv"):
+        asked = ("simulate", others / name, "-s", "random,genetic", "--repeats", 2, "-n", 4, "--json")
+        assert cli.near()(*asked).json["schema"] == "autosched/compare/2"
+    cut = cli.folder / "cut.log"
+    cut.write_text((others / "autotvm_cut.log").read_text()[:-40])
+    assert "is cut short: line 18" in cli.near()("simulate", cut, status=2).err
+    table = cli.folder / "out.csv"
+    assert "no common curve" in cli.near()("simulate", others / "autotvm_cut.log", "-o", table, status=2).err
+    judged = ("model", "eval", others / "TRIAD/1.csv", "--measured", 8, "--seeds", 1, "--chosen", "random", "-m", "xgb")
+    assert "xgb" in cli.near()(*judged).out
+
+
 def test_seeds_of_ones_own(cli: Cli) -> None:
     found = cli.near()("simulate", CACHE, "-s", "random", "-n", 4, "--repeats", 2, "--first-seed", 40, "--json").json
     assert found["seeds"] == [40, 41]

@@ -20,7 +20,7 @@ from autosched.errors import AutoschedError
 from autosched.ir import parse, resolve
 from autosched.machine.spec import target_from_yaml
 from autosched.store.exchange import read_schedule, read_trials, schedule_json, write_trials
-from autosched.store.exchanged import read_any, read_measured
+from autosched.store.exchanged import read_all, read_any, read_measured
 from autosched.store.records import Measurement, StudyRecord, Trial
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.spec.load import load_text
@@ -33,6 +33,14 @@ HOSTILE = (
     "{a: [" * 3000, "\0", "\ud800", "\ufeff", "é", "'", '"', "\\", "\n", "\t", "&a", "*a", "!!python/object:os.system",
     "-", ": ", "- ", "#", ",", "(" * 300, "2**70", "1.5", ".inf", "s8", "f16", "max", "lambda: 0",
 )  # fmt: skip
+OTHERS = {
+    "ktt": "ktt_pnpoly_3090_cut.json.gz",
+    "autotvm": "autotvm_cut.log",
+    "autotvm 0.1": "autotvm_0.1.log",
+    "ansor": "ansor_cut.json",
+    "bat": "TRIAD/1.csv",
+}
+"""Files of other tuners that are read only."""
 PROGRAM = (
     "def f(A: f32[m, k], B: s8[k], C: f32[m], s: f32, *, m=8, k=16):\n    assume(-4 <= B <= 4)\n    T: f32[m]\n"
     "    for i in range(m):\n        T[i] = 0\n        for p in range(k):\n            if 0 <= i + p - 1 < k:\n"
@@ -105,6 +113,7 @@ def _texts(folder: Path) -> dict[str, tuple[str, Callable[[str], object]]]:
         "recording": (_recording(), lambda text: [read_any(_file(file, text)), read_measured(file)]),
         "kernel tuner": (tuner, lambda text: [read_any(_file(file, text)), read_measured(file)]),
         "t4": (t4, lambda text: [read_any(_file(file, text)), read_measured(file)]),
+        **{kind: (_other(name), _read_any(file)) for kind, name in OTHERS.items()},
         "trials": ((folder / "good.jsonl").read_text(), lambda text: read_trials(_file(file, text))),
         "schedule": (schedule_json(record, trials[0]), lambda text: read_schedule(_file(file, text))),
         "define": ("m=512 k=1..4096 n=64 a=f16", lambda text: resolve("matmul", defines(text.split(" ")))),
@@ -112,11 +121,21 @@ def _texts(folder: Path) -> dict[str, tuple[str, Callable[[str], object]]]:
     }
 
 
+def _other(name: str) -> str:
+    data = (DATA / "other_tuners" / name).read_bytes()
+    return (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+
+
+def _read_any(file: Path) -> Callable[[str], object]:
+    return lambda text: [read_all(_file(file, text)), read_measured(file)]
+
+
 def load_text_named(text: str) -> object:
     return load_text(text, "x.yaml")
 
 
 NAMES = (
+    *OTHERS,
     "program", "intrinsics", "gpu intrinsics", "target", "accelerator", "recording", "kernel tuner", "t4", "trials",
     "schedule", "define", "einsum",
 )  # fmt: skip
