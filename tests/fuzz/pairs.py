@@ -137,7 +137,7 @@ def overwriting(rng: Random) -> Pair:
         found_program.element[name] = found_program.element["c"]
         del found_program.tensors[name.upper()]
     found_program.conditions()
-    numerics = "{}" if floats else "{accumulate: exact}"
+    numerics = rng.choice(("{}", "{}", "{subnormals: flushed}")) if floats else "{accumulate: exact}"
     return Pair(semantics(made), numerics, found_program.text(), rng.choice(("bitwise", "reassociated")))
 
 

@@ -29,6 +29,7 @@ FORMS = {
     "s32": ("max({a}, {b})", "abs({a})", "{a} if {a} < {b} else {b}"),
     "u32": ("min({a}, {b})",),
     "s64": ("max({a}, {b})",),
+    "f32": ("{a} + {b}", "{a} - {b}", "max({a}, {b})", "{a} * {b}"),
 }  # fmt: skip
 PACKED = {
     "f16": (
@@ -42,6 +43,7 @@ PACKED = {
 PACKED["bf16"] = tuple(form.replace("f16", "bf16") for form in PACKED["f16"])
 """Of two numbers in a register of a GPU's thread."""
 NARROWER = {"s16": ("s8", "u8"), "s32": ("s16", "s8", "u8"), "s64": ("s32",), "u16": ("u8",), "u32": ("u16", "u8")}
+NARROWER |= {"f32": ("bf16", "bf16", "f16")}
 EXTENTS = (1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 96, 130)
 MOST_POINTS = 9000
 
@@ -83,7 +85,8 @@ class _Writer:
         if self.forms is FORMS and self.dtype in NARROWER and self.rng.random() < 0.4:
             narrow = self.rng.choice(NARROWER[self.dtype])
             self.tensors["D"] = f"{narrow}[{shape}]"
-            self.nest(list(self.extents), {}, [], f"D[{self.place}] = sat_{narrow}(C{count - 1}[{self.place}])")
+            convert = narrow if self.dtype == "f32" else f"sat_{narrow}"
+            self.nest(list(self.extents), {}, [], f"D[{self.place}] = {convert}(C{count - 1}[{self.place}])")
         parameters = ", ".join(f"{name}: {declared}" for name, declared in self.tensors.items())
         return "\n".join([f"def f({parameters}):", *(f"    {line}" for line in (*self.inner, *self.lines))]) + "\n"
 

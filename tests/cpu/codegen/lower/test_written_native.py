@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.compiled.c_build import build, call, missing_features, needs_compiler
 from support.compiled.native import check_exported_c, check_machine_code, compiled
-from support.match.agreement import disagreement, expect
+from support.match.agreement import Expected, disagreement, expect
 from support.match.computes import CATALOGUE
 from support.match.examples import examples
 from support.plans import machine, plans_of, this_machine
@@ -22,7 +22,7 @@ from support.plans import machine, plans_of, this_machine
 from autosched.codegen.c import print_c
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import IntrinsicCall, Kernel
-from autosched.ir import parse
+from autosched.ir import parse, run, run_with_error
 from autosched.ir.program import Program
 from autosched.machine.host import host_features
 from autosched.machine.target import Target
@@ -161,7 +161,8 @@ MEMBERS = [f"x86/{name}.{width}" for name in ORACLES for width in ("ymm", "zmm")
 CLAMPS = [f"vpmovs{t}" for t in ("wb", "db", "dw", "qd")] + [f"vpmovus{t}" for t in ("wb", "db", "dw", "qd")]
 CONVERSIONS = [f"x86/{name}.zmm" for name in (*CLAMPS, "vpmaxsd.vpmovusdb", "vpmaxsw.vpmovuswb")]
 CONVERSIONS += [f"x86/{name}.ymm" for name in ("vpmovswb", "vpmovsdw", "vpmovuswb", "vpmovusdw")]
-CONVERSIONS += [f"x86/{name}.{width}" for name in ("vcvtps2ph", "vcvtph2ps") for width in ("ymm", "zmm")]
+CONVERSIONS += [f"x86/{n}.{width}" for n in ("vcvtps2ph", "vcvtph2ps", "vcvtneps2bf16") for width in ("ymm", "zmm")]
+CONVERSIONS += ["x86/vcvtne2ps2bf16.zmm"]
 
 
 def test_every_one_has_an_oracle() -> None:
@@ -182,6 +183,9 @@ def test_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
     _agrees(kernel, arrays, _wrapped(oracle(a, b), arrays["a"].dtype), tmp_path)
 
 
+FLUSHING = tuple(f"2bf16.{width}" for width in ("ymm", "zmm"))
+
+
 @needs_compiler
 @pytest.mark.x86
 @pytest.mark.sampled(4)
@@ -190,7 +194,8 @@ def test_conversions_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> Non
     kernel, arrays = _one_row(name)
     into = np.dtype(CATALOGUE[name].accumulator.dtype.numpy)
     with np.errstate(over="ignore", invalid="ignore"):
-        wanted = arrays["a"].astype(into)
+        a = arrays["a"]
+        wanted = np.where(abs(a) < 2.0**-126, 0 * a, a).astype(into) if name.endswith(FLUSHING) else a.astype(into)
         if into.kind in "iu":
             ends = np.iinfo(into)
             wanted = np.array([min(max(int(v), ends.min), ends.max) for v in arrays["a"]], into)
@@ -217,7 +222,8 @@ def _extremes(dtype: Any, size: int, rng: np.random.Generator) -> Any:
     """Numbers of all bits, with a limit in every third place."""
     kind = np.dtype(dtype)
     whole = kind.kind in "iu"
-    ends = [np.iinfo(kind).min, np.iinfo(kind).max, 0] if whole else [np.inf, -np.inf, 65519.0, 65520.0, 0.0]
+    floats = [np.inf, -np.inf, 65519.0, 65520.0, 0.0, 1e-40, -6e-8]
+    ends = [np.iinfo(kind).min, np.iinfo(kind).max, 0] if whole else floats
     found = np.frombuffer(rng.bytes(size * kind.itemsize), kind).copy()
     places = rng.integers(0, size, size // 3)
     with np.errstate(over="ignore"):
@@ -237,3 +243,40 @@ def _agrees(kernel: Kernel, arrays: dict[str, Any], wanted: Any, folder: Path) -
     if not missing_features(kernel):
         exported = call(build([print_c(kernel)], folder, "-O1"), kernel, arrays)
         np.testing.assert_array_equal(exported["c"], wanted)
+
+
+ROUNDED = "def f(A: f32[70], C: bf16[70]):\n for i in range(70):\n  C[i] = bf16(A[i])\n"
+
+
+def test_subnormals_that_count_as_zero_are_within_tolerance() -> None:
+    """A kernel that flushes them is as right as sums that do, and no other number may differ."""
+    numbers = np.where(np.arange(70) % 3 == 0, 1e-39, np.linspace(-2, 2, 70)).astype(np.float32)
+    program = parse(ROUNDED)
+    stages = frozenset(s.name for s in program.stages)
+    wanted, tolerance = run_with_error(program, {"A": numbers}, {}, stages)
+    expected = Expected({"A": numbers}, {}, wanted, tolerance)
+    target = machine(frozenset(["avx512f", "avx512vl", "avx512_bf16"]))
+    plans = written(program, target)
+    assert {i for p in plans for i in p.intrinsics} >= {"x86/vcvtneps2bf16.zmm"}
+    for plan in plans:
+        assert disagreement(plan, [int(plan.space.sample(1, np.random.default_rng(0))[0])], expected) is None
+    zeroed = {"C": np.where(np.arange(70) % 3 == 0, 0, wanted["C"]).astype(wanted["C"].dtype)}
+    assert expected.difference(zeroed) is None
+    other = {"C": np.where(np.arange(70) == 1, 0, wanted["C"]).astype(wanted["C"].dtype)}
+    assert expected.difference(other) is not None
+
+
+@pytest.mark.x86
+def test_a_program_that_flushes_itself_is_computed_to_the_bit() -> None:
+    """Zeros of either sign."""
+    if missing := {"avx512_bf16", "avx512vl"} - host_features():
+        pytest.skip(f"this machine lacks {', '.join(sorted(missing))}")
+    least = "1.1754943508222875e-38"
+    program = parse(ROUNDED.replace("bf16(A[i])", f"bf16(A[i] * 0.0 if abs(A[i]) < {least} else A[i])"))
+    numbers = _extremes(np.float32, 70, np.random.default_rng(5))
+    plans = [p for p in plans_of(program, this_machine(), only=("x86/vcvtneps2bf16.zmm",)) if p.tensor_parts]
+    kernel = lower(plans[0], plans[0].space.schedule(int(plans[0].space.sample(1, np.random.default_rng(0))[0])))
+    found, wanted = compiled(kernel)(A=numbers), run(program, {"A": numbers})["C"]
+    numbered = ~np.isnan(wanted.astype(np.float32))
+    np.testing.assert_array_equal(found.view(np.uint16)[numbered], wanted.view(np.uint16)[numbered])
+    assert np.isnan(found.astype(np.float32)[~numbered]).all()
