@@ -19,18 +19,20 @@ FORMS = {
     "s8": (
         "s8(min(max(s16({a}) + s16({b}), -128), 127))", "sat_s8(s32({a}) - s32({b}))", "min({a}, {b})", "abs({a})",
         "s8(max(min(s16({a}) + s16({b}), 127), -127))", "{b} if {b} >= {a} else {a}", "-{a} if {a} < 0 else {a}",
+        "{a} if {p} != 0 else {b}", "{b} if {a} < 0 else {a}",
     ),
     "s16": (
         "s16((s32({a}) * s32({b}) + 16384) >> 15)", "s16((s32({a}) * s32({b})) >> 16)", "sat_s16(s32({a}) + s32({b}))",
         "s16((((s32({a}) * s32({b})) >> 14) + 1) >> 1)", "abs({b})", "max({a}, {b})",
         "s16((s32({a}) * s32({b})) >> 15)", "sat_s16((s32({a}) * s32({b}) + 16384) >> 15)",
-        "max({a}, {b}) - min({a}, {b})", "sat_s16((s64({a}) * 32768 + s64({b}) * s64({b}) + 16384) >> 15)",
+        "{a} - {b} if {p} != 0 else {a}", "max({a}, {b}) - min({a}, {b})",
+        "sat_s16((s64({a}) * 32768 + s64({b}) * s64({b}) + 16384) >> 15)",
     ),
     "u16": ("u16((u32({a}) + u32({b}) + 1) >> 1)", "u16((u32({a}) * u32({b})) >> 16)", "sat_u16(s32({a}) - s32({b}))"),
-    "s32": ("max({a}, {b})", "abs({a})", "{a} if {a} < {b} else {b}"),
+    "s32": ("max({a}, {b})", "abs({a})", "{a} if {a} < {b} else {b}", "{a} + {b} if {p} != 0 else {b}"),
     "u32": ("min({a}, {b})",),
     "s64": ("max({a}, {b})",),
-    "f32": ("{a} + {b}", "{a} - {b}", "max({a}, {b})", "{a} * {b}"),
+    "f32": ("{a} + {b}", "{a} - {b}", "max({a}, {b})", "{a} * {b}", "{a} * {b} if {p} > 0 else {a}"),
 }  # fmt: skip
 PACKED = {
     "f16": (
@@ -103,6 +105,8 @@ class _Writer:
             elements[operand] = place if own else rng.choice((f"{self.dtype}({written})", "g"))
             if elements[operand] == "g":
                 self.tensors["g"] = self.dtype
+        if "{p}" in form:  # a mask
+            elements["p"] = self.element(f"P{number}", 0, guards, "b1")
         for operand in "ab":
             if "{" + operand + "}" not in form:
                 self.tensors.pop(f"{operand.upper()}{number}", None)
@@ -122,7 +126,7 @@ class _Writer:
         heads += [f"if {g}:" for g in guards]
         self.lines += ["    " * depth + line for depth, line in enumerate((*heads, core))]
 
-    def element(self, tensor: str, number: int, guards: list[str]) -> str:
+    def element(self, tensor: str, number: int, guards: list[str], dtype: str = "") -> str:
         """One of an earlier result, or of a new tensor: turned, of a row, shifted, strided, or with a border."""
         rng = self.rng
         if number and rng.random() < 0.6:
@@ -151,7 +155,7 @@ class _Writer:
                     part, size = n, extent
             parts.append(part)
             shape.append(str(size))
-        self.tensors[tensor] = f"{self.dtype}[{', '.join(shape)}]"
+        self.tensors[tensor] = f"{dtype or self.dtype}[{', '.join(shape)}]"
         return f"{tensor}[{', '.join(parts)}]"
 
     def guard(self) -> str:

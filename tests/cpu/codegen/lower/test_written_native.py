@@ -189,6 +189,8 @@ CONVERSIONS = [f"x86/{name}.zmm" for name in (*CLAMPS, "vpmaxsd.vpmovusdb", "vpm
 CONVERSIONS += [f"x86/{name}.ymm" for name in ("vpmovswb", "vpmovsdw", "vpmovuswb", "vpmovusdw")]
 CONVERSIONS += [f"x86/{n}.{width}" for n in ("vcvtps2ph", "vcvtph2ps", "vcvtneps2bf16") for width in ("ymm", "zmm")]
 CONVERSIONS += ["x86/vcvtne2ps2bf16.zmm"]
+CONVERSIONS += [f"x86/v{op}.vpermq.ymm" for op in ("packssdw", "packusdw", "packsswb", "packuswb")]
+CONVERSIONS += [f"x86/vpackssdw.v{op}.vpermd.ymm" for op in ("packsswb", "packuswb")]
 
 
 def test_every_one_has_an_oracle() -> None:
@@ -211,6 +213,35 @@ def test_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
 
 
 FLUSHING = tuple(f"2bf16.{width}" for width in ("ymm", "zmm"))
+
+
+BITS: dict[str, Callable[..., Wide]] = {
+    "vpternlog.select": lambda a, b, d: (a & b) | (~a & d),
+    "vpternlog.majority": lambda a, b, d: (a & b) | (a & d) | (b & d),
+    "vpternlog.xor3": lambda a, b, d: a ^ b ^ d,
+    "vpternlog.and_or": lambda a, b, d: (a & b) | d,
+    "vpternlog.or_and": lambda a, b, d: (a | b) & d,
+    "vpternlog.and3": lambda a, b, d: a & b & d,
+    "vpternlog.or3": lambda a, b, d: a | b | d,
+    "vpblendvb": lambda m, a, b: np.where(m < 0, b, a),
+    "vpblendm": lambda p, a, b: np.where(p != 0, a, b),
+}
+for _name, _op in (("vpadd", np.add), ("vpsub", np.subtract), ("vadd", np.add), ("vsub", np.subtract)):
+    BITS[_name] = lambda p, a, b, d, op=_op: np.where(p != 0, op(a, b), d)
+BITS["vmul"] = lambda p, a, b, d: np.where(p != 0, a * b, d)
+OF_BITS = sorted(n for n in CATALOGUE if CATALOGUE[n].path.endswith("elementwise_bits.yaml"))
+
+
+@needs_compiler
+@pytest.mark.x86
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", OF_BITS)
+def test_bits_and_masks_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
+    kernel, arrays = _one_row(name)
+    oracle = next(found for start, found in BITS.items() if name.startswith(f"x86/{start}"))
+    with np.errstate(all="ignore"):
+        wanted = oracle(**arrays)
+    _agrees(kernel, arrays, wanted.astype(CATALOGUE[name].accumulator.dtype.numpy), tmp_path)
 
 
 @needs_compiler
@@ -242,7 +273,9 @@ def _one_row(name: str) -> tuple[Kernel, dict[str, Any]]:
     kernel = lower(plans[0], plans[0].space.schedule(int(plans[0].space.sample(1, np.random.default_rng(0))[0])))
     assert {i.name for i in kernel.intrinsics} == {name}
     rng = np.random.default_rng(3)
-    return kernel, {o.name: _extremes(o.dtype.numpy, size, rng) for o in intrinsic.inputs}
+    arrays = {o.name: _extremes(o.dtype.numpy, size, rng) for o in intrinsic.inputs}
+    bits = {o.name for o in intrinsic.inputs if o.dtype.bits == 1}
+    return kernel, {n: a % 2 if n in bits else a for n, a in arrays.items()}
 
 
 def _extremes(dtype: Any, size: int, rng: np.random.Generator) -> Any:
