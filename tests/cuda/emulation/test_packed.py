@@ -20,6 +20,7 @@ from autosched.codegen.cuda import CudaSource, print_cuda
 from autosched.codegen.cuda.emulation import Unit, build
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
+from autosched.costmodel.analytic.clock import clock
 from autosched.device.cuda.compile.nvrtc import compile_cuda
 from autosched.device.cuda.compile.sass import instructions_of
 from autosched.errors import SpecError
@@ -150,6 +151,16 @@ def test_threads_compete() -> None:
     plans = make_plans(program, H200, found, 1)
     assert any(p.tensor_parts for p in plans)
     assert any(not p.tensor_parts for p in plans)
+
+
+def test_the_clock_knows_what_memory_takes() -> None:
+    """No row is timed below the bytes that it moves."""
+    text = "def f(A: f16[n, n], C: f16[n, n], *, n=2048):\n for i, j in grid(n, n):\n  C[i, j] = abs(A[i, j])\n"
+    program = parse(text)
+    plan = next(p for p in written(program, load_target("nvidia-h200")) if p.tensor_parts)
+    rows = plan.space.sample(200, np.random.default_rng(0))
+    least = 2 * 2 * 2048**2 / plan.target.memories[-1].bandwidth_bytes_per_s
+    assert clock(plan, plan.space.values(rows))["total"].min() > least
 
 
 def test_a_text_that_does_not_write_the_target_is_refused() -> None:
