@@ -6,14 +6,14 @@ are inlined, so a value is a closed tree over tensors, run-time scalars and axes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import copysign
 from operator import is_
 from typing import TypeAlias, TypeGuard
 
 from autosched.ir.dtypes import BOOL, DType
-from autosched.logic import Bool, Int
+from autosched.logic import Bool, Int, conjuncts
 from autosched.logic.remember import Remembering, remembers_hash
 from autosched.logic.walk import substitute_bool, substitute_int
 
@@ -228,6 +228,21 @@ def substitute_index(index: Index, to: Mapping[str, Int]) -> Index:
 def substitute_condition(condition: Condition, to: Mapping[str, Int]) -> Condition:
     """The same of a guard."""
     return substitute_bool(condition, to) if isinstance(condition, Bool) else substitute(condition, to)
+
+
+def value_where(value: Value, true: Collection[Bool]) -> Value:
+    """The value where these conditions hold: without the choices that they decide."""
+
+    def visit(node: Value) -> Value:
+        match node:
+            case Select(Bool() as condition, then, other, _):
+                if all(part in true for part in conjuncts(condition)):
+                    return then
+                if all(part in true for part in conjuncts(~condition)):
+                    return other
+        return node
+
+    return map_value(value, visit)
 
 
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:

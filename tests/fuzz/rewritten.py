@@ -31,7 +31,9 @@ import autosched  # noqa: E402
 from autosched import ir  # noqa: E402
 from autosched.errors import AutoschedError  # noqa: E402
 from autosched.ir.program import Program  # noqa: E402
+from autosched.ir.rewrites.online.search import online  # noqa: E402
 from autosched.ir.rewrites.verdict import RewriteVerdict  # noqa: E402
+from autosched.ir.rewrites.versions import separate_versions  # noqa: E402
 
 LONGEST = 30.0
 """Seconds that the rewrites of one program may take."""
@@ -54,6 +56,10 @@ def check(seed: int, found: Found) -> None:
         start = time.process_time()
         try:
             verdicts = autosched.rewrites(before, numerics=numerics, **vars(how))
+            seen = {str(v.after) for v in verdicts}
+            single = separate_versions(before)
+            uncut = map(single.told, online(single.program, numerics == "real", **vars(how), one_loop=True))
+            verdicts += [v for v in uncut if v.after is not None and str(v.after) not in seen]
         except Exception:
             found.wrong.append((seed, f"{how}: {traceback.format_exc(limit=-4)}"))
             return

@@ -188,10 +188,12 @@ class CudaScope:
         return f"in_block({here}, {self.index.number(rank)})"
 
     def _hoisted(self, buffer: Buffer, offset: Int) -> tuple[str, str]:
-        """A pointer to where the offset begins, and the rest of the offset."""
+        """A pointer to where the offset begins, and the rest of the offset. No pointer lies in front of its tensor."""
         total = self.simplifier.sum(offset)
         printer = self.wide if buffer.elements >= MOST_NARROW else self.index
         fixed = Sum({a: c for a, c in total.terms.items() if free_vars(a) <= self.fixed})
+        if any(c < 0 for c in fixed.terms.values()):
+            fixed = Sum(fixed.terms, total.constant)
         if not fixed.terms:
             return self.names(buffer.name), printer.number(offset)
         key = buffer.name, fixed.node(), 1 < self.lanes < self.block_lanes

@@ -84,6 +84,7 @@ from autosched.tiling.steps.cpu.by_lane import asked_by_lane, copied_by_lane
 from autosched.tiling.steps.cpu.fills import copied_offset
 from autosched.tiling.steps.cpu.interleave import interleaved_offset
 from autosched.tiling.steps.cpu.register_transpose import store_cycles, transposed_row
+from autosched.tiling.steps.gpu.uneven_grid import ORDER, uneven_grid
 
 VERSION = "12"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
@@ -218,7 +219,10 @@ class TimedPart:
                 terms = self.held.apply(terms, values, self.plan.target)
         for loops in self.around:
             threads = values[loops.names("threads")].astype(np.float64)
-            times = loops.trips * _share_of(values[loops.names("shares")].astype(np.float64), threads)
+            shares = values[loops.names("shares")].astype(np.float64)
+            times = loops.trips * _share_of(shares, threads)
+            if is_gpu(self.plan.target) and (uneven := uneven_grid(loops)) is not None:
+                times = times * uneven.longer(values, loops.names(ORDER.name), shares / threads)
             terms = {name: column * times for name, column in terms.items()}
         return terms
 

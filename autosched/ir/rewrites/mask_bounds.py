@@ -19,7 +19,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.cases import is_infinite
 from autosched.ir.rewrites.bounds import NarrowedAxis, bounded, constant_ranges
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Literal, Select, Value
+from autosched.ir.value import Literal, Select, Value, value_where
 from autosched.logic import Bool, all_of, conjuncts
 
 
@@ -97,17 +97,7 @@ def _unguarded(statement: Statement, target: Assign, true: frozenset[Bool]) -> t
             inner = tuple(s for x in body for s in _unguarded(x, target, true))
             return (Guard(all_of(*left), inner),) if left else inner
         case Assign() if statement is target:
-            return (replace(statement, value=_chosen(statement.value, true)),)
+            return (replace(statement, value=value_where(statement.value, true)),)
     return (statement,)
-
-
-def _chosen(value: Value, true: frozenset[Bool]) -> Value:
-    match value:
-        case Select(Bool() as condition, then, other, _):
-            if set(conjuncts(condition)) <= true:
-                return then
-            if set(conjuncts(~condition)) <= true:
-                return other
-    return value
 
 

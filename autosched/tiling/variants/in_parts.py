@@ -82,12 +82,12 @@ def _variant(
     sizes: PartSizes,
     intrinsics: Sequence[Intrinsic],
     numerics: str,
-    all_blocks: bool,
+    one_loop: bool,
 ) -> Variant | None:
     """The program with a cascade in parts; None where that is not proved at the level asked for."""
     names = {m.stage.name for m in cascade.members}
     layout = sizes.block, sizes.parts, sizes.tile
-    every = online(separate, numerics == "real", *layout, branches=True, all_blocks=all_blocks)
+    every = online(separate, numerics == "real", *layout, branches=True, one_loop=one_loop)
     found = next((v for v in every if v.after is not None and set(v.stages) <= names), None)
     if found is None or found.after is None or found.numerics is None or not accepts(numerics, found.numerics):
         return None

@@ -32,12 +32,12 @@ def one_pass_programs(
     intrinsics: Sequence[Intrinsic],
     numerics: str,
     sizes: Sequence[tuple[int, int]] = SIZES,
-    all_blocks: bool = False,
+    one_loop: bool = False,
 ) -> Iterator[Variant]:
     """A variant for each size of tiles and blocks (those of grouped rows before `sizes`), where the pass is proved at
     the level asked for and has products: without them its rows are in a cache as the program is written. None for a
-    program with sizes that are not known. `all_blocks`: a pass with roundings also computes the blocks that a mask
-    leaves empty. In one loop warps may hold the rows; bounds split it, and the second loop holds none."""
+    program with sizes that are not known. `one_loop`: blocks that a mask cuts are computed as the others. In one
+    loop warps may hold the rows; a second one would hold none."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     plain, _ = simplify(program)
@@ -46,7 +46,7 @@ def one_pass_programs(
     ops = {s.name: s.assign.op for s in separate.stages}
     seen = set()
     for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *sizes):
-        for found in online(separate, numerics == "real", block=block, tile=tile, branches=True, all_blocks=all_blocks):
+        for found in online(separate, numerics == "real", block=block, tile=tile, branches=True, one_loop=one_loop):
             if found.numerics is None or found.after is None or not accepts(numerics, found.numerics):
                 continue
             if any(ops.get(n) in ("max=", "min=") for n in (*found.rescale, *found.deferred)):

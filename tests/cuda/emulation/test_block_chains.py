@@ -279,7 +279,7 @@ def test_a_loop_without_an_iteration_leaves_what_it_found(machine: str) -> None:
     program = workload("attention_rounded", h=1, n=128, l=128, d=32, mask="causal")
     target = dataclasses.replace(load_target(machine), cores=3)
     found = usable(CATALOGUE, target, "simulator", None)
-    passes = one_pass_programs(program, found, "real", ((64, 64),), all_blocks=False)
+    passes = one_pass_programs(program, found, "real", ((64, 64),), one_loop=False)
     planned = plan_program(next(passes).program, target, CATALOGUE, found, numerics="real")
     plan = next(p for p in planned.every if any(isinstance(q, TileLoopsPart) for q in p.parts))
     rows = holding(plan, 2)

@@ -7,6 +7,16 @@
                                                       for warp: … K_shared[turn] …
 
 All threads wait once an iteration: what they have copied is there then, and nobody reads the other slice any more.
+
+With `products`, the first product of an iteration is issued while the one before computes rows: its slices are fetched
+two iterations ahead, into the place of those that it has read.
+
+    K_shared[0], V_shared[0] = …; wait; K_shared[1] = …; begin: S <- Q K_shared[0]
+    for j_block:
+        wait for copies and calls; S_held = S
+        K_shared[turn] = K[j_block + 2, …]; V_shared[1 - turn] = V[j_block + 1, …]
+        begin: S <- Q K_shared[1 - turn], if there is one
+        … rows of S_held …; A <- … V_shared[turn]
 """
 
 from __future__ import annotations
@@ -20,6 +30,7 @@ from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
+    AsyncCalls,
     AsyncCopies,
     AsyncProxyFence,
     For,
@@ -27,11 +38,13 @@ from autosched.codegen.tree.kernel import (
     IntrinsicCall,
     RegisterRef,
     Stmt,
+    WaitCalls,
     WaitCopies,
     bodies,
     statements,
     with_bodies,
 )
+from autosched.codegen.tree.uses import used_buffers
 from autosched.ir.value import Read, Value, map_value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var
 
@@ -39,26 +52,63 @@ Body = tuple[Stmt, ...]
 STAGES = 2
 
 
-def fetched_ahead(body: Body, loop: For, ctx: Context) -> tuple[Body, Body]:
-    """What fetches the slices of the first iteration, and the body that fetches those of the next one: slices that
-    phases of the block's workers fill whole, of memory that the body does not write."""
+def fetched_ahead(body: Body, loop: For, ctx: Context, products: bool = False) -> tuple[Body, Body, Body]:
+    """What fetches the slices of the first iteration, what issues its first product, and the body that fetches those of
+    the next one: slices that phases of the block's workers fill whole, of memory that the body does not write."""
     fills = [s for s in body if isinstance(s, For) and _fills_shared(s, body, ctx)]
     if not fills:
-        return (), body
+        return (), (), body
     shared = {n for f in fills for n in _written((f,))}
     others = [s for s in body if not any(s is f for f in fills)]
     for name in shared:
         old = ctx.buffers[name]
         ctx.buffers[name] = replace(old, shape=(STAGES, *old.shape))
-    here = Var(loop.var)
-    turn = (here - loop.lower) % STAGES
-    first = tuple(_copies(f, shared, Const(0), {loop.var: loop.lower}, ctx) for f in fills)
-    after = tuple(_copies(f, shared, (here + 1 - loop.lower) % STAGES, {loop.var: here + 1}, ctx) for f in fills)
+    changed, here = _written(tuple(others)), Var(loop.var)
+
+    def fetch(some: Sequence[For], at: Int) -> Body:
+        turn = (at - loop.lower) % STAGES
+        return _together([_copies(f, shared, turn, {loop.var: at}, ctx) for f in some], at < loop.upper)
+
+    def computed(stmts: Sequence[Stmt]) -> Body:
+        turn = (here - loop.lower) % STAGES
+        return tuple(_alone(_staged(s, shared, turn, ctx), shared, changed, ctx) for s in stmts)
+
     waits = tuple(replace(f, body=(WaitCopies(0), *_fences(some))) for f, some in _by_workers(fills).items())
-    ahead: Body = (*waits, *_together(after, here + 1 < loop.upper))
-    changed = _written(tuple(others))
-    computed = tuple(_alone(_staged(s, shared, turn, ctx), shared, changed, ctx) for s in others)
-    return _together(first, loop.lower < loop.upper), (*ahead, *computed)
+    first = _first_product(others) if products else None
+    if first is None:
+        return fetch(fills, loop.lower), (), (*waits, *fetch(fills, here + 1), *computed(others))
+    calls, results, rest = first
+    read = used_buffers((calls,))
+    twice = [f for f in fills if read & _written((f,))]
+    once = [f for f in fills if not read & _written((f,))]
+
+    def issue(at: Int) -> Body:
+        (moved,) = bind((_staged(calls, shared, (here - loop.lower) % STAGES, ctx),), {loop.var: at})
+        assert isinstance(moved, For)
+        return (replace(moved, body=(If(at < loop.upper, moved.body),), no_barrier=True),)
+
+    issued = (*waits, *fetch(twice, loop.lower + 1), *issue(loop.lower))
+    ended = replace(calls, body=(WaitCalls(0),), no_barrier=True)
+    ahead = (*fetch(twice, here + 2), *fetch(once, here + 1), *issue(here + 1))
+    return fetch(fills, loop.lower), issued, (ended, *waits, *computed(results), *ahead, *computed(rest))
+
+
+def _first_product(body: Sequence[Stmt]) -> tuple[For, Sequence[Stmt], Sequence[Stmt]] | None:
+    """The first phase of a body where that is calls that all start from nothing and wait for their end: these calls
+    without the wait; the phases that take their results; and the rest. None where there is no such phase, or registers
+    of these calls are touched elsewhere."""
+    phase, *others = body
+    if not isinstance(phase, For) or phase.kind not in WORKERS or len(phase.body) < STAGES:
+        return None
+    *calls, wait = phase.body
+    if wait != WaitCalls(0) or not all(isinstance(s, AsyncCalls) for s in calls):
+        return None
+    every = [s for s in statements(tuple(calls)) if isinstance(s, IntrinsicCall)]
+    sums = {c.operands[c.intrinsic.accumulator.name].buffer for c in every}
+    reading = [n for n, s in enumerate(others) if sums & used_buffers((s,))]
+    if not reading or reading != list(range(len(reading))) or sums & _written(tuple(others)):
+        return None
+    return replace(phase, body=tuple(calls)), others[: len(reading)], others[len(reading) :]
 
 
 def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:

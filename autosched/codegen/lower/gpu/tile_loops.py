@@ -25,6 +25,7 @@ from autosched.codegen.lower.gpu.fragment_rows import FragmentRows
 from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
 from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
 from autosched.codegen.lower.gpu.kept_slices import kept_slices
+from autosched.codegen.lower.gpu.unmasked import unmasked_apart
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
 from autosched.codegen.tree.uses import used_buffers
@@ -35,9 +36,10 @@ from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import defined_first, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
-from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS
+from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS, WITH_PRODUCT
 from autosched.tiling.steps.gpu.thread_registers import REGISTER_STEP
 from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
+from autosched.tiling.steps.gpu.uneven_grid import LONGEST_FIRST, ORDER, uneven_grid
 
 THREAD, LONE = "thread", "chain"
 """Loops: a block's threads, each as a worker of its own; the only block of a grid without parallel loops."""
@@ -114,10 +116,10 @@ class _BlockLoops:
         for number, loop in enumerate(reversed(inside)):
             lower, upper = (substitute_int(bound, self.at) for bound in (loop.axis.lower, loop.axis.upper))
             made = For(identifier(loop.axis.name), lower, upper, body)
+            body = (made,)
             if self.rows is not None and number == 0 and len(inside) == 1:
                 first, made = self.over_iterations(made)
-                before = (*before, *first)
-            body = (made,)
+                before, body = (*before, *first), unmasked_apart(made)
         body = (*before, *body, *moved.of(after))
         if not self.part.grid:
             return body
@@ -137,11 +139,23 @@ class _BlockLoops:
         """What a block does, in the loops over blocks."""
         if not self.blocks:
             return (For(LONE, Const(0), Const(1), body, GRID[0]),)
-        *merged, _, _ = self.blocks if len(self.blocks) > len(GRID) else [None, None]
-        for kind, loop in zip(GRID, reversed(self.blocks[len(merged) :] or self.blocks), strict=False):
+        blocks, body = self.in_order(body)
+        *merged, _, _ = blocks if len(blocks) > len(GRID) else [None, None]
+        for kind, loop in zip(GRID, reversed(blocks[len(merged) :] or blocks), strict=False):
             note = f"blocks of {loop.axis.name}"
             body = (For(identifier(loop.axis.name), Const(loop.first), Const(loop.last + 1), body, kind, note=note),)
         return self.merged(merged, body) if merged else body
+
+    def in_order(self, body: tuple[Stmt, ...]) -> tuple[list[TileLoop], tuple[Stmt, ...]]:
+        """The loops over blocks, the last of which goes on fastest, and what a block does: those that take the longest
+        begin first if the row says so."""
+        uneven = uneven_grid(self.part)
+        if uneven is None or ORDER.of(self.part.names, self.ctx.values) != LONGEST_FIRST:
+            return self.blocks, body
+        loop, name = uneven.loop, identifier(uneven.loop.axis.name)
+        if uneven.rises:
+            body = bind(body, {name: (loop.first + loop.last) - Var(name)})
+        return [loop, *(t for t in self.blocks if t is not loop)], body
 
     def over_iterations(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
         """What stands in front of a loop whose body holds rows in registers, and the loop: fragments and slices that it
@@ -150,22 +164,22 @@ class _BlockLoops:
         kept, body = kept_fragments(flattened(loop.body), loop.var, self.ctx)
         slices, body = kept_slices(body, loop.var, self.ctx)
         body = calls_together(body, self.ctx)
-        fetched: tuple[Stmt, ...] = ()
-        if AHEAD.of(self.part.names, self.ctx.values):
-            fetched, body = fetched_ahead(body, loop, self.ctx)
-        return (*fetched, *slices, *kept), replace(loop, body=body)
+        fetched, issued = tuple[Stmt, ...](), tuple[Stmt, ...]()
+        if ahead := AHEAD.of(self.part.names, self.ctx.values):
+            fetched, issued, body = fetched_ahead(body, loop, self.ctx, ahead == WITH_PRODUCT)
+        return (*fetched, *slices, *kept, *issued), replace(loop, body=body)
 
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """What fills registers in front of the loops, and what leaves them behind. A tensor is not filled that nothing
-        has written, nor one that each iteration writes before it reads it, where there is an iteration; the latter does
-        not leave where nothing else reads it."""
+        has written, nor one that each iteration writes before it reads it; the latter leaves where something else reads
+        it and there was an iteration."""
         if self.rows is None:
             return (), ()
         rows = self.rows.rows
         made = {n for n in rows.carried if defined_first(rows, n)}
         wanted = {n for n in rows.carried if n not in made or self.read_outside(self.part.windows[n].tensor)}
         here = runs(self.part, self.ctx.program)
-        filled = {n for n in (wanted - made if here else wanted) if self.written_before(n)}
+        filled = {n for n in wanted - made if self.written_before(n)}
         starts = {n: constant_start(self.part, self.ctx.program, n) for n in filled} if here else {}
         known = {n: start[1] for n, start in starts.items() if start is not None}
         sure = wanted if here else wanted & filled

@@ -53,7 +53,7 @@ def _whole(program: Program, stage: Stage) -> RewriteVerdict | None:
         return None
     cascade, carried = found
     try:
-        after = fused(program, cascade, Masked(cascade.axes, (carried,), ()), (), 1)
+        after = fused(program, cascade, Masked(cascade.axes, (carried,), (), (), cascade.axes[0]), (), 1)
     except NotRewritten:
         return None
     return _verdict(cascade, carried, after)

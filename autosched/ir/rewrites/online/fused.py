@@ -214,13 +214,12 @@ class Pass:
         return False
 
     def span(self, to: Places) -> tuple[Int, Int]:
-        """The bounds of the outermost axis here."""
-        outer = self.skipped.axes[0]
-        return substitute_int(outer.lower, to), substitute_int(outer.upper, to)
+        """The bounds of the outermost axis that blocks keep to here."""
+        return _bounds_of(self.skipped.reach, to)
 
     def bounds(self, to: Places) -> tuple[Int, Int]:
         """What a point of a block has to lie in."""
-        return self.span(to)
+        return _bounds_of(self.skipped.axes[0], to)
 
     def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
         """The loop over blocks, or over the axis where no reference moves."""
@@ -462,6 +461,10 @@ def under(guards: Sequence[Condition], statement: Statement) -> Statement:
     for guard in reversed(guards):
         statement = Guard(guard, (statement,))
     return statement
+
+
+def _bounds_of(axis: Axis, to: Places) -> tuple[Int, Int]:
+    return substitute_int(axis.lower, to), substitute_int(axis.upper, to)
 
 
 def stem(name: str) -> str:

@@ -13,41 +13,51 @@ from autosched.ir.rewrites.bounds import bounded, constant_ranges
 from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.rewrites.online.states import MemberStates
 from autosched.ir.rewrites.proof import Lemma
-from autosched.ir.value import Condition, Literal, Select, Value, map_value, reads
+from autosched.ir.value import Condition, Literal, Value, reads, value_where
 from autosched.logic import Bool, all_of, conjuncts
 
 
 @dataclass(frozen=True)
 class Masked:
-    """The cascade's axes with the mask in their bounds; the members without what the bounds say; the proof; and
-    `finite`, the tensors whose elements that the mask leaves out are taken to be finite: 0 * V is 0."""
+    """The cascade's axes with the mask in their bounds; the members without what the bounds say; the proof; `finite`,
+    the tensors whose elements that the mask leaves out are taken to be finite: 0 * V is 0; and `reach`, the outermost
+    axis with the bounds that blocks keep to. Where that is not the first of `axes`, a block that they cut is computed
+    whole, and members have their mask."""
 
     axes: tuple[Axis, ...]
     members: tuple[MemberStates, ...]
     lemmas: tuple[Lemma, ...]
-    finite: tuple[str, ...] = ()
+    finite: tuple[str, ...]
+    reach: Axis
+
+    @property
+    def cuts_blocks(self) -> bool:
+        """Whether points of a block may lie outside the bounds."""
+        return self.reach == self.axes[0]
 
 
-def masked(cascade: Cascade, members: tuple[MemberStates, ...], bounds: bool = True) -> Masked:
-    """Bounds of the outermost axis from conditions that all members are masked by; without `bounds` what is known of
-    masks alone."""
+def masked(cascade: Cascade, members: tuple[MemberStates, ...], whole_blocks: bool = False) -> Masked:
+    """Bounds of the outermost axis from conditions that all members are masked by; with `whole_blocks`, bounds that
+    blocks alone keep to."""
     axis, *inner = cascade.axes
-    unmasked = Masked(cascade.axes, members, (), taken_finite(cascade, members))
+    unmasked = Masked(cascade.axes, members, (), taken_finite(cascade, members), axis)
     common: set[Bool] | None = None
     for carried in members:
         found = _needed(carried)
         common = found if common is None else common & found
-    if not common or not bounds:
+    if not common:
         return unmasked
     known = frozenset(a.name for a in cascade.rows)
     ranges = constant_ranges(cascade.rows)
     found_bounds = bounded(axis, all_of(*sorted(common, key=str)), known, ranges)
     if found_bounds is None:
         return unmasked
+    finite, reach = taken_finite(cascade, members, True), found_bounds.axis
+    if whole_blocks:
+        return Masked(cascade.axes, members, (found_bounds.lemma,), finite, reach)
     true = frozenset(found_bounds.taken)
     left = tuple(_without(c, true) for c in members)
-    finite = taken_finite(cascade, members, True)
-    return Masked((found_bounds.axis, *inner), left, (found_bounds.lemma,), finite)
+    return Masked((reach, *inner), left, (found_bounds.lemma,), finite, reach)
 
 
 def taken_finite(cascade: Cascade, members: Iterable[MemberStates], bounded: bool = False) -> tuple[str, ...]:
@@ -94,7 +104,7 @@ def _is_identity(carried: MemberStates, value: Value) -> bool:
 def _without(carried: MemberStates, true: frozenset[Bool]) -> MemberStates:
     member = carried.member
     guards = tuple(g for g in (_left(g, true) for g in member.guards) if g is not None)
-    states = tuple(replace(s, term=_taken(s.term, true)) for s in carried.states)
+    states = tuple(replace(s, term=value_where(s.term, true)) for s in carried.states)
     return replace(carried, states=states, member=replace(member, guards=guards))
 
 
@@ -104,18 +114,3 @@ def _left(guard: Condition, true: frozenset[Bool]) -> Condition | None:
         return guard
     rest: Iterable[Bool] = [p for p in conjuncts(guard) if p not in true]
     return all_of(*rest) if rest else None
-
-
-def _taken(value: Value, true: frozenset[Bool]) -> Value:
-    """The value where these conditions hold."""
-
-    def visit(node: Value) -> Value:
-        match node:
-            case Select(Bool() as condition, then, other, _):
-                if set(conjuncts(condition)) <= true:
-                    return then
-                if ~condition in true:
-                    return other
-        return node
-
-    return map_value(value, visit)

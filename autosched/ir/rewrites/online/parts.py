@@ -57,8 +57,13 @@ class InParts(Pass):
     @property
     def unmasked(self) -> bool:
         """Whether every row has all of the axis."""
-        whole, own = self.cascade.axes[0], self.skipped.axes[0]
+        whole, own = self.cascade.axes[0], self.skipped.reach
         return (whole.lower, whole.upper) == (own.lower, own.upper)
+
+    @property
+    def cut(self) -> bool:
+        """Whether a mask cuts blocks of some row."""
+        return not self.unmasked and self.skipped.cuts_blocks
 
     def apart(self, to: Places) -> tuple[Statement, ...]:
         """One row: each part by itself."""
@@ -153,13 +158,13 @@ class InParts(Pass):
 
     def bounds(self, to: Places) -> tuple[Int, Int]:
         """Without masks only the end of the axis cuts blocks."""
-        return super().span(to) if self.unmasked else self.span(to)
+        return self.span(to) if self.cut else super().bounds(to)
 
     def begins_inside(self, start: Int, lower: Int) -> bool:
-        return self.unmasked or super().begins_inside(start, lower)
+        return not self.cut or super().begins_inside(start, lower)
 
     def whole_blocks(self, start: Int, upper: Int) -> bool:
-        return (self.unmasked and self.total_length % self.block == 0) or super().whole_blocks(start, upper)
+        return (not self.cut and self.total_length % self.block == 0) or super().whole_blocks(start, upper)
 
 
 @dataclass
@@ -186,7 +191,7 @@ class InTiledParts(InParts, Tiled):
 
     def bounds(self, to: Places) -> tuple[Int, Int]:
         """Blocks end where parts do."""
-        return Tiled.span(self, to)
+        return Tiled.bounds(self, to)
 
     def stretch(self, to: Places) -> tuple[Int, int]:
         return (self.span(to)[0], self.length) if self.equal else super().stretch(to)

@@ -32,14 +32,14 @@ BLOCK = 32
 @dataclass(frozen=True)
 class PassLayout:
     """How a pass is laid out: iterations of a block, parts of the axis that know nothing of each other, and rows that
-    share blocks (None: each has its own), where `branches` may cost little (`Tiled.branches`). `all_blocks`: a pass
-    that leaves roundings out goes over those that a mask leaves out, too."""
+    share blocks (None: each has its own), where `branches` may cost little (`Tiled.branches`). `one_loop`: blocks
+    that a mask cuts are computed as the others, in one loop."""
 
     block: int
     parts: int
     tile: int | None
     branches: bool
-    all_blocks: bool
+    one_loop: bool
 
 
 def online(
@@ -49,11 +49,11 @@ def online(
     parts: int = 1,
     tile: int | None = None,
     branches: bool = False,
-    all_blocks: bool = False,
+    one_loop: bool = False,
 ) -> Iterator[RewriteVerdict]:
     """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program; the
     others say how the pass is laid out (`PassLayout`)."""
-    layout = PassLayout(block, parts, tile, branches, all_blocks)
+    layout = PassLayout(block, parts, tile, branches, one_loop)
     for found in cascades_of(program):
         if isinstance(found, NotRewritten):
             yield RewriteVerdict("online", "", (found.stage,), reason=found)
@@ -97,7 +97,7 @@ def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayou
     members = tuple(carried_of(cascade, m, real) for m in cascade.members)
     _refuse_moving_references(cascade, members)
     proofs = prove_all(program, cascade, members, real)
-    skipped = masked(cascade, members, bounds=not (real and layout.all_blocks))
+    skipped = masked(cascade, members, whole_blocks=layout.one_loop)
     make: Callable[..., Pass] | None = None if parts == 1 else partial(InParts, parts=parts)
     inside: tuple[Sunk, ...] = ()
     if tile is not None and cascade.rows and can_tile(cascade):

@@ -159,7 +159,7 @@ class Tiled(Pass):
             replace(c, states=tuple(replace(s, term=replaced(s.term, self.kept)) for s in c.states))
             for c in self.stored.members
         )
-        self.skipped = Masked(self.stored.axes, members, self.stored.lemmas)
+        self.skipped = replace(self.stored, members=members)
 
     def keep_blocks(self) -> None:
         """New blocks of stages."""
@@ -212,8 +212,8 @@ class Tiled(Pass):
 
     def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
         """Loops over blocks none of which reaches beyond the axis: whole ones, then what is left of it. Bounds that
-        depend on rows say which blocks there are, and masks which of their points. Where these end the axis, blocks
-        that all rows have whole come first, without masks, then smaller ones."""
+        depend on rows say which blocks there are, and masks which of their points. Where these end the axis and cut
+        blocks, those that all rows have whole come first, without masks, then smaller ones."""
         (lower, upper), whole = self.whole_span(to), self.cascade.axes[0]
         if not isinstance(whole.lower, Const) or not isinstance(whole.upper, Const):
             self.peeled = False
@@ -224,7 +224,8 @@ class Tiled(Pass):
         first = Const(0) if lower == base else (lower - base) // self.block
         size, body = self.block, list[Statement]()
         smaller = max(SMALLEST, min(SMALLER, 1 << (self.tile.bit_length() - 1)))
-        if lower == base and not reached and size % smaller == 0 and size <= length:
+        cut = self.skipped.cuts_blocks
+        if cut and lower == base and not reached and size % smaller == 0 and size <= length:
             self.interior = True
             whole_blocks = minimum(self.not_negative(self.least_upper(to) - base) // size, length // size)
             body += self.loop(first, whole_blocks, base, to, moving)

@@ -22,7 +22,8 @@ ROWS = Handle("held_rows", 0)
 
 AHEAD = Handle("ahead", 0)
 """Whether slices are fetched while the iteration before computes: two of each in shared memory."""
-WHEN = ("when needed", "an iteration ahead")
+WHEN_NEEDED, FETCHED, WITH_PRODUCT = 0, 1, 2
+WHEN = ("when needed", "an iteration ahead", "the first product, too")
 RESIDENT = Handle("resident", 0)
 """Blocks that a core is to hold at once: threads take no more registers than that leaves. 0: as many as they like."""
 FEWEST_RESIDENT = (0, 2, 3, 4)
@@ -65,7 +66,8 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
     inert[names(RESIDENT.name)] = ~held
     if fetches(rows):
         ahead = names(AHEAD.name)
-        decisions.append(Decision(ahead, (0, 1), WHEN))
+        values = (WHEN_NEEDED, FETCHED, WITH_PRODUCT)[: len(WHEN) if issues(rows) else WITH_PRODUCT]
+        decisions.append(Decision(ahead, values, WHEN[: len(values)]))
         rules += _fetching(rows, ahead)
         sources = [Var(stage_name(p.part.names, o)).eq(GLOBAL) for p in rows.products for o in _from_outside(rows, p)]
         inert[ahead] = Var(handle).eq(0) | all_of(*sources)
@@ -77,6 +79,14 @@ def fetches(rows: WarpRows) -> bool:
     first, *others = rows.loops.loops
     axis = first.axis
     return not others and not (rows.loops.grid and is_block_loop(first.parallel, axis.lower, axis.upper))
+
+
+def issues(rows: WarpRows) -> bool:
+    """Whether the first of several products may be issued while the iteration before computes rows: it runs on by
+    itself, and takes nothing that the body writes."""
+    first, *others = rows.products
+    runs_on = bool(first.part.nest.intrinsic.shared_memory)
+    return bool(others) and runs_on and len(_from_outside(rows, first)) == len(first.part.nest.intrinsic.inputs)
 
 
 def _from_outside(rows: WarpRows, product: RowProduct) -> list[str]:

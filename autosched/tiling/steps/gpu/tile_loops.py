@@ -34,6 +34,7 @@ from autosched.tiling.steps.gpu.held_rows import (
 from autosched.tiling.steps.gpu.operand_sources import GLOBAL, LABELS
 from autosched.tiling.steps.gpu.slice_copies import ASYNC, COPY, STAGE_COUNT, SYNC
 from autosched.tiling.steps.gpu.split_k import GATHER, SPLIT
+from autosched.tiling.steps.gpu.uneven_grid import order_of_blocks
 from autosched.tiling.steps.gpu.warp_roles import ROLES, TOGETHER
 from autosched.tiling.steps.scalar import handles
 
@@ -185,9 +186,9 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
     """What a block needs in all, by a rule for each part, so that parts are chosen one by one: intermediates have up to
     half of shared memory, slices the rest, in equal shares; `held`: bodies whose rows warps may hold.
 
-    Decisions `place_X`. Derived: `block_threads`, `block_shared` (bytes, at most), `block_memory` (of intermediates
-    in memory), `blocks_at_once` of a core, `threads` (cores that have blocks: the clock takes each part by itself) and
-    `shares`."""
+    Decisions `place_X`, and `order` of blocks that take unequally long. Derived: `block_threads`, `block_shared`
+    (bytes, at most), `block_memory` (of intermediates in memory), `blocks_at_once` of a core, `threads` (cores that
+    have blocks: the clock takes each part by itself) and `shares`."""
     names, limits = part.names, target.limits
     lanes, most = limits["warp_threads"], limits.get("shared_bytes", 0)
     inside = list(parts_inside(part.member))
@@ -235,7 +236,7 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
         bytes_: Int = Var(own)
         room_here: Int = Const(share(large))
         if rows is not None:  # what registers hold leaves room
-            bytes_ = bytes_ * (1 + (Var(rows.loops.names(AHEAD.name)) if fetches(rows) else Const(0)))
+            bytes_ = bytes_ * (1 + (minimum(Var(rows.loops.names(AHEAD.name)), 1) if fetches(rows) else Const(0)))
             others = [n for n in large if n not in rows.held or n in rows.carried]
             room_here = where(Var(rows.loops.names(ROWS.name)) > 0, share(others), room_here)
         slices = slices + bytes_
@@ -252,6 +253,7 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
         names("threads"): Const(min(blocks, target.cores)),
         names("shares"): Const(blocks),
     }
+    decisions += order_of_blocks(part)
     first = Step("places", tuple(decisions), (places,), {kept: placed, names("block_memory"): in_memory})
     return first, Step("tile loops", (), tuple(rules), derived)
 

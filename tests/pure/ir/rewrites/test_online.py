@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -51,8 +53,21 @@ def test_a_mask_bounds_a_pass_whose_terms_are_rounded() -> None:
     with np.errstate(all="ignore"):
         expected, got = (ir.run(p, data)["O"] for p in (before, found.after))
     np.testing.assert_allclose(got.astype(np.float32), expected.astype(np.float32), rtol=4e-3, atol=1e-3)
-    (whole, *_) = online(before, real=True, block=8, tile=8, all_blocks=True)
-    assert "for j_block in range(3)" in str(whole.after)
+
+
+def test_a_mask_bounds_the_blocks_of_one_loop() -> None:
+    """Blocks that nothing is seen of are left out, and those that the mask cuts keep it in their terms."""
+    before = ir.workload("attention_rounded", mask="causal", h=1, n=24, l=40, d=4)
+    (found, *_) = online(before, real=True, block=16, tile=8, one_loop=True)
+    text = str(found.after)
+    assert found.finite == ("V",)
+    assert "for j_block in range(min((i_tile * 8 + 39) // 16, 2)):" in text
+    assert len(re.findall(r"max\(M\[.* if .* else -inf\)\)", text)) == 2  # whole blocks, and what is left of the axis
+    rng = np.random.default_rng(0)
+    data = {n: rng.normal(size=(1, 24 if n == "Q" else 40, 4)).astype(np.float16) for n in "QKV"}
+    with np.errstate(all="ignore"):
+        expected, got = (ir.run(p, data)["O"] for p in (before, found.after))
+    np.testing.assert_allclose(got.astype(np.float32), expected.astype(np.float32), rtol=4e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
