@@ -32,4 +32,4 @@ CUDA = Backend(
     fuses=True,
 )
 HIP = Backend("hip", "gpu", emits="hip", features=frozenset(_HIP.split()), numbered=r"gfx\d+[0-9a-f]*", warp=64)
-MACA = Backend("maca", "gpu")
+MACA = Backend("maca", "gpu", features=frozenset({"xcore1000"}), numbered=r"xcore\d+")

@@ -46,13 +46,13 @@ def faster(forms: Sequence[tuple[Form, Gain | None]]) -> str:
     """What a program gains that has all of these forms, as far as the clock has looked."""
     stages = ", ".join(form.stage for form, _ in forms)
     ratios = [gain.ratio for _, gain in forms if gain is not None]
-    least = " or more" if len(forms) > 1 else ""
-    told = f": by the clock {compared(max(ratios))} the best plan{least}" if ratios else ", maybe"
+    least = ", or more" if len(forms) > 1 else ""
+    told = f": by the clock {compared(max(ratios))} the best plan without it{least}" if ratios else ", maybe"
     return f"with stage{'s' * (len(forms) > 1)} {stages} in the form shown below{told}"
 
 
 def _gained(gain: Gain) -> str:
-    than = f"{compared(gain.ratio)} the program as written ({seconds(gain.written_s)})"
+    than = f"{compared(gain.ratio)} the best plan without it ({seconds(gain.written_s)})"
     return f"by the clock {seconds(gain.rewritten_s)}, {than}"
 
 

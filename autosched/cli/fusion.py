@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autosched.codegen.intermediates import Kept, kept_in_tiles, launches, whole_bytes, working_bytes
@@ -11,7 +11,7 @@ from autosched.codegen.tree.kernel import Kernel
 from autosched.costmodel.analytic.cpu.guard_work import useful_share
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.work import operations, steps
+from autosched.ir.work import operations, steps, unmasked_steps
 from autosched.logic import free_vars
 from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.report.text import amount_of
@@ -80,8 +80,8 @@ def serial_lines(plan: Plan) -> list[str]:
             who = f"each {worker}" if free or part.shared is not None else f"one {worker}"
             for loop in part.loops:
                 if loop.meets is not None and loop.first < loop.last:
-                    why = _meeting_words(loop.axis.name, loop.meets, None if plan.rewrites else plan.program)
-                    lines.append(f"serial   {loop.axis.name}: {who} goes through all of it: {why}")
+                    why = _meeting_words(loop.name, loop.meets, None if plan.rewrites else plan.program)
+                    lines.append(f"serial   {loop.name}: {who} goes through all of it: {why}")
     return lines
 
 
@@ -112,14 +112,16 @@ def _has_buffer(tensor: str, kernel: Kernel, scope: str) -> bool:
     return any(b.scope == scope and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
 
 
-def _loops(plan: Plan) -> Iterator[LoopBounds]:
-    """Its tile loops, those inside others behind them."""
+def _loops(plan: Plan, around: Mapping[str, str] = {}) -> Iterator[LoopBounds]:
+    """Its tile loops, those inside others behind them; `around`: the names of those that these are inside of."""
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
-            for axis in (loop.axis for loop in part.loops):
-                begins, ends = (tuple(sorted(free_vars(bound))) for bound in (axis.lower, axis.upper))
-                yield LoopBounds(axis.name, begins, ends)
-            yield from _loops(part.member)
+            called = {**around, **{t.axis.name: t.name for t in part.loops}}
+            for loop in part.loops:
+                bounds = free_vars(loop.axis.lower), free_vars(loop.axis.upper)
+                begins, ends = (tuple(sorted(called.get(n, n) for n in names)) for names in bounds)
+                yield LoopBounds(loop.name, begins, ends)
+            yield from _loops(part.member, called)
 
 
 def other_lines(plan: Plan) -> list[str]:
@@ -130,22 +132,23 @@ def other_lines(plan: Plan) -> list[str]:
 
 
 def _others(plan: Plan, within: str) -> Iterator[str]:
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[tuple[str, str], list[str]] = {}
     for part in plan.parts:
         match part:
             case ScalarPart():
                 kind = "reductions" if part.stage.reduction else "elementwise"
-                kinds.setdefault(f"once before, {kind}" if part.prepared else kind, []).append(part.stage.name)
+                when = " (before the run)" if part.prepared else ""
+                kinds.setdefault((kind, when), []).append(part.stage.name)
             case LiteralPart():
-                kinds.setdefault("as written", []).extend(part.stages)
+                kinds.setdefault(("as written", ""), []).extend(part.stages)
             case _:
                 pass
     if kinds:
-        named = (f"{kind} {_some(names)}" for kind, names in sorted(kinds.items(), reverse=True))
+        named = (f"{kind} {_some(names)}{when}" for (kind, when), names in sorted(kinds.items(), reverse=True))
         yield (f"in {within}: " if within else "") + ", ".join(named)
     for part in plan.parts:
         if isinstance(part, TileLoopsPart):
-            yield from _others(part.member, part.loops[-1].axis.name)
+            yield from _others(part.member, part.loops[-1].name)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -177,7 +180,7 @@ def _under_masks(plan: Plan, row: int) -> Iterator[tuple[str, TensorPart, float]
     for part, around in _products(plan, ()):
         useful = useful_share(part.nest, part.names, values, around) if part.scheme == "cpu" else None
         if useful is not None:
-            where = f" in {around[-1].loops[-1].axis.name}" if around else ""
+            where = f" in {around[-1].loops[-1].name}" if around else ""
             yield f"{part.nest.stage.name}{where}", part, useful
 
 
@@ -205,7 +208,9 @@ def work_lines(program: Program) -> list[str]:
     if not 0 < work < ALIKE * written:
         return []
     counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
-    return [f"{counted}: none under a mask, and once what is the same along a loop"]
+    unmasked = unmasked_steps(program)
+    why = ["none under a mask"] * (unmasked < written) + ["once what is the same along a loop"] * (work < unmasked)
+    return [f"{counted}: {', and '.join(why)}"]
 
 
 def copy_words(plan: Plan, program: Program) -> list[str]:
@@ -229,10 +234,10 @@ def _rows_of(plan: Plan) -> dict[str, str]:
     for part in plan.parts if loops else ():
         if isinstance(part, TileLoopsPart):
             begun += 1
-            inside |= {names[s]: f"in the loop over {part.loops[-1].axis.name}" for s in part.stages}
+            inside |= {names[s]: f"in the loop over {part.loops[-1].name}" for s in part.stages}
         else:
             near, place = (loops[begun], "before") if begun < len(loops) else (loops[-1], "behind")
-            outside |= {names[s]: f"{place} the loop over {near.loops[-1].axis.name}" for s in _stages(part)}
+            outside |= {names[s]: f"{place} the loop over {near.loops[-1].name}" for s in _stages(part)}
     return outside | inside
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from shlex import quote
 from statistics import median
 from typing import Any
@@ -30,7 +31,7 @@ from autosched.codegen.proved_layouts import prove_schedule
 from autosched.errors import AutoschedError
 from autosched.ir.work import operations
 from autosched.report.plan_text import plan_lines
-from autosched.report.text import compared, schedule_lines, seconds, speed, times
+from autosched.report.text import compared, counted, schedule_lines, seconds, speed, times
 from autosched.report.units import units_lines, units_of
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.baseline import Baseline
@@ -128,8 +129,8 @@ def failure_json(error: AutoschedError, request: TuneRequest | None, tuning: Tun
 
 
 def _ended(result: Result) -> dict[str, Any]:
-    """The goal that ended the search before its budget, and the last predicted gain, where there are such."""
-    ended = {"ended": result.reason} if result.reason in ("reached", "gain") else {}
+    """What ended the search before its trials, a goal or its time, and the last predicted gain."""
+    ended = {"ended": result.reason} if result.reason in ("reached", "gain", "timeout") else {}
     return ended | ({"gain": result.gain} if result.gain is not None else {})
 
 
@@ -172,8 +173,8 @@ def as_text(
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     used = {mapping.stage.name for mapping in best.candidate.plan.mappings}
-    known = zip(tuning.forms, gains(tuning), strict=True)
-    forms = [(form, gain) for form, gain in known if worth_telling(form, gain, used)]
+    gained = zip(tuning.forms, gains(tuning), strict=True)
+    forms = [(form, gain) for form, gain in gained if worth_telling(form, gain, used)]
     if forms and form_commands:
         lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
@@ -186,8 +187,10 @@ def as_text(
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
     others = [mapping for plan in tuning.plans for mapping in plan.mappings]
-    for mapping in best.candidate.plan.mappings:
-        lines += [f"       {line}" for line in padding_lines(mapping, others)]
+    isa, features = request.target.isa, request.target.features
+    known = partial(request.catalogue.of_isa, isa, features=features, kind="compute")
+    padded = (line for mapping in plan.mappings for line in padding_lines(mapping, others, known))
+    lines += [f"       {line}" for line in dict.fromkeys(padded)]
     lines += [f"       {line}" for line in masked_lines(plan, best.trial.row)]
     considered = families(tuning)
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))
@@ -286,7 +289,19 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
         lines.append(f"ended  the --until goal was reached after {result.done} trials")
     if result.reason == "gain" and result.gain is not None:
         lines.append(f"ended  one more trial is expected to save {result.gain:.1%}, after {result.done} trials")
+    if result.reason == "timeout" and result.best is not None and tuning.request.timeout_s is not None:
+        best, finals = result.best.trial.measurement, bool(tuning.study.finals)
+        lines.append(f"ended  {out_of_time(tuning.request.timeout_s, result.done, best, finals)}")
     return lines
+
+
+def out_of_time(timeout_s: float, done: int, best: Measurement, finals: bool) -> str:
+    """That the time was over after so many trials, and what the best has not been through without a final round."""
+    said = f"--timeout {timeout_s:g} s was over after {counted(done, 'trial')}"
+    if finals:
+        return said
+    unchecked = "" if best.verified else ", and not verified"
+    return f"{said}, before the final round: the best was measured in the search alone{unchecked}"
 
 
 def checked(m: Measurement) -> str:
@@ -295,7 +310,7 @@ def checked(m: Measurement) -> str:
         return str(m.extra.get("verified_by", "not checked"))
     by = str(m.extra.get("verified_by", "the interpreter"))
     left = m.extra.get("not_checked", ())
-    more = f"; not checked: {left[0]}{f', and {len(left) - 1} more' if len(left) > 1 else ''}" if left else ""
+    more = f"; not checked: {left[0]}{f'; and {len(left) - 1} more' if len(left) > 1 else ''}" if left else ""
     if m.max_abs_error is not None and m.tolerance:
         return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}{more}"
     return f"against {by}: exact{more}"

@@ -13,7 +13,7 @@ from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Read, Select, Unary, Value, children, walk
 from autosched.ir.variables import value_vars
-from autosched.logic import FALSE, Bool, Const, all_of, conjuncts, evaluate, free_vars, interval
+from autosched.logic import FALSE, TRUE, Bool, Const, all_of, conjuncts, evaluate, free_vars, interval
 from autosched.logic.walk import substitute_bool
 
 MOST_POINTS = 1 << 22
@@ -46,6 +46,13 @@ def steps(program: Program) -> float:
     return sum(_steps(stage, dict(program.symbolic)) for stage in program.stages)
 
 
+def unmasked_steps(program: Program) -> float:
+    """The same without what is under a mask, or else not needed: what is computed anew counts each time."""
+    ends = {name: Const(high) for name, (_, high) in program.symbolic.items()}
+    found = zip(program.stages, needed(program), strict=True)
+    return sum(_steps(stage, dict(program.symbolic), substitute_bool(where, ends)) for stage, where in found)
+
+
 def most_trips(axis: Axis, box: dict[str, tuple[int, int]]) -> int:
     """The most trips that a loop makes inside others, whose ranges `box` holds; the loop's own is added to it."""
     if isinstance(axis.lower, Const) and isinstance(axis.upper, Const):
@@ -56,11 +63,11 @@ def most_trips(axis: Axis, box: dict[str, tuple[int, int]]) -> int:
     return max(0, high - low + 1)
 
 
-def _steps(stage: Stage, box: dict[str, tuple[int, int]]) -> float:
+def _steps(stage: Stage, box: dict[str, tuple[int, int]], where: Bool = TRUE) -> float:
     counted = sum(isinstance(node, Arith | Call | Unary) for node in walk(stage.assign.value))
     trips = {a.name: most_trips(a, box) for a in stage.axes}
     guards = all_of(*(g for g in stage.guards if isinstance(g, Bool)))
-    return (counted + (stage.assign.op != "=")) * PointsHeld(trips, box, guards).along(trips)
+    return (counted + (stage.assign.op != "=")) * PointsHeld(trips, box, all_of(guards, where)).along(trips)
 
 
 def _computed(value: Value) -> Iterator[Value]:

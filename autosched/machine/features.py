@@ -25,6 +25,7 @@ _RENAMED = {
     "neon": "asimd",
     "fullfp16": "asimdhp",
     "dotprod": "asimddp",
+    "rdm": "asimdrdm",
 }
 
 

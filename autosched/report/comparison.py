@@ -18,13 +18,12 @@ from autosched.report.html_tables import notes_html, tables_html
 from autosched.report.performance import Performance, performance
 from autosched.report.statistics import Floats, Interval
 from autosched.report.summary import StrategySummary, Summary
-from autosched.report.text import microseconds, seconds
+from autosched.report.text import counted, microseconds, seconds
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 from autosched.store.columns import PlanPart, decision_columns
 from autosched.tiling.space.base import SpaceBase as Space
 
-_FEW = f"fewer than {statistics.FEWEST} seeds: intervals and tests take differences to be normally distributed"
 _ONE = "one seed has no intervals, and nothing is tested"
 
 
@@ -204,7 +203,8 @@ class StrategyComparison:
 
     def headline(self) -> str:
         """What was compared, and the best time known, in two lines."""
-        runs = f"{len(self.strategies)} strategies × {len(self.seeds)} seeds × {self.trials} trials"
+        several = "1 strategy" if len(self.strategies) == 1 else f"{len(self.strategies)} strategies"
+        runs = f"{several} × {counted(len(self.seeds), 'seed')} × {counted(self.trials, 'trial')}"
         where = f"{self.program} for {self.target} on {self.device}"
         different = len({(r.plan, r.row) for r in self.rows})
         if self.landscape is None:
@@ -215,7 +215,7 @@ class StrategyComparison:
 
     def text(self, baseline: str | None = None, checkpoints: Sequence[int] | None = None) -> str:
         """What was compared, and the summary with differences from `baseline` and areas up to `checkpoints`."""
-        few = _ONE if len(self.seeds) == 1 else _FEW if len(self.seeds) < statistics.FEWEST else ""
+        few = _ONE if len(self.seeds) == 1 else statistics.FEW_SEEDS if len(self.seeds) < statistics.FEWEST else ""
         return f"{self.headline()}\n\n{self.summary(baseline, checkpoints)}" + (f"\n{few}" if few else "")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class StrategyDifference:
     p: float | None
     untested: str = ""
     more: str = ""
+    count: int = 0
+    """Seeds, or spaces, that the mean is over."""
 
     def __str__(self) -> str:
         gap = spanned(self.difference, _signed if self.outcome in LESS_IS_BETTER else lambda x: f"{x:+.3f}")
@@ -62,13 +64,15 @@ def differences(
         if tested and not why:
             open_[len(found)] = estimate
         found.append(
-            StrategyDifference(name, baseline, outcome, estimate.interval, float(np.mean(better)), None, untested=why)
+            StrategyDifference(
+                name, baseline, outcome, estimate.interval, float(np.mean(better)), None, why, count=estimate.count
+            )
         )
     corrected = statistics.holm([e.p for e in open_.values()])
     for (at, estimate), p in zip(open_.items(), corrected, strict=True):
         more = more_of(estimate, len(open_)) if p > 1 - statistics.LEVEL else ""
         d = found[at]
-        found[at] = StrategyDifference(d.strategy, d.baseline, outcome, d.difference, d.superiority, p, "", more)
+        found[at] = replace(d, p=p, more=more)
     return tuple(found)
 
 
@@ -80,7 +84,8 @@ def family(found: Sequence[StrategyDifference], over: str) -> str:
     first, tests = tested[0], "1 test" if len(tested) == 1 else f"{len(tested)} tests"
     what = f"the mean difference of {first.outcome} over {over}"
     each = "" if len(tested) == 1 else "; intervals are of one difference each"
-    return f"p: bootstrap t test of {what}, Holm-corrected for the family of {tests} against {first.baseline}{each}"
+    test = "bootstrap t test" if first.count >= statistics.FEWEST else "Student's t test"
+    return f"p: {test} of {what}, Holm-corrected for the family of {tests} against {first.baseline}{each}"
 
 
 def more_of(estimate: MeanEstimate, tests: int) -> str:

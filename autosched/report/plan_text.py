@@ -60,7 +60,7 @@ def loop_words(loops: Iterable[LoopBounds]) -> list[str]:
     >>> loop_words([LoopBounds("b"), tiles, LoopBounds("j_block"), LoopBounds("b_2"), LoopBounds("j_rest")])[:2]
     ['i_tile: tiles of i', 'j_block: blocks of j']
     >>> loop_words([LoopBounds("b_2"), LoopBounds("j_rest")])
-    ['b_2: the loop over b again, for what the loops above leave over', 'j_rest: what blocks of j leave over']
+    ['b_2: another loop over b', 'j_rest: what blocks of j leave over']
     >>> loop_words([LoopBounds("j_block", on_tile, on_tile)])  # a window
     ['j_block: blocks of j, from the first to the last that i_tile needs']
     >>> loop_words([LoopBounds("j_block", (), on_tile), LoopBounds("j_block_2", on_tile, on_tile)])
@@ -77,7 +77,7 @@ def loop_words(loops: Iterable[LoopBounds]) -> list[str]:
                 goes_on = any(other.begins for n, other in known.items() if n.startswith(f"{name}_"))
                 said.append(f"{name}: {'further ' if number else ''}{kind}s of {of}{_reach(loop, goes_on)}")
         elif again := AGAIN.fullmatch(name):
-            said.append(f"{name}: the loop over {again[1]} again, for what the loops above leave over")
+            said.append(f"{name}: another loop over {again[1]}")
     return said
 
 

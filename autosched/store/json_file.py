@@ -99,6 +99,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def _no_json(path: Path, error: json.JSONDecodeError) -> StoreError:
+    if not error.doc.strip():
+        return StoreError(f"{path} is empty", hint="copy the file again, or name another")
     if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
         return StoreError(
             f"{path} is cut short: it ends in line {error.lineno}, in the middle of a value",

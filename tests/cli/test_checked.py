@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autosched.cli.tune_report import checked
+from autosched.cli.tune_report import checked, out_of_time
 from autosched.store import Measurement
 
 CASES = {
@@ -16,7 +16,7 @@ CASES = {
     "against the interpreter: largest error 1.00e-06, allowed 1.00e-05": Measurement(
         "ok", 1e-6, max_abs_error=1e-6, tolerance=1e-5
     ),
-    "against the interpreter: exact; not checked: where s = 0: outputs would be infinite, and 1 more": Measurement(
+    "against the interpreter: exact; not checked: where s = 0: outputs would be infinite; and 1 more": Measurement(
         "ok",
         1e-6,
         max_abs_error=0.0,
@@ -30,3 +30,17 @@ CASES = {
 def test_silence_is_no_check(line: str) -> None:
     assert checked(CASES[line]) == line
     assert CASES[line].verified == line.startswith("against")
+
+
+@pytest.mark.parametrize(
+    ("done", "best", "finals", "said"),
+    [
+        (4, CASES["not checked"], True, "after 4 trials"),
+        (1, CASES["not checked"], False,
+         "after 1 trial, before the final round: the best was measured in the search alone, and not verified"),
+        (2, CASES["against the interpreter: exact"], False,
+         "after 2 trials, before the final round: the best was measured in the search alone"),
+    ],
+)  # fmt: skip
+def test_the_end_of_the_time_says_what_is_missing(done: int, best: Measurement, finals: bool, said: str) -> None:
+    assert out_of_time(60.0, done, best, finals) == f"--timeout 60 s was over {said}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cli.conftest import Cli
@@ -10,9 +12,12 @@ from support.cards.block_chains import F16, H200, BlockChain, holding
 from autosched import api
 from autosched.cli.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
 from autosched.codegen.lower import lower
+from autosched.codegen.tree.text import print_kernel
+from autosched.ir import parse, workload
+from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
-from autosched.tiling.plans.plan import Plan
+from autosched.tiling.plans.plan import Plan, ScalarPart
 
 TRIANGLE = """
 def tri(A: f32[n, k], B: f32[n, k], C: f32[n, n], R: f32[n], *, n=64, k=16):
@@ -143,3 +148,37 @@ def test_steps_that_a_product_leaves_out_are_on_a_line(cli: Cli) -> None:
     assert said in near("show", "--as", "schedule").out.splitlines()
     proof = near("show", "--as", "proof").out
     assert "  left out: steps where p <= i fails\n" in proof
+
+
+def test_work_lines_name_the_reasons_that_there_are() -> None:
+    sizes = {"h": 1, "n": 8, "l": 8, "d": 4}
+    plain, causal = (work_lines(workload("attention", mask=mask, **sizes)) for mask in ("full", "causal"))
+    assert [line.split(": ")[1] for line in plain] == ["once what is the same along a loop"]
+    assert [line.split(": ")[1] for line in causal] == ["none under a mask, and once what is the same along a loop"]
+
+
+def test_other_lines_say_what_is_computed_before_the_run() -> None:
+    text = """
+def f(A: f32[m, n], W: const[f32[n]], C: f32[m], *, m=64, n=64):
+    V: f32[n]
+    for i in range(n):
+        V[i] = exp(W[i])
+    for i in range(m):
+        C[i] = 0
+        for p in range(n):
+            C[i] += A[i, p] * V[p]
+"""
+    plans = plans_of(TuneRequest(parse(text, filename="f.py"), api.target("x86-avx2")))[1]
+    plan = next(p for p in plans if any(isinstance(q, ScalarPart) and q.stage.name == "V" for q in p.parts))
+    early = (replace(q, prepared=isinstance(q, ScalarPart) and q.stage.name == "V") for q in plan.parts)
+    assert "elementwise V (before the run)" in other_lines(replace(plan, parts=tuple(early)))[0]
+
+
+def test_the_heading_of_a_gpus_kernel_counts_no_threads_of_a_cpu() -> None:
+    plan = plans_of(TuneRequest(workload("softmax", m=4, n=64), api.target("nvidia-h200")))[1][0]
+    row = int(plan.space.sample(1, np.random.default_rng(0))[0])
+    assert print_kernel(lower(plan, plan.space.schedule(row))).splitlines()[0] == "kernel softmax: cuda"
+
+
+def test_another_loop_over_an_axis_is_only_that() -> None:
+    assert loop_words([LoopBounds("b_2"), LoopBounds("b_2")]) == ["b_2: another loop over b"]

@@ -34,6 +34,7 @@ class FakePlan:
     rewrites: tuple[RewriteVerdict, ...] = ()
     parts: tuple[Part, ...] = ()
     tensor_parts: tuple[TensorPart, ...] = ()
+    in_tile_loops: bool = False
 
 
 def make_plan(name: str, speed: float = 1.0, tiles: int = 8) -> FakePlan:

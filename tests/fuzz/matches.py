@@ -214,6 +214,8 @@ def spoil(program: Program, mapping: Mapping, memory: Memory, rng: Random) -> No
     """Elements that the program never computes with hold anything that the certificate does not exclude."""
     said = [a.split(": ", 1)[-1] for a in mapping.certificate.assumptions if "finite where" in a]
     for name, used in touched(program, memory).items():
+        if name in program.scalars:
+            continue
         tensor = program.tensors[name]
         if not tensor.dtype.is_float or name not in program.inputs:
             continue

@@ -29,9 +29,17 @@ WRITTEN_TERMS = (
     ("sat_{t}({w}({a}) - {w}({b}))", 2), ("max({a}, {b})", 2), ("min({a}, {b})", 1), ("abs({a})", 1),
     ("{t}(({w}({a}) * {w}({b})) >> 4)", 2),
     ("({a} if {a} > {b} else {b})", 1), ("{a}", 1), ("{t}(sat_s8({w}({a}) * {w}({b})))", 1), ("{a} + {b}", 1),
+    ("({a} & {b}) | (~{a} & {d})", 1), ("({a} if {p} != 0 else {b})", 1), ("({a} + {b} if {p} > 0 else {d})", 1),
     ("({a} if {d} > 0 else {b})", 1), ("{t}({w}({a}) + {w}({b}) + {w}({d}))", 1), ("-{a}", 1),
 )  # fmt: skip
+WRITTEN_FLOATS = (
+    ("{a} + {b}", 2), ("{a} - {b}", 2), ("{a} * {b}", 2), ("max({a}, {b})", 1), ("min({a}, {b})", 1), ("abs({a})", 1),
+    ("-{a}", 1), ("fma({a}, {b}, {d})", 2), ("max(fma({a}, {b}, {d}), 0.0)", 1), ("{a} * {b} + {d}", 1),
+    ("{t}({w}({a}) + {w}({b}))", 2), ("{t}({w}({a}) * {w}({b}))", 1), ("{t}({w}({a}) * {w}({b}) + {w}({d}))", 1),
+    ("{t}({w}({a}) / {w}({b}))", 1), ("({a} * {b} if {p} != 0 else {d})", 1),
+)  # fmt: skip
 WIDER = {"u8": "u16", "s8": "s16", "u16": "u32", "s16": "s32", "s32": "s64"}
+FLOATS = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 NARROW = ("u8", "s8", "s8", "u4", "s4", "s16")
 Part = tuple[tuple[int, str], ...]
 """One subscript: a sum of axes with factors."""
@@ -90,32 +98,38 @@ def chosen(rng: Random) -> Pair:
 def overwriting(rng: Random) -> Pair:
     """A pair of which the instruction writes over its target, and reduces nothing; the program may differ a little."""
     spatial = {x: rng.randint(2, 4) for x in "ij"[: rng.choice((1, 1, 2))]}
-    t = rng.choice(("u8", "u8", "s8", "s16", "u16", "s32"))
-    term = _weighted(rng, WRITTEN_TERMS)
-    names, every = [n for n in "abd" if "{" + n + "}" in term], list(spatial)
+    t = rng.choice(("u8", "u8", "s8", "s16", "u16", "s32", "f16", "bf16", "f32"))
+    floats = t in FLOATS
+    wider = FLOATS if floats else WIDER
+    term = _weighted(rng, WRITTEN_FLOATS if floats else WRITTEN_TERMS)
+    names, every = [n for n in "abdp" if "{" + n + "}" in term], list(spatial)
     index: dict[str, tuple[Part, ...]] = {n: tuple(((1, x),) for x in every) for n in names}
     for name in names:
         if rng.random() < 0.25:
             index[name] = tuple(((1, x),) for x in rng.sample(every, rng.randint(1, len(every))))
     index["c"] = tuple(((1, x),) for x in rng.sample(every, len(every)))
-    dtype, term = dict.fromkeys([*names, "c"], t), term.replace("{w}", WIDER[t])
+    dtype, term = dict.fromkeys([*names, "c"], t), term.replace("{w}", wider[t])
+    dtype |= {"p": "b1"} if "p" in names else {}
     if rng.random() < 0.15:  # a conversion
-        dtype["c"], term = rng.choice([x for x in WIDER if x != t]), rng.choice(("sat_{t}({a})", "{t}({a})"))
+        dtype["c"], term = rng.choice([x for x in wider if x != t]), rng.choice(("sat_{t}({a})", "{t}({a})"))
+        term = "{t}({a})" if floats else term
         index, names = {n: index.get(n, index["c"]) for n in "ac"}, ["a"]
         dtype = {n: dtype.get(n, t) for n in "ac"}
     made = Instruction(spatial, {}, index, dtype, term, "=")
     asked = made
     if rng.random() < 0.3:
         near = ((" + 1)", ")"), ("sat_", ""), ("max(", "min("), (" + ", " - "), (" > ", " >= "), (">> 1", ">> 2"))
+        wide = "{t}({w}({a}) + {w}({b}))".replace("{w}", wider[t])
+        near += (("fma({a}, {b}, {d})", "({a} * {b} + {d})"), ("{a} + {b}", wide))
         found = [made.term.replace(old, new, 1) for old, new in near if old in made.term]
-        other = rng.choice([x for x in WIDER if x != t])
-        retyped = replace(made, dtype=made.dtype | {rng.choice([*names, "c"]): other})
+        other = rng.choice([x for x in wider if x != t])
+        retyped = replace(made, dtype=made.dtype | {rng.choice([*[n for n in names if n != "p"], "c"]): other})
         choices = [replace(made, term=found_term) for found_term in found] + [retyped, replace(made, combine="+=")]
         asked = rng.choice(choices)
     found_program = _Program(rng, asked)
     found_program.axes()
     found_program.elements()
-    name = rng.choice(names)
+    name = rng.choice([n for n in names if n != "p"])
     if rng.random() < 0.2:  # a number, or a run-time scalar
         del found_program.tensors[name.upper()]
         found_program.element[name] = rng.choice(("0", "1", "7", "100", "g"))
@@ -125,7 +139,8 @@ def overwriting(rng: Random) -> Pair:
         found_program.element[name] = found_program.element["c"]
         del found_program.tensors[name.upper()]
     found_program.conditions()
-    return Pair(semantics(made), "{accumulate: exact}", found_program.text(), rng.choice(("bitwise", "reassociated")))
+    numerics = rng.choice(("{}", "{}", "{subnormals: flushed}")) if floats else "{accumulate: exact}"
+    return Pair(semantics(made), numerics, found_program.text(), rng.choice(("bitwise", "reassociated")))
 
 
 def fitting(rng: Random) -> Pair:

@@ -196,9 +196,9 @@ def check(
         for r in reports:
             answer(str(r))
         bad = sum(not r.ok for r in reports)
-        said = f"{len(reports)} checked, {bad} wrong, {sum(r.ran for r in reports)} run on this machine"
+        right = f"{sum(r.ran for r in reports)} ran on this machine and agreed"
         emulated = sum(r.emulated for r in reports)
-        answer(said + (f", {emulated} under an emulator" if emulated else ""))
+        answer(f"{len(reports)} checked, {bad} wrong, {right}{f', {emulated} under an emulator' if emulated else ''}")
     raise typer.Exit(0 if all(r.ok for r in reports) else 1)
 
 

@@ -107,6 +107,8 @@ def evaluate(
     if measured == 0 and not held_out and any(name != "analytic" for name in names):
         hint = "--measured 64; or --held-out, which teaches them other files"
         raise UsageError("--measured 0 leaves models nothing to learn from", hint=hint)
+    if len(set(names)) < len(names):
+        raise UsageError(f"--models names {next(n for n in names if names.count(n) > 1)} twice")
     if len(set(files)) < len(files):
         raise UsageError(f"{next(f for f in files if files.count(f) > 1)} is named twice")
     recordings = [opened for file in files for opened in _read(file, today, quiet)]

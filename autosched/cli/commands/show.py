@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +45,7 @@ from autosched.store import codec
 from autosched.store.records import Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
 from autosched.tensorize.explanation.padding import padding_lines
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.plans.units import AcceleratorUnits
@@ -135,7 +138,8 @@ def show(
         head += joules(chosen.measurement, objective_of(record))
         width = max((len(k) for k in chosen.schedule), default=0)
         rows = [f"  {k:<{width}} = {v}" for k, v in chosen.schedule.items()]
-        padding = [line for mapping in plan.mappings for line in padding_lines(mapping)]
+        every = partial(Catalogue.builtin().of_isa, target.isa, features=target.features, kind="compute")
+        padding = list(dict.fromkeys(line for m in plan.mappings for line in padding_lines(m, (), every)))
         padding += masked_lines(plan, chosen.row)
         program = parse(record.program)
         together = [*other_lines(plan), *serial_lines(plan), *left_out_lines(plan)]
@@ -145,7 +149,8 @@ def show(
         first, *further = plan_lines(chosen.plan)
         parts.append("\n".join([head, f"plan  {first}", *(f"      {line}" for line in further), *rows, *said]))
     if view in ("all", "loops"):
-        parts.append(print_kernel(kernel).rstrip())
+        told = kernel if view == "loops" else replace(kernel, schedule={})  # which stands above
+        parts.append(print_kernel(told).rstrip())
     if view == "all" and (code := _code(kernel, target)) is not None:
         parts.append(code.rstrip())
     if view == "all" and own is not None and own != C:

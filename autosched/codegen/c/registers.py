@@ -59,15 +59,22 @@ def registers_of(kernel: Kernel) -> dict[str, Register]:
                     f"{call.intrinsic.name} cannot be exported as C: operand {name} has no register type for c",
                     hint=f"add `register: {{c: …}}` to {name} and `c:` to `emit`, or choose another intrinsic",
                 )
+            if operand.written and is_mask(operand.registers["c"]):
+                raise SpecError(f"{call.intrinsic.name} cannot be exported as C: it writes a mask, {name}")
             types.setdefault(ref.buffer, operand.registers["c"])
     return {b.name: _register(b, types.get(b.name)) for b in kernel.buffers.values() if b.scope == "register"}
+
+
+def is_mask(machine: str) -> bool:
+    """Whether a C type is a mask of x86: a bit for each lane. Registers hold it as a vector of bytes."""
+    return machine.startswith("__mmask")
 
 
 def _register(buffer: Buffer, machine: str | None) -> Register:
     dtype, elements = buffer.dtype, buffer.shape[-1]
     size = dtype.bytes * elements
     is_vector = machine is not None and ("vector_size" in machine or machine.startswith("__m"))
-    if machine is not None and dtype.sub_byte:
+    if machine is not None and dtype.sub_byte and not is_mask(machine):
         raise SpecError(f"registers of {dtype} cannot be exported as C: their elements are packed")
     if elements == 1 and not is_vector:
         return Register("scalar", machine or storage_type(dtype), dtype, 1)
@@ -209,6 +216,23 @@ class VectorHelpers:
         """The name of the register's vector of elements, defined."""
         self.typedefs[register.vector] = vector_typedef(register.dtype, register.elements)
         return register.vector
+
+    def mask(self, r: Register, wanted: str) -> str:
+        """The function that makes a mask of x86 of a vector of bytes."""
+        v, name, bits = self.vector(r), f"mask_{r.vector}", 8 * r.elements
+        stem, n = f"_mm{bits if bits > 128 else ''}", r.elements
+        feature = "__AVX512BW__) && defined(__AVX512VL__" if bits < 512 else "__AVX512BW__"
+        at_once = f"  return {stem}_test_epi8_mask((__m{bits}i)x, (__m{bits}i)x);\n"
+        plain = f"""\
+  {wanted} bits = 0;
+  for (int e = 0; e < {n}; ++e) bits |= ({wanted})(({wanted})(x[e] != 0) << e);
+  return bits;
+"""
+        self.functions[name] = f"""\
+/* A bit for each element that is not zero. */
+VECTOR_INLINE {wanted} {name}({v} x) {{
+{_choice([(feature, at_once)] if bits >= 128 else [], plain)}}}"""
+        return name
 
     def load(self, r: Register) -> str:
         v, t, name = self.vector(r), storage_type(r.dtype), f"load_{r.vector}"

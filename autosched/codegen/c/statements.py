@@ -21,6 +21,7 @@ from autosched.codegen.c.register_pressure import (
     slides,
     sums_of,
 )
+from autosched.codegen.c.registers import is_mask
 from autosched.codegen.c.scope import FunctionScope
 from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.c_like.indices import INDEX_TYPE, loop_range
@@ -177,6 +178,9 @@ class CStatementPrinter:
         for name, ref in stmt.operands.items():
             register, text = scope.registers[ref.buffer], scope.register(ref.buffer, ref.index)
             wanted = scope.vectors.operand(register, intrinsic.operands[name].registers["c"])
+            if is_mask(wanted):
+                values[name] = f"{scope.vectors.mask(register, wanted)}({text})"
+                continue
             cast = register.style == "vector" and register.type != wanted
             values[name] = f"({wanted}){text}" if cast else text
         result = render_c(intrinsic, values)

@@ -71,7 +71,7 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
             numbers[o.name], number = f"%{number}", number + 1
             continue
         r = registers_of(o, lanes)
-        const, sign = ("", "=" if intrinsic.kind == "copy" else "+") if o.written else ("const ", "")
+        const, sign = ("", _written(intrinsic, template)) if o.written else ("const ", "")
         type_ = register_type(o, r)
         parameters.append(f"{const}{type_} (&{o.name})[{r.count}]")
         bits = "__float_as_uint" if type_ == "float" and r.constraint == "r" else ""  # tf32: words of whole elements
@@ -101,6 +101,14 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
             "}",
         ]
     )
+
+
+def _written(intrinsic: Intrinsic, template: str) -> str:
+    """How `asm` is told of registers that are written: those that the text reads first, too; those that several
+    instructions write, of which an input may be read later."""
+    if intrinsic.kind != "copy" and intrinsic.accumulates:
+        return "+"
+    return "=" if intrinsic.kind == "copy" or template.count(";") <= 1 else "=&"
 
 
 def whole_function(intrinsic: Intrinsic, operand: str, verb: str, major: str, shared: bool) -> str:

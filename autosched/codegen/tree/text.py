@@ -47,8 +47,8 @@ _INDENT = "  "
 
 def print_kernel(kernel: Kernel) -> str:
     """The kernel as text: a heading, the schedule, the buffers, then each function's loop tree."""
-    threads = "1 thread" if kernel.threads == 1 else f"{kernel.threads} threads"
-    lines = [f"kernel {kernel.name}: {kernel.isa}, {threads}"]
+    threads = "" if _in_blocks(kernel) else f", {kernel.threads} thread{'' if kernel.threads == 1 else 's'}"
+    lines = [f"kernel {kernel.name}: {kernel.isa}{threads}"]
     lines += [f"{_INDENT}{name} = {value}" for name, value in kernel.schedule.items()]
     lines += [f"{_INDENT}relies on: {text}" for text in kernel.relies]
     lines += ["", "buffers", *_buffer_table(list(kernel.buffers.values()))]
@@ -56,6 +56,11 @@ def print_kernel(kernel: Kernel) -> str:
         lines += ["", f"prepare {function.name}({', '.join(function.buffers)})", *_body(function, kernel)]
     lines += ["", f"{kernel.main.name}({', '.join(kernel.main.buffers)})", *_body(kernel.main, kernel)]
     return "\n".join(lines) + "\n"
+
+
+def _in_blocks(kernel: Kernel) -> bool:
+    """Whether blocks of a grid compute it, whose threads their loops say."""
+    return any(isinstance(s, For) and s.kind.startswith("block") for s in kernel.main.body)
 
 
 def print_statement(stmt: Stmt) -> str:

@@ -220,7 +220,7 @@ class TimedPart:
         for loops in self.around:
             threads = values[loops.names("threads")].astype(np.float64)
             shares = values[loops.names("shares")].astype(np.float64)
-            times = loops.trips * _share_of(shares, threads)
+            times = loops.trips * busiest_share(shares, threads)
             if is_gpu(self.plan.target) and (uneven := uneven_grid(loops)) is not None:
                 times = times * uneven.longer(values, loops.names(ORDER.name), shares / threads)
             terms = {name: column * times for name, column in terms.items()}
@@ -234,8 +234,9 @@ def timed_parts(plan: Plan, around: tuple[TileLoopsPart, ...] = ()) -> list[Time
         if not (isinstance(part, ScalarPart) and part.prepared):
             found.append(TimedPart(part, plan, around))
         if isinstance(part, TileLoopsPart):
-            gpu = is_gpu(plan.target) and not around
-            member = replace(part.member, target=one_core(plan.target)) if gpu else part.member
+            member = part.member
+            if is_gpu(plan.target):  # a block's part runs on its core, however deep it lies
+                member = replace(member, target=plan.target if around else one_core(plan.target))
             if not is_gpu(plan.target):
                 nests = (t for t in part.member.tensor_parts if prepares(part, plan.program, t))
                 found += [TimedPart(part, plan, around, nest) for nest in nests]
@@ -361,10 +362,10 @@ def _share(nest: Nest, names: StepNames, values: Columns, threads: npt.NDArray[n
     """The part of the work that the busiest thread does."""
     if int(threads.max(initial=1)) == 1:
         return np.ones_like(threads)
-    return _share_of(values[names("shares")].astype(np.float64), threads)
+    return busiest_share(values[names("shares")].astype(np.float64), threads)
 
 
-def _share_of(shares: Column, threads: Column) -> Column:
+def busiest_share(shares: Column, threads: Column) -> Column:
     """The part of so many pieces that the busiest thread has."""
     return np.where(threads > 1, np.ceil(shares / threads) / shares, 1.0)
 

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.analytic.clock import TimedPart, stages_of, timed_parts
+from autosched.costmodel.analytic.clock import TimedPart, busiest_share, stages_of, timed_parts
 from autosched.costmodel.analytic.cpu.guard_work import least_counted, work_left
 from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
 from autosched.costmodel.analytic.gpu.rates import issue_rate
@@ -21,6 +21,7 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
     least_epilogue_seconds,
     least_stage_seconds,
 )
+from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import (
@@ -45,9 +46,18 @@ def limit(plan: Plan, values: Columns, *, formulas: bool = True) -> Column:
     for timed in timed_parts(plan):
         each = _busy(timed, values, formulas)
         for loops in timed.around:
-            each = each * loops.trips / values[loops.names("threads")]
+            each = each * loops.trips * _least_share(loops, values)
         busy = busy + each
     return np.maximum(busy, _moving(plan))
+
+
+def _least_share(loops: TileLoopsPart, values: Columns) -> Column:
+    """The part of all iterations' work that one thread, or core, has at least: that of whole iterations where they are
+    alike, else an even share."""
+    threads, shares = (values[loops.names(n)].astype(np.float64) for n in ("threads", "shares"))
+    bounds = (b for t in loops.loops for b in (t.axis.lower, t.axis.upper))
+    alike = not loops.member.program.symbolic and all(isinstance(b, Const) for b in bounds)
+    return busiest_share(shares, threads) if alike else 1.0 / threads
 
 
 def _busy(timed: TimedPart, values: Columns, formulas: bool) -> Column:

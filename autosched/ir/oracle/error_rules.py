@@ -79,6 +79,9 @@ class Rules:
                 return self.call(function, [self.pair(a, mask) for a in args], dtype, args[0].dtype)
             case Cast(operand, dtype, saturating):
                 pair = self.pair(operand, mask)
+                if self.contracted and operand.dtype.is_float and dtype.is_float:
+                    pair = _flushable(pair, operand.dtype)
+                    return self.converted(pair, _flushable(_cast(pair, operand.dtype, dtype, saturating), dtype), dtype)
                 return self.converted(pair, _cast(pair, operand.dtype, dtype, saturating), dtype)
             case Select(test, then, other, _):
                 return self.select(test, then, other, mask)
@@ -230,6 +233,14 @@ def _kept_in_range(v: Any, e: Any, dtype: DType) -> Any:
     low, high = dtype.limits
     x = number(v)
     return np.where((e > 0) & ((x + e > high) | (x - e < low)), np.inf, e)
+
+
+def _flushable(given: Pair, dtype: DType) -> Pair:
+    """A pair of a type whose subnormals may count as zero (`least`): what that costs, where it is one."""
+    v, e = given
+    size = np.abs(number(v))
+    subnormal = (size > 0) & (size < least(dtype))
+    return (v, plus(e, np.where(subnormal, size, 0.0))) if subnormal.any() else given
 
 
 def _cast(operand: Pair, source: DType, dtype: DType, saturating: bool) -> Pair:

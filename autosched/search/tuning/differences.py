@@ -20,6 +20,8 @@ WORDS = {
     "spaces": "other plans or spaces",
     "data": "other data",
 }
+ASKED = {"-i": "only", "--plans": "families"}
+"""Flags by the setting that keeps what they asked for."""
 MOST = 3
 """Differences that are named."""
 
@@ -42,6 +44,9 @@ def differences(stored: StudyRecord, wanted: StudyRecord) -> tuple[str, ...]:
             found.append(_said(name, *(str(r.settings.get(name, USUAL[name])) for r in (stored, wanted))))
         elif name not in ("device", "target", *FOLLOWS):
             found.append(_said(name, *fields[name]) if name == "autosched" else WORDS.get(name, name))
+    for flag, setting in ASKED.items():  # they decide on plans and instructions
+        there, here = (", ".join(map(str, r.settings.get(setting) or ())) or "all" for r in (stored, wanted))
+        found += [_said(flag, there, here)] if there != here else []
     found = list(dict.fromkeys(found)) or [WORDS.get(name, name) for name in fields]
     return (*found[:MOST], *([f"{len(found) - MOST} more"] if len(found) > MOST else []))
 

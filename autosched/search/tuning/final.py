@@ -15,6 +15,8 @@ from autosched.errors import PluginError
 from autosched.search.tuning.noise import NEAR
 from autosched.store.records import Measurement, Trial
 
+NOT_YET = "not verified yet"
+"""How a device begins to say that its final round checks a result."""
 FINALISTS = 5
 ROUNDS = 5
 RACE_S = 0.3
@@ -38,6 +40,11 @@ class Verdict:
 
     ranking: tuple[Trial, ...]
     distinguishable: bool | None
+
+
+def waits_for_check(found: Measurement) -> bool:
+    """Whether the final round will check what this trial computed, and the search did not."""
+    return not found.verified and str(found.extra.get("verified_by", "")).startswith(NOT_YET)
 
 
 def finalists(ranking: Sequence[Trial], count: int = FINALISTS) -> list[Trial]:

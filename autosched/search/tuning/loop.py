@@ -44,6 +44,7 @@ from autosched.search.tuning.final import (
     raced_by_device,
     rounds_of,
     verdict,
+    waits_for_check,
 )
 from autosched.search.tuning.measuring import MeasuredBuild, Measuring, UnderWay
 from autosched.search.tuning.noise import Noise, noise_of, settled
@@ -152,11 +153,13 @@ class _Run:
         self.meanwhile: Iterator[None] = iter(())
         self.deadline = Deadline(None)
         self.gain: float | None = None
+        self.unchecked = False  # whether results wait for the final round to be checked
         self.since_s = 0.0  # when the last trial was kept
         self.building = Building(device, self.watch)
         self.measuring = Measuring(device, self.best_s, study.watch.clock)
         self.under_way: deque[UnderWay] = deque()  # measured aside, oldest first
         self.kept: dict[str, Build] = {}  # of those that may enter the final round, by candidate
+        self.asked_with: dict[str, frozenset[str]] = {}  # the plans that were given up when a candidate was asked for
 
     def run(self) -> Result:
         study = self.study
@@ -238,8 +241,7 @@ class _Run:
         """Ask, build and measure; why the search ends with that, if so. What is measured aside is kept a round later,
         when that one has asked: a strategy knows the same trials then, however long they took."""
         before = len(self.under_way)
-        wanted = self.trials - self.done - before
-        candidates = self.study.ask(min(self.batch or self.study.batch or BATCH, wanted)) if wanted else []
+        candidates = self._asked(self.trials - self.done - before, before)
         if not candidates and not before:
             return "exhausted"
         if candidates:
@@ -254,6 +256,31 @@ class _Run:
                 self.building.ahead(draft)
             return self._keep_begun(before if self.study.ahead else len(self.under_way))
         return self._keep_begun(before) or self._keep_here(candidates)
+
+    def _asked(self, left: int, before: int) -> list[Candidate]:
+        """Candidates for a round, of `left` that may be begun while so many `before` are measured. While nothing came
+        out right, the last is kept for a plan without tile loops."""
+        if left and self.trials > 1 and self.best_cost is None and self.study.has_fallback:
+            if left == 1 and not before and (found := self.study.fallback()):
+                return found
+            left -= left > 1 or before > 0
+        candidates = self.study.ask(min(self.batch or self.study.batch or BATCH, left)) if left else []
+        given_up = self._given_up()
+        self.asked_with |= {c.key: given_up for c in candidates}
+        return candidates
+
+    def _given_up(self) -> frozenset[str]:
+        """The plans that only fail."""
+        return failing((t.plan, t.measurement.ok) for t in self.study.searched)
+
+    def _passed_over(self, candidate: Candidate) -> bool:
+        """Whether a candidate's plan was given up since it was asked for, and others have rows: a trial of them says
+        more."""
+        name, found = candidate.plan.name, self._given_up()
+        if candidate.key in self.study.brought or name not in found - self.asked_with.get(candidate.key, found):
+            return False
+        space = self.study.space
+        return any(plan not in found and space.has_legal(n) for plan, n in space.number.items())
 
     def _ended(self) -> str:
         """Why nothing more is asked for, if so."""
@@ -282,6 +309,8 @@ class _Run:
             if self._late():
                 return "timeout"
             build = next(builds)
+            if self._passed_over(candidate):
+                continue
             self._take(candidate, partial(self.measuring.searched, build))
             if self.goals.reached(self.best_s):
                 return "reached"
@@ -301,11 +330,13 @@ class _Run:
             self._emit(MeasuredAgain(found.made[0].time_s or 0.0, found.counts.time_s))
         now = self.watch.elapsed_s
         if found.counts.ok:
+            self.unchecked = waits_for_check(found.counts)
             self.spent_s += now - self.since_s
             self.fine += 1
             self.kept[candidate.key] = found.build
         self.since_s = now
-        self._keep(candidate, found.counts)
+        if found.counts.status in ("ok", "wrong", "crash") or not self._passed_over(candidate):
+            self._keep(candidate, found.counts)
 
     def _keep_first(self) -> None:
         """Keep what has been measured aside for longest."""
@@ -351,6 +382,8 @@ class _Run:
         if self.timeout_s is None:
             return True
         reserve_s = min(self.timeout_s / 4, FINALISTS * self.final_rounds * self._typical_s)
+        if self.unchecked:  # and the final round takes longer than what was measured
+            reserve_s = self.timeout_s / 4
         return self.watch.elapsed_s + more * self._typical_s + reserve_s <= self.timeout_s
 
     @property
@@ -389,6 +422,8 @@ class _Run:
             return verdict(done)
         if not chosen or self.final_rounds < 1 or self.deadline.over:
             return None
+        if self.timeout_s is not None and self._typical_s > 0:
+            chosen = chosen[: max(1, int((self.timeout_s - self.watch.elapsed_s) / self._typical_s))]
         raced, noise = self._race_of(chosen)
         more = [] if self._over() else passed_over(self.study.favourites, chosen, raced)
         if more:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from autosched.costmodel.learned.pretrained import Earlier, Pretrained
@@ -14,6 +15,7 @@ from autosched.errors import NoScheduleError, StoreError, WrongResultError
 from autosched.search.defer_signals import defer_signals
 from autosched.search.protocol import Strategy
 from autosched.search.registry import strategy
+from autosched.search.space.rows import in_order
 from autosched.search.space.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
 from autosched.search.tuning.user_schedules import UserSchedulesFirst
@@ -80,6 +82,7 @@ class Study:
         self.searched: list[Trial] = []
         self.failed: dict[str, int] = {}
         self.unsaved: list[Trial] = []
+        self.brought: frozenset[str] = frozenset()  # by the user
         self.watch = watch or Stopwatch(time.monotonic)
         for trial in trials or ():
             self._note(trial)
@@ -182,12 +185,33 @@ class Study:
     def first(self, candidates: Sequence[Candidate]) -> None:
         """Have these measured before the strategy is asked; those that have been are left alone."""
         measured = {trial.key for trial in self.searched}
+        self.brought = frozenset(c.key for c in candidates)
         self._strategy = UserSchedulesFirst((c for c in candidates if c.key not in measured), self._strategy)
 
     def ask(self, n: int = 1) -> list[Candidate]:
         """Up to `n` candidates to measure next, never one twice; fewer when the space has no more."""
         with self.watch.phase("search"):
             return self._strategy.propose(n)
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether there are plans without tile loops beside some with them."""
+        return 0 < len(self._plain) < len(self.space.plans)
+
+    @property
+    def _plain(self) -> list[int]:
+        return [n for n, entry in enumerate(self.space.plans) if not entry.plan.in_tile_loops]
+
+    def fallback(self) -> list[Candidate]:
+        """The candidate of a plan without tile loops that the clock likes best of those not measured; none where there
+        is none."""
+        with self.watch.phase("search"):
+            measured = {trial.key for trial in self.searched}
+            known = (n for n in self._plain if self.space.has_legal(n))
+            best = [self.space.best(len(measured) + 1, n) for n in known]
+            rows, _ = in_order([r for r, _ in best], [s for _, s in best], 2 * len(measured) + 1)
+            found = (c for c in self.space.candidates(rows) if c.key not in measured)
+            return list(islice(found, 1))
 
     def tell(self, candidate: Candidate, measurement: Measurement, number: int | None = None) -> Trial:
         """Store a measurement as a trial and let the strategy learn from it.

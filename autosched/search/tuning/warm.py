@@ -57,7 +57,10 @@ def earlier_study(record: StudyRecord, trials: Sequence[Trial], request: TuneReq
 def earlier_recording(recording: RecordedSpace) -> Earlier:
     """All rows of a recording. Raises StoreError for one without a clock (of others), or without a time."""
     if not all(p.terms for p in recording.plans if len(p)):
-        raise StoreError(f"{recording.name} was recorded without a clock, which models of ours correct")
+        raise StoreError(
+            f"{recording.name} was recorded without a clock, whose seconds our models learn to correct",
+            hint="learn from recordings that autosched made; imported ones have times alone",
+        )
     clock, parts = RecordedClock(recording), []
     for plan, rows in zip(plans_of(recording), recording.plans, strict=True):
         if len(rows):

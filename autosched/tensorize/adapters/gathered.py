@@ -17,15 +17,19 @@ from autosched.tensorize.adapters.site import Site, nest
 from autosched.tensorize.addresses.axes import index_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
+from autosched.tensorize.reduction.update import NotAnUpdate
 
 
 def gathered(facts: StageFacts) -> Adapted | None:
     """The program with every operand of the stage that data addresses copied in order first.
 
-    None where there is none, and where the copy might read what the stage does not: under a guard, or in loops whose
-    bounds depend on others.
+    None where there is none, where the stage computes no update of what it writes, and where the copy might read what
+    the stage does not: under a guard, or in loops whose bounds depend on others.
     """
-    stage, update = facts.original, facts.update
+    try:
+        stage, update = facts.original, facts.update
+    except NotAnUpdate:  # in place, say: an instruction may compute it all the same
+        return None
     found = [r for r in update.operands if any(is_value(i) for i in r.index)]
     axes = {a.name: a for a in stage.axes}
     moving = {r: [n for n in axes if n in index_axes(r.index)] for r in found}

@@ -9,7 +9,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Logical, Select, Unary, Value, walk
 from autosched.logic import Bool
 from autosched.tensorize.body.arrays import evaluate
-from autosched.tensorize.body.exact import holds, product_fits, reciprocal
+from autosched.tensorize.body.exact import holds, narrow, product_fits, reciprocal, rounds_once
 from autosched.tensorize.body.intervals import Range, exact_range
 
 _COMMUTE = frozenset(["+", "*", "&", "|", "^", "min", "max"])
@@ -90,6 +90,10 @@ def _cast(inner: Value, dtype: DType, saturate: bool, loose: bool) -> Value:
             return chosen if chosen == rest else Select(condition, chosen, rest, dtype)
         case Arith("*", left, right, _) if product_fits(left, right, source) and product_fits(left, right, dtype):
             return _commuted("*", _cast(left, dtype, False, loose), _cast(right, dtype, False, loose), dtype, loose)
+        case Arith(op, left, right, _) if rounds_once(op, source, dtype):
+            parts = narrow(left, dtype), narrow(right, dtype)
+            if parts[0] is not None and parts[1] is not None:
+                return canonical(Arith(op, parts[0], parts[1], dtype), loose)
         case Arith("+" | "*" as op, left, right, _) if source.is_integer and dtype.is_float:
             # A whole number that both types hold, and so are its parts; -1 * 0 is -0.0 of floats.
             signless = loose or op == "+" or all(exact_range(v).low >= 0 for v in (left, right))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import frexp, isfinite
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Cast, Literal, Value
+from autosched.ir.value import Cast, Literal, Unary, Value
 
 
 def holds(source: DType, wide: DType) -> bool:
@@ -40,11 +40,42 @@ def product_fits(left: Value, right: Value, dtype: DType) -> bool:
     return False
 
 
+def rounds_once(op: str, wide: DType, dtype: DType) -> bool:
+    """Whether `op` of two numbers of `dtype`, computed in `wide` and then rounded, is `op` of `dtype`.
+
+    A type of at least 2 p + 2 bits has no result that the second rounding takes for a tie (Figueroa 1995), nor where it
+    underflows (Roux 2014): f32 has no more exponents than bf16, but products of so few bits are exact in it down to
+    half of bf16's least subnormal.
+    """
+    if not (dtype.is_float and wide.is_float and holds(dtype, wide) and dtype.special == wide.special == "ieee"):
+        return False
+    return op in ("min", "max") or (op in "+-*/" and wide.mantissa + 1 >= 2 * (dtype.mantissa + 1) + 2)
+
+
+def narrow(value: Value, dtype: DType) -> Value | None:
+    """`value`, of a wider type, as the number of `dtype` that it is; None where it may be none."""
+    match value:
+        case Cast(operand, _, _) if operand.dtype == dtype:
+            return operand
+        case Cast(operand, _, _) if operand.dtype.is_float and holds(operand.dtype, dtype):
+            return Cast(operand, dtype)
+        case Unary("-", operand, _) if (inner := narrow(operand, dtype)) is not None:
+            return Unary("-", inner, dtype)
+        case Literal(number, _) if number == 0 or (isfinite(number) and _normal(number, dtype)):
+            return Literal(float(number), dtype)
+    return None
+
+
+def _normal(number: float, dtype: DType) -> bool:
+    """Whether it is a normal number of a float type."""
+    (fraction, exponent), (low, high) = frexp(number), dtype.exponents
+    return low + dtype.mantissa <= exponent - 1 <= high and (fraction * (2 << dtype.mantissa)).is_integer()
+
+
 def reciprocal(value: Value) -> Literal | None:
     """`1 / value` of a literal power of two, where it is a normal number: dividing is then multiplying by it."""
     match value:
         case Literal(number, dtype) if dtype.is_float and number and isfinite(number) and abs(frexp(number)[0]) == 0.5:
-            low, high = dtype.exponents
-            if low + dtype.mantissa <= frexp(1 / number)[1] - 1 <= high:
+            if _normal(1 / number, dtype):
                 return Literal(1 / number, dtype)
     return None

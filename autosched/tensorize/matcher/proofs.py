@@ -31,6 +31,7 @@ from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof
+from autosched.tensorize.body.flushed import flushed_as
 from autosched.tensorize.body.neutral import Factors, Neutral, in_program, neutral, of_any, said_finite
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
@@ -39,6 +40,7 @@ from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
 from autosched.tensorize.matcher.roles import dtype_reason
 from autosched.tensorize.matcher.staging import Stager, covering_operands, given, shared_coordinates
+from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.reduction.combine import Contract, combination_reason, prove_reduction
 from autosched.tensorize.reduction.partial_sums import is_partial
 from autosched.tensorize.reduction.update import Update
@@ -97,13 +99,18 @@ class Prover:
             applied, refuse = self._in_place(facts, update, roles)
             if refuse is not None:
                 raise Refused(refuse, whatever_axes=True)
+            numerics = intrinsic.numerics
+            own = flushed_as(program.term, applied.term) if numerics.flushed and applied.combine is None else None
+            if own is not None:  # the program flushes them itself
+                applied, numerics = replace(applied, term=own[0]), replace(numerics, subnormals="kept")
             body, left_open = self._body(facts, applied)
+            left_open = left_open if own is None else (*left_open, *own[1])
             obligations.append(body)
             padding = _padding(facts, tile, assignment)
             fills, unset = self._neutral(facts, update)
             staging = Stager(facts, update, fills, unset, tile, roles).stage(assignment, padding, covers, barred)
             obligations += staging.obligations
-            contract = self._reduction(facts, intrinsic, applied, assignment, level)
+            contract = self._reduction(facts, intrinsic, numerics, applied, assignment, level)
             obligations.append(Obligation("reduction", contract.statement, "structure"))
             outside = outside_factors(facts, fills, covers, roles) if of_floats else frozenset()
             met = in_program(outside, given(facts, roles))
@@ -223,7 +230,13 @@ class Prover:
         return self._neutrals[key]
 
     def _reduction(
-        self, facts: StageFacts, intrinsic: Intrinsic, update: Update, assignment: Assignment, level: str
+        self,
+        facts: StageFacts,
+        intrinsic: Intrinsic,
+        numerics: Numerics,
+        update: Update,
+        assignment: Assignment,
+        level: str,
     ) -> Contract:
         terms = 1
         for axis in facts.update.axes_reduced:
@@ -232,14 +245,14 @@ class Prover:
         fused = assignment.axes.get(update.clamp.axis, ()) if update.clamp else ()
         filled = prod(facts.extents[y] for y in fused)
         issues = _issues(facts, intrinsic, assignment)
-        key = facts, update, intrinsic.numerics, tiled, level, filled, fused, issues
+        key = facts, update, numerics, tiled, level, filled, fused, issues
         if key not in self._contracts:
             partial = is_partial(facts.program, facts.original)
             self._contracts[key] = prove_reduction(
                 facts.program,
                 facts.update,
                 update,
-                intrinsic.numerics,
+                numerics,
                 terms,
                 tiled,
                 level,

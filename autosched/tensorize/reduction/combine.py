@@ -29,7 +29,7 @@ from autosched.tensorize.match_types import Condition, Reason, accepted
 from autosched.tensorize.numerics.bound import ErrorBound
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.exact_sums import ExactRange
-from autosched.tensorize.reduction.floats import float_sum
+from autosched.tensorize.reduction.floats import FLUSHED, float_sum
 from autosched.tensorize.reduction.start import contradicted, start_condition, start_of
 from autosched.tensorize.reduction.update import Clamp, Update
 
@@ -120,7 +120,12 @@ def prove_reduction(
     if update.combine in (None, "min", "max"):
         text = f"{_NAMES[update.combine]} does not round"
         ordered = () if update.combine is None else ("no operand is NaN",)
-        return Contract("bitwise", text, assumptions=ordered)
+        if not contract.flushed:
+            return Contract("bitwise", text, assumptions=ordered)
+        if level == "bitwise":
+            text = "the intrinsic takes subnormal numbers for zeros of their sign, and the program keeps them"
+            return Reason("NUMERICS", text, fix="accept --numerics reassociated")
+        return Contract("reassociated", text, assumptions=(*ordered, FLUSHED))
     known = float_sum(update, intrinsic, contract, terms, tiled, level == "bitwise", partial, issues)
     found = Contract(
         known.level,

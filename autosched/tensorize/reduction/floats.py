@@ -15,6 +15,7 @@ from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.exact_sums import ExactRange, exact_range
 from autosched.tensorize.reduction.update import Update
 
+FLUSHED = "subnormal numbers count as zero"
 NORMAL = "no factor and no sum is subnormal (for the error bound)"
 
 
@@ -59,7 +60,7 @@ def float_sum(
         facts.append(f"how sums are done: {contract}")
     if contract.flushed:
         level = "reassociated"
-        assumptions.append("subnormal numbers count as zero")
+        assumptions.append(FLUSHED)
     magnitudes = magnitudes_of(update)
     issue = prod(a.extent for a in intrinsic.axes_reduced)
     found = bound(contract, accumulator, terms, magnitudes, issue, issues)

@@ -139,10 +139,11 @@ def fault_of_template(
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
             used.add(token["operand"])
     fault = _fault_of_llvm(text) if printer == "llvm" else fault_of_c(text) if printer == "c" else None
-    if overwrites and accumulator in used:
+    value = printer in ("llvm", "c")  # other texts are statements, which name what they write
+    if value and overwrites and accumulator in used:
         return f"{{{accumulator}}} is named, and the semantics overwrites it: the text is its new value"
-    needed = [o for o in operands if not (overwrites and o == accumulator)]
-    unused = [o for o in needed if o not in used] if printer in ("llvm", "c") else []
+    needed = [o for o in operands if not (overwrites and value and o == accumulator)]
+    unused = [o for o in needed if o not in used] if value or overwrites else []
     return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
 
 

@@ -15,23 +15,39 @@ from autosched.backends.plugged import plugged_isas
 
 ALIKE = 0.8
 """Similarity (difflib's) from which an unknown name is a misspelling."""
+SHORT = 4
+"""Letters from which a name that differs by one of them is a misspelling, too."""
 
 
 def misspelt(feature: str, isa: str) -> str | None:
     """The feature of this isa that must be meant; None where `feature` is one, or may be one of the user's own.
 
-    >>> misspelt("avx512vnni", "x86"), misspelt("avx2", "x86"), misspelt("matrix_engine", "x86")
-    ('avx512_vnni', None, None)
+    >>> [misspelt(name, "x86") for name in ("avx512vnni", "axv2", "avx2", "matrix_engine")]
+    ['avx512_vnni', 'avx2', None, None]
     """
     backend = backend_of(isa)
     known = backend.features
     if feature in known or re.fullmatch(backend.numbered, feature):
         return None
     plain = {name.replace("_", ""): name for name in sorted(known)}
-    close = get_close_matches(re.sub("[-_.]", "", feature.lower()), plain, n=1, cutoff=ALIKE)
+    asked = re.sub("[-_.]", "", feature.lower())
+    close = get_close_matches(asked, plain, n=1, cutoff=ALIKE) or [p for p in plain if _one_slip(asked, p)]
     if close:
         return plain[close[0]]
     return next((name for name in sorted(known) if feature.lower() in name.split("_")[1:]), None)
+
+
+def _one_slip(name: str, known: str) -> bool:
+    """Whether short names differ by one letter, or by two neighbours in the other order; other digits are another
+    machine's."""
+    if min(len(name), len(known)) < SHORT or re.sub(r"\D", "", name) != re.sub(r"\D", "", known):
+        return False
+    differs = [k for k, (a, b) in enumerate(zip(name, known, strict=False)) if a != b]
+    if len(name) == len(known):
+        swapped = len(differs) == 2 and differs[1] == differs[0] + 1 and sorted(name) == sorted(known)
+        return swapped or len(differs) == 1
+    longer, shorter = sorted((name, known), key=len, reverse=True)
+    return any(longer[:k] + longer[k + 1 :] == shorter for k in range(len(longer)))
 
 
 def misspelt_isa(isa: str) -> str | None:

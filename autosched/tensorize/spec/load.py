@@ -222,7 +222,7 @@ def _intrinsic(
 def _check_overwriting(keys: IntrinsicKeys, source: DocumentSource) -> None:
     """SpecError for a key that means nothing where the target is overwritten, or that is not supported there."""
     hint = "it adds nothing up: write conversions and roundings into the semantics"
-    for name in sorted(keys.numerics.model_fields_set):
+    for name in sorted(keys.numerics.model_fields_set - {"subnormals"}):
         if name != "accumulate" or keys.numerics.accumulate != "exact":
             raise source.error(f"numerics.{name} of an instruction that overwrites its target", "numerics", hint=hint)
     if keys.overwrite is not None:

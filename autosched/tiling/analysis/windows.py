@@ -40,6 +40,7 @@ from autosched.ir.variables import condition_vars, value_vars
 from autosched.logic import Binary, Bool, Const, Int, Var, affine, all_of, interval
 from autosched.logic.affine import Affine
 from autosched.logic.walk import free_vars
+from autosched.tiling.analysis.variable_names import free_name
 
 Ranges = dict[str, tuple[int, int]]
 
@@ -244,7 +245,7 @@ class _Windows:
         """The number that data choose below `extent`, under a name that tells of a tensor."""
         key = part, extent
         if key not in self.chosen:
-            name, used = self.names(f"{self.loops[-1].name}_{of}"), value_vars(part)
+            name, used = free_name(self.names, f"{self.loops[-1].name}_{of}"), value_vars(part)
             known = [c.moved_by for c in self.chosen.values() if c.name in used]
             self.chosen[key] = ChosenSlice(name, *key, frozenset(used & {a.name for a in self.loops}).union(*known))
             self.outer.add(name)

@@ -77,11 +77,27 @@ def with_each_family(best: Sequence[Plan], every: Sequence[Plan], cycles: Mappin
         families = [family_of(p) for p in chosen]
         if family_of(plan) in families or cycles[id(plan)] > NEAR * cycles[id(every[0])]:
             continue
-        last = next((k for k in reversed(range(len(chosen))) if families.count(families[k]) > 1), None)
+        last = _one_of_several(chosen)
         if last is None:
             break
         chosen = [*chosen[:last], *chosen[last + 1 :], plan]
     return chosen
+
+
+def with_plain(best: Sequence[Plan], every: Sequence[Plan], most: int) -> list[Plan]:
+    """The best plans, up to `most`, with the first plan without tile loops where none is among them: it is there if
+    kernels of the others are refused. The last plan of a family with several makes room."""
+    plain = next((p for p in every if not p.in_tile_loops), None)
+    if plain is None or not all(p.in_tile_loops for p in best):
+        return list(best)
+    last = _one_of_several(best) if len(best) >= most else None
+    return [*(p for k, p in enumerate(best) if k != last), plain]
+
+
+def _one_of_several(plans: Sequence[Plan]) -> int | None:
+    """The place of the last plan whose family has others among these."""
+    families = [family_of(p) for p in plans]
+    return next((k for k in reversed(range(len(plans))) if families.count(families[k]) > 1), None)
 
 
 def not_planned(

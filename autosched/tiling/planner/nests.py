@@ -101,8 +101,9 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         _ = nest.placed_guards  # raises where a guard cannot be held
     except (ValueError, LookupError) as error:
         return f"no nest holds it: {error}"
-    if not nest.intrinsic.accumulates and (scheme_of(target) != "cpu" or nest.intrinsic.matrices is not None):
-        return "instructions that overwrite their target have kernels on the vectors of a CPU only"
+    on_chip = scheme_of(target) not in ("cpu", "gpu") or nest.intrinsic.matrices is not None
+    if not nest.intrinsic.accumulates and on_chip:
+        return "instructions that overwrite their target have kernels on vectors of a CPU and on threads of a GPU only"
     assign = nest.stage.assign
     if not nest.intrinsic.accumulates and assign.op == "=" and isinstance(assign.value, Read):
         return "the stage copies: loads and stores do that alone"  # the greater of an element and itself
@@ -184,8 +185,8 @@ def with_scalar(
     free = [n for n in nests if not n.mapping.conditions]
     if not free:
         return [*nests, None]
-    if is_gpu(target):
-        return [*nests]
+    if is_gpu(target):  # an elementwise stage may be memory's to wait for there, too
+        return [*nests] if free[0].intrinsic.accumulates else [*nests, None]
     scalar = scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
     if SCALAR_MARGIN * scalar <= least_cycles(free[0]):
         return [None, *nests]

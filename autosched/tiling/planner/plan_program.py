@@ -25,6 +25,7 @@ from autosched.tiling.planner.families import (
     family_of,
     family_of_names,
     with_each_family,
+    with_plain,
 )
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
@@ -125,6 +126,7 @@ def plan_program(
         best = [p for p in asked if any(p is c for c in chosen)]
     else:
         best = asked[:MOST_PLANS]
+    best = best if prefix else with_plain(best, asked, MOST_PLANS)
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         best = [replace(p, units=units) for p in best]

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from autosched.ir.nodes import Axis
+from autosched.ir.nodes import Axis, Stage
 from autosched.machine.target import Target
 from autosched.tiling.plans.asked_once import looked_at
 from autosched.tiling.plans.cached_on_nest import of_nest
@@ -39,8 +39,8 @@ from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
 SCALAR_MARGIN = 1.25
 """How many times fewer cycles than any nest the scalar path must promise to be laid out beside them, or to be ranked
 before them: a sum's vectors may have to gather what they add, and they compute each term anew."""
-VECTOR_CYCLES = 1 / 16
-"""Cycles of an element of a scalar stage that is vectorised."""
+VECTOR_CYCLES = 1 / 64
+"""Cycles of a byte of an element of a scalar stage that is vectorised."""
 COMPUTED_CYCLES = 0.5
 """Cycles to compute a register of an operand on the way, which a stage would store and the nest load again."""
 MOST_UNITS = 32
@@ -191,7 +191,14 @@ def _doubted(part: ScalarPart) -> float:
 
 def scalar_cycles(part: ScalarPart) -> float:
     """Cycles of a scalar stage, its vectors at their widest. Rows that ask the data once are taken not to compute."""
-    return _points(looked_at(part.stage).axes) * VECTOR_CYCLES * (1 if part.vector or part.across else 16)
+    each = VECTOR_CYCLES * _widest(part.stage) if part.vector or part.across else 1.0
+    return _points(looked_at(part.stage).axes) * each
+
+
+def _widest(stage: Stage) -> float:
+    """Bytes of the widest element that a stage reads or writes; floats of fewer bits than f32 are computed in it."""
+    dtypes = {stage.target.dtype, *(r.dtype for r in stage.reads)}
+    return max(max(4.0, d.bits / 8) if d.is_float else d.bits / 8 for d in dtypes)
 
 
 def _points(axes: Sequence[Axis]) -> float:

@@ -14,6 +14,7 @@ from autosched.ir.nodes import Axis
 from autosched.ir.program import Program
 from autosched.logic import evaluate, free_vars, interval
 from autosched.tiling.analysis.dependence import together
+from autosched.tiling.analysis.variable_names import told_apart
 from autosched.tiling.analysis.windows import Windowed, nested, windowed
 from autosched.tiling.planner.block_body import holding_first
 from autosched.tiling.plans.plan import LiteralPart, Plan, TileLoop, TileLoopsPart
@@ -45,9 +46,11 @@ def tile_loops(
     parts = list({id(p): p for p in literal.values()}.values())
     found: list[list[LiteralPart | TileLoopsPart]] = []
     for part in parts:
-        loops, body = nested(part.body, kept)
+        given, inside_them = nested(part.body, kept)
+        loops, body = told_apart(program, given, inside_them)
         made = windowed(program, loops, body, choose) if loops else None
-        inside = [*_tile_loops(program, part, loops, made, members, prefix, shared)] if made else []
+        called = {new.name: old.name for new, old in zip(loops, given, strict=True)}
+        inside = [*_tile_loops(program, part, loops, called, made, members, prefix, shared)] if made else []
         if inside and is_gpu(inside[0].member.target):
             inside = holding_first(inside)
         found.append([*inside[:MOST_MEMBERS]] or [part])
@@ -62,16 +65,17 @@ def _tile_loops(
     program: Program,
     part: LiteralPart,
     loops: Sequence[Axis],
+    called: Mapping[str, str],
     made: Windowed,
     members: MemberPlanner,
     prefix: str,
     shared: bool,
 ) -> Iterator[TileLoopsPart]:
     """The part as tile loops, once for each plan of their body. Nothing where that leaves single elements, or where a
-    loop never runs."""
+    loop never runs. `called`: the loops' names in the program."""
     if not _worthwhile(made):
         return
-    verdicts = together(program, part.stages, tuple(a.name for a in loops)) if shared else ()
+    verdicts = together(program, part.stages, tuple(called.values())) if shared else ()
     independent = {a.axis for a in verdicts if a.kind == "independent"}
     meets = {a.axis: a for a in verdicts if a.kind != "independent"}
     ranges = {name: (low, high) for name, (low, high) in program.symbolic.items()}
@@ -81,8 +85,9 @@ def _tile_loops(
         if last < first:
             return
         ranges[axis.name] = first, last
-        own.append(TileLoop(axis, axis.name in independent, first, last, meets.get(axis.name)))
-    names = StepNames(f"{prefix}{loops[-1].name}.")
+        name = called[axis.name]
+        own.append(TileLoop(axis, name in independent, first, last, meets.get(name), name))
+    names = StepNames(f"{prefix}{called[loops[-1].name]}.")
     trips = _trips(loops, program.symbolic)
     for plan in members(made.program, names.prefix):
         grid = not prefix and is_gpu(plan.target)

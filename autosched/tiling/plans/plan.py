@@ -189,13 +189,15 @@ class LiteralPart:
 class TileLoop:
     """A loop of the program around a member. `parallel`: proved independent, so threads may share its iterations.
     `first`, `last`: the least and the greatest value of its variable. `meets`: what keeps its iterations in order; None
-    where nothing does, and where one worker has them all anyway."""
+    where nothing does, and where one worker has them all anyway. `name`: the loop's in the program; the axis has
+    another where generated code may use that one."""
 
     axis: Axis
     parallel: bool
     first: int
     last: int
     meets: AxisDependence | None = field(default=None, compare=False, repr=False)
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class TileLoopsPart:
 
     @property
     def title(self) -> str:
-        return f"loops over {', '.join(t.axis.name for t in self.loops)} ({self.member.name})"
+        return f"loops over {', '.join(t.name for t in self.loops)} ({self.member.name})"
 
     def moving(self, window: TensorWindow) -> tuple[TileLoop, ...]:
         """The loops that move a window."""
@@ -280,6 +282,11 @@ class Plan:
     def tensor_parts(self) -> tuple[TensorPart, ...]:
         """All parts on an intrinsic, those of members among them."""
         return tuple(t for p in self.parts for t in _on_intrinsics(p))
+
+    @property
+    def in_tile_loops(self) -> bool:
+        """Whether any of its stages are in tile loops."""
+        return any(isinstance(p, TileLoopsPart) for p in self.parts)
 
     @property
     def mappings(self) -> tuple[Mapping, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -19,19 +20,23 @@ _MOST_PREFIXES = 1 << 21  # 16 MiB of ids; spaces of 10^7 rows with a usual shar
 _MOST_DRAWS = 1 << 25  # about 10 s of legality checks: then what was found is returned
 _DRAWS = 1 << 16
 _TRIES = 16
+_MOST_HELD = 1 << 22  # prefixes of a stage held before it is thinned out: some 0.2 GiB with their columns
 _THIN = 8  # prefixes kept of each stage, for each row wanted, where a sample need not be uniform
 
 
-def thinned(space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE) -> Ids:
-    """See `Space.thinned`. Spaces of more than `huge` rows are thinned in each of their subspaces."""
+def thinned(
+    space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE, held: int = _MOST_HELD
+) -> Ids:
+    """See `Space.thinned`. Spaces of more than `huge` rows are thinned in each of their subspaces; no more than `held`
+    prefixes of a stage, and a block of them, are in memory at a time."""
     if space.size > huge and len(subspaces(space)) > 1:
         return _thinned_apart(space, n, rng)
     most = _THIN * n
     while most <= _MOST_PREFIXES:
         joiner, current, whole = Joiner(space), ROOT, True
         for stage in joiner.stages:
-            found = list(joiner.joined(stage, [current]))
-            current = Prefixes.join(found) if found else current[:0]
+            current, every = joined_up_to(held, joiner.joined(stage, [current]), current[:0], rng)
+            whole = whole and every
             if len(current.ids) > most:
                 whole = False
                 current = current[np.sort(rng.choice(len(current.ids), most, replace=False))]
@@ -40,6 +45,23 @@ def thinned(space: SpaceBase, n: int, rng: np.random.Generator, huge: int = HUGE
             return np.asarray(current.ids[chosen], np.int64)
         most *= 8
     return sample(space, n, rng)
+
+
+def joined_up_to(
+    most: int, found: Iterable[Prefixes], none: Prefixes, rng: np.random.Generator
+) -> tuple[Prefixes, bool]:
+    """All prefixes in one, and whether they are all: of more than `most` each stays with a chance that all have, halved
+    as often as there are too many. `none`: what no prefix at all is."""
+    held, count, chance = list[Prefixes](), 0, 1.0
+    for prefixes in found:
+        if chance < 1.0:
+            prefixes = prefixes[np.flatnonzero(rng.random(len(prefixes.ids)) < chance)]
+        held.append(prefixes)
+        count += len(prefixes.ids)
+        while count > most:
+            held = [p[np.flatnonzero(rng.random(len(p.ids)) < 0.5)] for p in held]
+            count, chance = sum(len(p.ids) for p in held), chance / 2
+    return Prefixes.join(held) if held else none, chance == 1.0
 
 
 def _thinned_apart(space: SpaceBase, n: int, rng: np.random.Generator) -> Ids:

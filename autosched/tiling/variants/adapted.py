@@ -85,7 +85,7 @@ def adapted_programs(
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
                 found: list[Match] = []
-                for stage in _worth(program, adapted):
+                for stage in _worth(program, here, adapted):
                     asked = _fitting(stage, here, adapted, intrinsics)
                     still = () if asked else [m for m in here.matches if m.stage == stage]  # it still fits nothing
                     found += match(adapted.program, asked, numerics, [stage]) if asked else still
@@ -109,15 +109,19 @@ def _by_data(mapping: match_types.Mapping) -> bool:
     return any(is_value(i) for read in mapping.operands.values() for i in read.index)
 
 
-def _worth(program: Program, adapted: Variant) -> list[str]:
-    """The stages that do the work. Sums that an adapter added are small beside them and run as scalar code, but for
-    those over as many axes as an adapted stage has: products that were split off it."""
+def _worth(program: Program, before: Variant, adapted: Variant) -> list[str]:
+    """The stages that do the work, and those that were asked about before: elementwise ones, too. Sums that an adapter
+    added are small beside them and run as scalar code, but for those over as many axes as an adapted stage has:
+    products that were split off it."""
     own = {s.name for s in default_stages(adapted.program)}
+    asked = {found.stage for found in before.matches}
     deep = min((len(m.stage.axes) for m in adapted.stages.values()), default=0)
     return [
         s.name
         for s in adapted.program.stages
-        if s.name in adapted.stages or (s.name in own and (s.assign.tensor in program.tensors or len(s.axes) >= deep))
+        if s.name in adapted.stages
+        or s.name in asked - own
+        or (s.name in own and (s.assign.tensor in program.tensors or len(s.axes) >= deep))
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cli.conftest import Cli
+from support.paths import TESTS
 
 
 def test_intrinsics_list_and_show(cli: Cli) -> None:
@@ -60,6 +61,8 @@ def test_intrinsics_check_proves_and_runs(cli: Cli) -> None:
     (report,) = cli.near()("intrinsics", "check", "x86/vpdpbusd.zmm", "--json").json
     assert report["ok"]
     assert "1 checked, 0 wrong" in cli.near()("intrinsics", "check", "cuda/wmma.m16n16k16.f16.f32").out
+    wrong = cli.near()("intrinsics", "check", TESTS / "specs_wrong" / "wrapping_for_saturating.yaml", status=1).out
+    assert wrong.splitlines()[-1] == "1 checked, 1 wrong, 0 ran on this machine and agreed"
 
 
 def test_intrinsics_check_finds_a_wrong_description(cli: Cli) -> None:

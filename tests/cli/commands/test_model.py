@@ -118,6 +118,7 @@ WRONG = {
     ("model", "eval", FILE, "--measured", 60): "leaves no rows of",
     ("model", "eval", FILE, "--measured", 50): "leaves 10 rows of",
     ("model", "eval", FILE, FILE): "is named twice",
+    ("model", "eval", FILE, "-m", "analytic,analytic"): "--models names analytic twice",
     ("model", "eval", FILE, "--held-out", "--measured", 16): "there are none",
     ("model", "eval", "nowhere.gz"): "cannot read nowhere.gz",
     ("model", "eval", __file__): "not JSON",

@@ -76,7 +76,7 @@ def test_lengths_are_at_their_greatest_and_at_both_ends() -> None:
     assert decisive(program) == {"L": (1, 512)}
     sets = found(program)
     names = ["L at their greatest", "L at their ends", "L at their other ends", "Q, K and V of one sign each"]
-    assert [s.folder for s in sets] == [*names, "Q, K and V of other powers of two each row"]
+    assert [s.folder for s in sets] == [*names, "Q, K and V scaled by another power of two in each row"]
     assert [s.found.oracle.inputs["L"].tolist() for s in sets[:3]] == [[512] * 3, [512, 1, 512], [1, 512, 1]]
     assert all(4 >= np.abs(s.found.oracle.inputs["Q"]).max() > 3 for s in sets[:3])
 
@@ -106,9 +106,9 @@ def test_floats_are_wider_where_exponentials_are_taken() -> None:
     assert signed.folder == "Q, K and V of one sign each"
     values = [signed.found.oracle.inputs[n] for n in "QKV"]
     assert [(v.min() >= 1, v.max() <= -1) for v in values] == [(False, True), (True, False), (False, True)]
-    assert powers.folder == "Q, K and V of other powers of two each row"
+    assert powers.folder == "Q, K and V scaled by another power of two in each row"
     (powers,) = found(load(f"{FUSED}/norm_product.py:rms_norm_product"))
-    assert "powers of two" in powers.folder
+    assert "another power of two" in powers.folder
 
 
 def test_a_maximum_sees_rows_below_its_start() -> None:

@@ -160,7 +160,7 @@ def test_a_build_that_ends_the_worker_is_left_out_of_the_next_round(make, built)
 def test_what_spreads_beyond_its_row_is_found_on_data_with_nan_and_infinities(make, built):
     with make() as device:
         found = device.measure(built("spreads"))
-        assert device.client.beside == ["A of other powers of two each row", "A holds NaN and infinities"]
+        assert device.client.beside == ["A scaled by another power of two in each row", "A holds NaN and infinities"]
         assert found.status == "wrong"
         assert found.message.startswith("where A holds NaN and infinities: ")
 

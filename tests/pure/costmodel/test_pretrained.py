@@ -84,8 +84,9 @@ def test_a_recording_is_an_earlier_study() -> None:
     recorded = [p.time_s[p.ok] / p.terms["total"][p.ok] for p in recording.plans if len(p)]
     np.testing.assert_allclose(ratio, np.concatenate(recorded), rtol=1e-5)
     bare = replace(recording, plans=tuple(replace(p, terms={}) for p in recording.plans))
-    with pytest.raises(StoreError, match="without a clock"):
+    with pytest.raises(StoreError, match="without a clock") as caught:
         earlier_recording(bare)
+    assert "recordings that autosched made" in (caught.value.hint or "")
 
 
 def test_studies_that_cannot_be_learnt_from_are_refused() -> None:

@@ -90,7 +90,7 @@ def test_other_machines_have_other_versions(system):
 
 
 def test_arm_features_are_those_of_the_intrinsic_files():
-    reported = ["neon", "fullfp16", "dotprod", "i8mm", "bf16", "fp-armv8"]  # as LLVM names them
+    reported = ["neon", "fullfp16", "dotprod", "rdm", "i8mm", "bf16", "fp-armv8"]  # as LLVM names them
     assert load_target("arm-neoverse-v1").features <= {our_name(f) for f in reported}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.synthetic import SyntheticDevice, clock
+from conformance.synthetic import SyntheticDevice, clock, make_plan
 from support.studies import tune
 
 from autosched.device.protocol import Build
@@ -118,6 +118,28 @@ def test_a_plan_that_only_fails_is_given_up_and_that_is_said(strategy: str) -> N
     fourth = [n for n, plan in enumerate(of_plan) if plan == "a"][GIVE_UP - 1]
     assert "a" not in of_plan[fourth + 16 :]
     assert len(of_plan) == 32
+
+
+@pytest.mark.parametrize("strategy", ["auto", "clock", "random"])
+def test_no_trial_goes_to_a_plan_after_it_is_given_up(strategy: str) -> None:
+    """Not even one that was asked for before."""
+    fail = SyntheticDevice(fail=lambda c: "failed" if c.plan.name == "a" else None)
+    _, study, _ = tune(24, fail, strategy=strategy, batch=8)
+    assert [t.plan for t in study.searched].count("a") <= GIVE_UP
+    assert len(study.searched) == 24
+
+
+@pytest.mark.parametrize("strategy", ["auto", "clock", "random"])
+@pytest.mark.parametrize("trials", [2, 4, 9])
+def test_the_last_trial_is_a_plain_plans_where_all_others_fail(trials: int, strategy: str) -> None:
+    """As long as tile loops only fail, a plan without them has a trial left."""
+    plans = [replace(made, in_tile_loops=n < 3) for n, made in enumerate(make_plan(c, tiles=4) for c in "abcd")]
+    plans[3] = replace(plans[3], speed=1e3)
+    device = SyntheticDevice(fail=lambda c: None if c.plan.name == "d" else "build")
+    result, study, _ = tune(trials, device, strategy=strategy, space=SearchSpace(plans, clock))
+    assert result.best is not None
+    assert result.best.candidate.plan.name == "d"
+    assert len(study.searched) == trials
 
 
 def test_plans_that_all_fail_are_all_tried_on() -> None:

@@ -36,6 +36,41 @@ def test_races_are_interleaved_and_turn_around() -> None:
     assert [len(f) for f in race(builds, measure, rounds=3, late=lambda: True)] == [1, 1, 1]
 
 
+class ChecksLate(SyntheticDevice):
+    """Checks results in the final round alone, which takes ten times as long."""
+
+    def measure(self, build: Build, repeats: str = "search") -> Measurement:
+        found = super().measure(build, repeats)
+        if repeats == "search":
+            return replace(found, max_abs_error=None, tolerance=None, extra={"verified_by": "not verified yet: later"})
+        self.now += 9 * self.takes_s
+        return found
+
+
+def test_time_is_kept_for_a_round_that_checks() -> None:
+    device = ChecksLate(takes_s=0.05)
+    result, study, _ = tune(10_000, device, timeout_s=8.0)
+    assert result.reason == "timeout"
+    assert 50 < result.done <= 60  # 0.1 s each, and a quarter of the time is for the final round
+    assert len(study.finals) == 5
+    assert result.best is not None
+    assert result.best.trial.measurement.verified
+    assert result.seconds["total"] < 8.0 + 5.0
+
+
+def test_a_round_with_little_time_has_few_candidates() -> None:
+    class SlowAtLast(SyntheticDevice):
+        def measure(self, build: Build, repeats: str = "search") -> Measurement:
+            if len(self.measured) == 7:
+                self.now += 1.15
+            return super().measure(build, repeats)
+
+    result, study, events = tune(10_000, SlowAtLast(takes_s=0.05), timeout_s=2.5, batch=1)
+    assert result.reason == "timeout"
+    assert [e.candidates for e in events if isinstance(e, FinalRound)] == [2]
+    assert len(study.finals) == 2
+
+
 def test_pooling_takes_medians_and_the_worst_error() -> None:
     parts = measured(3.0, 1.0, 2.0)
     parts[1] = replace(parts[1], max_abs_error=5e-4)

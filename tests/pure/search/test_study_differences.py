@@ -35,6 +35,8 @@ def apart(device: dict[str, Any] | None = None, **changed: Any) -> tuple[str, ..
         ({}, {"target": replace(TARGET, cores=7, version="other")}, (f"cores {TARGET.cores} there, 7 here",)),
         ({}, {"target": replace(TARGET, version="other")}, ("other figures of the target",)),
         ({}, {"target": api.target("x86-avx512")}, ("target x86-avx2 there, x86-avx512 here",)),
+        ({}, {"families": ("one pass",)}, ("--plans all there, one pass here",)),
+        ({}, {"only": ("x86/a*", "x86/b")}, ("-i all there, x86/a*, x86/b here",)),
         ({}, {"numerics": "bitwise"}, ("numerics rescaled there, bitwise here",)),
         ({"threads": 2, "cache": "cold"}, {"conditions": "refuse", "numerics": "bitwise"}, 3),
     ],

@@ -188,7 +188,7 @@ BAD = {
     "a cut text": (CACHE.read_text()[:5000], "is cut short"),
     "an unfinished run": (CACHE.read_text().rstrip()[:-2], "is cut short"),
     "no JSON": ('{"cache": what}', "not JSON"),
-    "nothing": ("", "is cut short"),
+    "nothing": ("", "is empty"),
     "a time beyond all floats": (first({"measurements": [{"name": "time", "value": 10**400}]}), "not a finite number"),
 }
 

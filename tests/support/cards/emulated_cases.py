@@ -79,6 +79,10 @@ CASES: dict[str, Case] = {
     "fma": Case("matmul", "portable/*v4", {"m": 6, "n": 9, "k": 5, **F32}),
     "fma, bias": Case("matmul_bias_relu", "portable/*v4", {"m": 5, "n": 6, "k": 7}),
     "gemv": Case("gemv", "portable/*v4", {"m": 11, "k": 9}),
+    "pairs of f16": Case("matmul", "cuda/fma.f16x2.sum", {"m": 6, "n": 9, "k": 5, **HALF}),
+    "pairs of bf16, from registers": Case(
+        "matmul_tn", "cuda/fma.bf16x2.sum", {"m": 9, "n": 12, "k": 7, "a": "bf16", "b": "bf16", "acc": "bf16"}
+    ),
     "dp4a": Case("matmul_nt", "cuda/dp4a*", {"m": 4, "n": 6, "k": 32, **S8}),
     "dp4a mixed, ragged": Case("matmul_nt", "cuda/dp4a*", {"m": 7, "n": 5, "k": 21, **U8S8}),
     # warps, opaque fragments

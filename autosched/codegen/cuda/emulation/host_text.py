@@ -41,5 +41,7 @@ def host_text(
     text = _INCLUDE.sub("", text)
     text = text.replace('extern "C" ', "")
     text = _DYNAMIC.sub(r"\g<type>* const \g<name> = static_cast<\g<type>*>(emulate_shared_memory());", text)
-    before = "\n".join(t for t in helper_texts(use) if t not in text)
-    return before, text
+    helpers = helper_texts(use)
+    for helper in helpers:  # of the text's own, which may stand below the instruction that calls it here
+        text = text.replace(helper, "\n" * helper.count("\n"))
+    return "\n".join(helpers), text

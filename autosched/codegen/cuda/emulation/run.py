@@ -27,7 +27,8 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 
 Array = npt.NDArray[Any]
-_ALWAYS = ("autosched/types.cuh", "autosched/fragment.cuh")
+_ALWAYS = ("autosched/types.cuh", "autosched/fragment.cuh", "autosched/convert.cuh")
+"""The last: what instructions of a thread compute is printed as plain code here, which may convert."""
 POISON = 0xFF
 """What memory holds before anybody writes it: NaN, or -1."""
 
@@ -53,7 +54,7 @@ def build(units: Sequence[Unit]) -> list[Emulated]:
     parts += ['#include "module.h"']
     for n, unit in enumerate(units):
         before, text = host.host_text(unit.text, unit.intrinsics, card().intrinsic)
-        parts += [f"namespace unit{n} {{", before, f'#line 1 "{unit.file}"', text, "}"]
+        parts += [f"namespace unit{n} {{", "using namespace autosched;", before, f'#line 1 "{unit.file}"', text, "}"]
         for name in dict.fromkeys(unit.plan.kernels):
             call = f"emulate::call(unit{n}::{name}, arguments);"
             parts.append(

@@ -8,6 +8,7 @@ from autosched.codegen.tree.kernel import Buffer, Function
 from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
 from autosched.tensorize.fragment import Fragment
+from autosched.tiling.analysis.variable_names import looks_generated
 
 
 @dataclass
@@ -62,19 +63,10 @@ class Context:
         return name in self.program.tensors or name in self.program.scalars
 
 
-_SUFFIXES = "btruvsfg"
-"""Last letters of generated loop variables: block, tile, register unit, depth unit, unrolled unit, slice, fragment,
-group."""
-_TAKEN = ("e", "thread", "warp", "warpgroup", "cluster", "block", "tile", "turn", "slice", "from", "z", "s", "chain")
-"""Generated variables that come from no axis: the lane, the workers, a GPU's outer blocks and slices."""
-
-
 def identifier(name: str) -> str:
     """An axis name as an identifier: fused axes `y.x` become `y_x`, an empty axis `k'` becomes `k_`.
 
     A program's axis that looks like a generated variable (`ir` is the register unit of `i`) gets an underscore.
     """
     plain = name.replace(".", "_").replace("'", "_")
-    base = plain.rstrip("_")
-    looks_generated = base in _TAKEN or (len(base) > 1 and base[-1] in _SUFFIXES)
-    return plain + "_" if looks_generated else plain
+    return plain + "_" if looks_generated(plain) else plain

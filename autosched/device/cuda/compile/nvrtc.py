@@ -17,6 +17,8 @@ OPTIONS = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 LIMIT = f"{workarounds.LIMITED_REGISTERS.text}("
 UNLIMITED, ROLLED = workarounds.UNLIMITED.text, workarounds.ROLLED_TURNS.text
 """How a text limits a kernel's registers (`limit.cuh`), what lifts it, and what leaves loops as they are."""
+TOO_FEW = "Register allocation failed"
+"""What ptxas says of a kernel that it has too few registers for (C7600)."""
 CACHING = 12, 9
 """NVRTCs from this one on have a cache of their own, and know the option that turns it off."""
 SHOWN_ERRORS = 3
@@ -48,20 +50,34 @@ def compile_cuda(
     options: tuple[str, ...] = OPTIONS,
 ) -> Cubin:
     """A cubin of `text` for `arch` (`sm_90a`). `headers` are the files that it includes, by the names it includes them
-    by. A kernel that spills within the limit that its text sets takes no more
+    by. A kernel that spills within the limit on registers that its text sets, or has too few there, takes no more
     without one, or has its loops rolled, or else goes without the limit: the first of these that spills nothing, or the
     one that spills least. CudaCompileError with the compiler's words and the line; MissingError where no NVRTC is here
     that knows the architecture.
     """
     kit, headers = kit or toolkit(arch), dict(headers or {})
-    made = _compiled(text, arch, headers, kit, options)
-    if LIMIT not in text or not _spilled(made):
+    if LIMIT not in text:
+        return _compiled(text, arch, headers, kit, options)
+    made = _within_limit(text, arch, headers, kit, options)
+    if made is not None and not _spilled(made):
         return made
     free = _compiled(text, arch, headers, kit, (*options, UNLIMITED))
-    if not _spilled(free) and _registers(free) <= _registers(made):
+    if made is not None and not _spilled(free) and _registers(free) <= _registers(made):
         return free
-    rolled = _compiled(text, arch, headers, kit, (*options, ROLLED))
-    return min(rolled, free, made, key=_spilled)
+    rolled = _within_limit(text, arch, headers, kit, (*options, ROLLED))
+    return min((c for c in (rolled, free, made) if c is not None), key=_spilled)
+
+
+def _within_limit(
+    text: str, arch: str, headers: dict[str, str], kit: Toolkit, options: tuple[str, ...]
+) -> Cubin | None:
+    """None where there are too few registers for any code."""
+    try:
+        return _compiled(text, arch, headers, kit, options)
+    except CudaCompileError as error:
+        if TOO_FEW not in str(error):
+            raise
+        return None
 
 
 def _spilled(cubin: Cubin) -> int:

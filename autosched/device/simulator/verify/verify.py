@@ -21,7 +21,7 @@ from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
 from autosched.ir.nodes import Assume
 from autosched.ir.program import Program
-from autosched.tiling.plans.plan import Plan, TileLoopsPart
+from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.schedule import Schedule
 
 MOST_ELEMENTS = 1 << 24
@@ -101,7 +101,7 @@ class Verifier:
             but = f" (where {', '.join(changed)})" if changed else ""
             return KernelVerdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
         size = f" ({whole:,.0f} statements, of {self.runner.final:,} that it runs)" if whole else ""
-        loops = ", and tile loops are not cut down" if any(isinstance(p, TileLoopsPart) for p in plan.parts) else ""
+        loops = ", and tile loops are not cut down" if plan.in_tile_loops else ""
         return unverified(f": too large for {self.runner.name}{size}{loops}", plan)
 
     def _checked(

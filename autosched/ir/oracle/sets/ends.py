@@ -94,7 +94,7 @@ def _of_arithmetic(
         signed = not exponentials and any(map(_chooses, program.stages))
         for turn in range(turns(program, floats, drawn)):
             at = partial(_by_powers, program, floats, drawn, turn, signed)
-            yield EndData(f"{and_last(floats)} of other powers of two each row{_numbered(turn)}", at, True)
+            yield EndData(f"{and_last(floats)} scaled by another power of two in each row{_numbered(turn)}", at, True)
     ranged = [n for n in program.inputs if _ranged(program, n)]
     if ranged:
         found = {n: _in_range(program, n, drawn[n]) for n in ranged}

@@ -58,7 +58,7 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
     computed = (part for part in rows.loops.member.parts if rows.computes(part))
     inert = dict.fromkeys((*places, *(d for part in computed for d in decided(part, steps))), held)
     labels = ("in memory", *(f"in registers of {n} {rows.scope}{'s' if n > 1 else ''}" for n in splits))
-    note = f"what rows of {', '.join(t.axis.name for t in rows.loops.loops)} are made of"
+    note = f"what rows of {', '.join(t.name for t in rows.loops.loops)} are made of"
     decisions = [Decision(handle, (0, *splits), labels, note)]
     rules += _kept_operands(rows)
     blocks = tuple(f"{n} blocks" if n else "any" for n in FEWEST_RESIDENT)

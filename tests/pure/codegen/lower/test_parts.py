@@ -50,7 +50,7 @@ def test_parts_of_every_program(name: str, threads: int) -> None:
 
 def test_threads_have_parts_of_their_own_and_one_merges_them() -> None:
     passing, merging = (p for p in one_query(0).parts if isinstance(p, TileLoopsPart))
-    assert [t.axis.name for t in passing.loops if t.parallel] == ["part"]
+    assert [t.name for t in passing.loops if t.parallel] == ["part"]
     assert merging.trips == 1
     assert {w.tensor for w in merging.windows.values()} >= {"M_part", "Z_part", "A_part"}
     assert not any(w.tensor == "S_block" for w in passing.windows.values())  # each thread keeps its own

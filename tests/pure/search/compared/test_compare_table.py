@@ -73,6 +73,7 @@ def test_one_outcome_is_tested_and_its_family_named() -> None:
     }  # fmt: skip
     assert "the mean difference of regret over 8 seeds, paired" in found.family
     assert "the family of 1 test against slow" in found.family
+    assert found.family.startswith("p: bootstrap t test of")
 
 
 def test_strategies_without_variance_are_marked_and_not_tested() -> None:
@@ -138,8 +139,10 @@ def test_the_text() -> None:
 def test_few_seeds_are_pointed_out() -> None:
     few = table({"a": [[1.0 + s] for s in range(4)], "b": [[2.0 + s * s] for s in range(4)]})
     assert "fewer than 5 seeds: intervals and tests take differences to be normally distributed" in str(few)
+    assert "p: Student's t test of the mean difference" in str(few)
     assert "fewer than" not in str(three())
     one = table({"a": [[1.0]], "b": [[2.0]]})
+    assert "2 strategies × 1 seed × 1 trial" in str(one)
     assert "one seed has no intervals, and nothing is tested" in str(one)
     assert one.summary().differences[0].untested == "one seed"
 

@@ -125,3 +125,11 @@ def test_a_large_program_is_run_at_small_sizes() -> None:
     (form,) = forms(WEIGHTS.replace("m=6, n=16, k=12", "m=512, n=4096, k=4096"))
     assert form.ran
     assert tuple(form.program.tensors["Q_factor"].extents) == (4096, 4096)
+
+
+def test_a_stage_that_an_instruction_computes_in_place_needs_no_form() -> None:
+    text = "def f(A: u8[n], C: u8[n], *, n=64):\n    for i in range(n):\n        C[i] = sat_u8(s16(C[i]) - s16(A[i]))\n"
+    program, unit = parse(text), CATALOGUE["x86/vpsubusb.ymm"]
+    found = match(program, [unit])
+    assert [m.verdict for m in found] == ["match"]
+    assert better_forms(program, found, [unit]) == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from autosched import api
 from autosched.tensorize.explanation.padding import fitting, padding_lines
 from autosched.tensorize.match_types import Mapping
+from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.load import load_text
 
 MMA = """\
@@ -42,6 +45,22 @@ def test_two_axes() -> None:
     assert said == [
         "53% of the work of npu/mma is useful, 47% padding (i: 20 of 32, j: 68 of 80)",
         "an instruction of 4 along i (16 here) and 8 along j (16 here) would do 94% useful work",
+    ]
+
+
+def test_no_shape_is_told_that_a_machine_does_not_have() -> None:
+    catalogue = Catalogue.builtin()
+    known = partial(catalogue.of_isa, "cuda", kind="compute")
+
+    def lines(name: str, **sizes: int) -> list[str]:
+        program = api.workload("matmul", a="f16", b="f16", acc="f32", **sizes)
+        mappings = api.match(program, catalogue.get(name)).mappings
+        first = next(m for m in mappings if m.axes == {"i": ("i",), "j": ("j",), "k": ("p",)})
+        return padding_lines(first, (), known)
+
+    assert len(lines("cuda/wgmma.m64n64k16.f16.f32", m=32, n=64, k=64)) == 1  # none has 32 rows
+    assert lines("cuda/wgmma.m64n64k16.f16.f32", m=64, n=32, k=64)[1:] == [
+        "cuda/wgmma.m64n32k16.f16.f32, of 32 along j (64 here), would do 100% useful work"
     ]
 
 

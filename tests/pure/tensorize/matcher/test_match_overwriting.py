@@ -177,4 +177,4 @@ def test_vector_code_competes_however_many_stages_there_are() -> None:
     target = machine()
     found = plan_program(parse("\n".join(lines) + "\n"), target, CATALOGUE, [AVERAGE])
     assert any("scalar" in p.name for p in found.plans)
-    assert any(len(p.tensor_parts) > 10 for p in found.plans)
+    assert any(len(p.tensor_parts) >= 7 for p in found.plans)  # every other stage turns an operand around

@@ -37,6 +37,8 @@ GOOD = {"file": "avx512_vnni", "entry": "avx2", "when": "avx512f"}
         ("file", "avx512vnni", 2, "avx512_vnni"),
         ("entry", "AVX2", 5, "avx2"),
         ("entry", "vnni", 5, "avx512_vnni"),
+        ("file", "axv2", 2, "avx2"),
+        ("when", "avz2", 10, "avx2"),
         ("when", "avx512", 10, "avx512f"),
     ],
 )
@@ -49,11 +51,25 @@ def test_a_misspelt_feature_is_refused_where_it_stands(place: str, name: str, li
     assert f"did you mean {meant!r}" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("isa", [b.isa for b in BACKENDS.values() if b.features])
+def test_one_slip_is_refused_in_every_dialect(isa: str) -> None:
+    """Two letters in the other order, one too few, one too many, another one."""
+    known = BACKENDS[isa].features
+    for name in (f for f in known if len(f) > 4):
+        letters = [k for k in range(1, len(name) - 1) if name[k : k + 2].isalpha() and name[k] != name[k + 1]]
+        for k in letters[:1]:
+            slips = (
+                f"{name[:k]}{name[k + 1]}{name[k]}{name[k + 2 :]}", name[:k] + name[k + 1 :], f"{name[:k]}q{name[k:]}"
+            )  # fmt: skip
+            assert all(s in known or misspelt(s, isa) in known for s in slips), name
+
+
 def test_features_of_one_s_own_and_of_other_machines_are_no_mistake() -> None:
     (made,) = load_text(TEXT.format(**{**GOOD, "entry": "matrix_engine"}), "own.yaml")
     assert made.requires == {"avx512_vnni", "matrix_engine"}
     assert load_text(TEXT.format(**GOOD).replace("x86", "npu").replace("avx2", "avx22"), "own.yaml")
     assert misspelt("sm_130", "cuda") is None
+    assert misspelt("xcore1500", "maca") is None
     assert misspelt("sm90", "cuda") == "sm_90"
 
 

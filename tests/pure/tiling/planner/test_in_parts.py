@@ -78,7 +78,7 @@ def test_blocks_of_a_grid_have_parts(heads: int, group: int, counts: set[int]) -
     program = workload("attention_decode", b=1, h=heads, l=16384, d=64, group=group, t="f16")
     found = in_parts(program, 1, load_target("nvidia-h100"))
     grids = [next(p for p in plan.parts if isinstance(p, TileLoopsPart)) for plan in found]
-    assert {next(t for t in g.loops if t.axis.name == "part").axis.extent for g in grids} <= counts
+    assert {next(t for t in g.loops if t.name == "part").axis.extent for g in grids} <= counts
     assert grids
     assert all(g.grid and g.loops[-1].parallel for g in grids)
 

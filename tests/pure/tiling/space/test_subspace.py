@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from autosched.logic import Var
 from autosched.tiling.space import subspace
 from autosched.tiling.space.counting import counted
-from autosched.tiling.space.sample import thinned
+from autosched.tiling.space.enumerate import ROOT, Prefixes
+from autosched.tiling.space.sample import joined_up_to, thinned
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
 
@@ -65,6 +67,37 @@ def test_thinned_rows_are_different_legal_ones_and_all_where_they_are_few() -> N
             assert len(rows) == min(n, len(listed))
             assert np.all(np.diff(rows) > 0)
             assert np.isin(rows, listed).all()
+
+
+def test_no_more_prefixes_are_held_than_there_is_room_for() -> None:
+    """A last rule that leaves few of very many."""
+    wide = [Decision(name, tuple(range(64))) for name in "abc"]
+    rules = (Rule("ab", Var("a") + Var("b") > 3, "no"), Rule("few", Var("a") * Var("b") % 61 < Var("c") % 2, "no"))
+    space = Space("wide", [Step("wide", tuple(wide), rules)])
+    legal = space.enumerate().ids
+    rows = thinned(space, 400, np.random.default_rng(0), held=1500)
+    assert len(legal) > 1500
+    assert len(set(rows.tolist())) == len(rows) == 400
+    assert np.isin(rows, legal).all()
+    places = np.searchsorted(legal, rows) / len(legal)
+    assert 0.4 < places.mean() < 0.6  # from everywhere
+    usual = thinned(space, 400, np.random.default_rng(0))
+    assert np.array_equal(thinned(space, 400, np.random.default_rng(0), held=len(legal) * 8), usual)
+
+
+def test_what_is_joined_takes_bounded_memory() -> None:
+    """Four million prefixes of 8 bytes and a column, of which twenty thousand have room."""
+    blocks = (Prefixes(np.arange(k, k + 4096), {0: np.zeros(4096, np.uint8)}) for k in range(0, 1 << 22, 4096))
+    tracemalloc.start()
+    made, every = joined_up_to(20_000, blocks, ROOT, np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 << 20
+    assert 5_000 < len(made.ids) <= 20_000
+    assert not every
+    assert len(made.columns[0]) == len(made.ids)
+    assert np.all(np.diff(made.ids) > 0)
+    assert abs(made.ids.mean() / (1 << 21) - 1) < 0.05
 
 
 def test_what_nothing_is_left_to_decide_of_forbids_all_or_nothing() -> None:
