@@ -94,19 +94,18 @@ def fetched_ahead(body: Body, loop: For, ctx: Context, products: bool = False) -
 
 
 def _first_product(body: Sequence[Stmt]) -> tuple[For, Sequence[Stmt], Sequence[Stmt]] | None:
-    """The first phase of a body where that fills registers, calls, and waits for the end: the phase without the wait;
-    the phases that take the results; and the rest. None where there is no such phase, where others touch its
-    registers, or where it reads what they write."""
+    """The first phase of a body where that calls and waits for the end: the phase without the wait; the phases that
+    take the results; and the rest. None where there is no such phase (registers that it fills would be filled anew
+    while calls read them), where others touch its sums, or where it reads what they write."""
     phase, *others = body
     if not isinstance(phase, For) or phase.kind not in WORKERS:
         return None
     *before, wait = phase.body
-    if wait != WaitCalls(0) or not all(isinstance(s, Assign | For | AsyncCalls) for s in before):
+    if wait != WaitCalls(0) or not all(isinstance(s, AsyncCalls) for s in before):
         return None
     calls = [s for s in statements(tuple(before)) if isinstance(s, IntrinsicCall)]
     sums = {c.operands[c.intrinsic.accumulator.name].buffer for c in calls}
-    own = sums | _written(tuple(before))
-    taking = [n for n, s in enumerate(others) if own & used_buffers((s,))]
+    taking = [n for n, s in enumerate(others) if sums & used_buffers((s,))]
     if not calls or not taking or taking != list(range(len(taking))):
         return None
     later = [s for s in statements(tuple(others)) if isinstance(s, IntrinsicCall)]

@@ -14,7 +14,7 @@ from autosched.tiling.plans.plan import Part, ScalarPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import RowProduct, WarpRows
 from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, is_block_loop, workers_name
-from autosched.tiling.steps.gpu.operand_sources import GLOBAL, stage_name
+from autosched.tiling.steps.gpu.operand_sources import GLOBAL, SHARED, stage_name
 from autosched.tiling.steps.gpu.slice_copies import STAGE_COUNT
 
 ROWS = Handle("held_rows", 0)
@@ -69,6 +69,7 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
         values = (WHEN_NEEDED, FETCHED, WITH_PRODUCT)[: len(WHEN) if issues(rows) else WITH_PRODUCT]
         decisions.append(Decision(ahead, values, WHEN[: len(values)]))
         rules += _fetching(rows, ahead)
+        rules += _issuing(rows, ahead) if issues(rows) else ()
         sources = [Var(stage_name(p.part.names, o)).eq(GLOBAL) for p in rows.products for o in _from_outside(rows, p)]
         inert[ahead] = Var(handle).eq(0) | all_of(*sources)
     return Step("held rows", tuple(decisions), tuple(rules), {}, inert)
@@ -108,6 +109,16 @@ def _fetching(rows: WarpRows, ahead: str) -> Iterator[Rule]:
             here = Var(ahead).eq(0) | Var(stage_name(names, operand)).eq(GLOBAL)
             sentence = f"the body makes operand {operand} of {stage}: no slice of it is there ahead"
             yield Rule(f"{ahead} {stage} {operand}", here, sentence)
+
+
+def _issuing(rows: WarpRows, ahead: str) -> Iterator[Rule]:
+    """A product that is issued ahead fills no registers in each iteration."""
+    first = rows.products[0].part
+    for operand, must in first.nest.intrinsic.shared_memory.items():
+        if not must:
+            name = stage_name(first.names, operand)
+            sentence = f"{first.nest.stage.name} is issued ahead, and {{{name}}} fills registers for it"
+            yield Rule(f"{ahead} {name}", Var(ahead).ne(WITH_PRODUCT) | Var(name).ne(SHARED), sentence)
 
 
 def decided(part: Part, steps: Sequence[Step]) -> Iterator[str]:
