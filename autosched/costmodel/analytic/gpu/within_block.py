@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.analytic.gpu.gpu_clock import LAUNCH_SECONDS
-from autosched.ir.value import Call, Read, walk
+from autosched.ir.value import Call, Read, reads, walk
 from autosched.machine.target import Target
 from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, Plan, TileLoopsPart
 from autosched.tiling.plans.warp_rows import FragmentStage, WarpRows, stages_of
+from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
 from autosched.tiling.steps.gpu.held_rows import ROWS
 from autosched.tiling.steps.gpu.tile_loops import tensor_bytes
 
@@ -68,11 +69,12 @@ def grid_terms(part: TileLoopsPart, v: Columns, target: Target) -> Terms:
 
 @dataclass(frozen=True)
 class InRegisters:
-    """A part of a body whose rows warps may share (`handle` is the decision). `left` is the share of its bytes that
-    still moves; with `issued`, operations of all lanes, it is computed in fragments. `waits`: a barrier stands in front
-    of it all the same."""
+    """A part of a body whose rows workers of `warps` warps each may share (`handle` is the decision). `left` is the
+    share of its bytes that still moves; with `issued`, operations of all lanes, it is computed in fragments. `waits`: a
+    barrier stands in front of it all the same."""
 
     handle: str
+    warps: int
     left: float
     waits: bool
     issued: float | None = None
@@ -83,22 +85,22 @@ class InRegisters:
         rows = warp_rows(loops)
         if rows is None:
             return None
-        handle = loops.names(ROWS.name)
+        handle, each = loops.names(ROWS.name), SCOPE_WARPS[rows.scope]
         if rows.computes(part):
-            return InRegisters(handle, 0.0, False, sum(map(_operations, stages_in(rows, part))))
+            return InRegisters(handle, each, 0.0, False, sum(map(_operations, stages_in(rows, part))))
         product = next((p for p in rows.products if p.part is part), None)
         if product is None:
             return None
         tensors = {t for s in product.part.computed_stages for t in (s.assign.tensor, *(r.tensor for r in s.reads))}
         every = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors)
         kept = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors & rows.held.keys())
-        return InRegisters(handle, 1.0 - kept / every, not product.taken)
+        return InRegisters(handle, each, 1.0 - kept / every, not product.taken)
 
     def apply(self, terms: Terms, v: Columns, target: Target) -> Terms:
         """Terms without what stays in registers, and without the barrier in front of what takes it."""
         if self.handle not in v:
             return terms
-        warps = v[self.handle].astype(np.float64)
+        warps = v[self.handle].astype(np.float64) * self.warps
         held = warps > 0
         if self.issued is not None:
             lanes = float(target.limits["warp_threads"])
@@ -121,11 +123,12 @@ def stages_in(rows: WarpRows, part: Part) -> list[FragmentStage]:
 
 
 def _operations(row: FragmentStage) -> float:
-    """Operations of all lanes: those of a number of each row are done by every lane that has the row."""
+    """Operations of all lanes: those of a number of each row are done by every lane that has the row, and those of
+    numbers that the text has by the compiler."""
     stage, axis = row.stage, row.column_axis
     wide = axis.extent if axis is not None else ROW_LANES
     rows = next(a.extent for a in stage.axes if a.name == row.rows)
-    nodes = (n for n in walk(stage.assign.value) if not isinstance(n, Read))
+    nodes = (n for n in walk(stage.assign.value) if not isinstance(n, Read) and any(reads(n)))
     calls = sum(CALL_OPERATIONS if isinstance(n, Call) else 1 for n in nodes)
     across = ROW_LANES * SHUFFLE_OPERATIONS if row.reduces else 0.0
     return float(rows) * (wide * (1.0 + calls) + across)

@@ -1,0 +1,47 @@
+"""The clock of rows that warps or warpgroups hold: who computes them, and what the compiler computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.cards.block_chains import A100, CATALOGUE, F16, H200, BlockChain
+from support.programs.block_chains import CHAINS
+
+from autosched import ir
+from autosched.costmodel.analytic.clock import timed_parts
+from autosched.costmodel.analytic.gpu.within_block import InRegisters
+from autosched.search.tuning.tune import usable
+from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.plans.plan import Plan
+
+SIZES = {"h": 1, "n": 128, "l": 128, "d": 64, "tile": 64, "block": 64}
+
+
+def held(plan: Plan) -> list[InRegisters]:
+    found = (t.held for t in timed_parts(plan) if t.around)
+    return [h for h in found if h is not None and h.issued is not None]
+
+
+@pytest.mark.parametrize(("machine", "warps"), [(A100, 1), (H200, 4)])
+def test_a_warpgroup_is_four_warps(machine: str, warps: int) -> None:
+    """They issue as many operations in a quarter of the time, until a core has no more schedulers."""
+    case = BlockChain("flash", machine, F16 | SIZES)
+    rows = held(case.plan)
+    assert rows
+    assert {row.warps for row in rows} == {warps}
+    terms = {"compute": np.ones(3), "total": np.ones(3)}
+    for row in rows:
+        none, one, two = row.apply(terms, {row.handle: np.array([0, 1, 2])}, case.machine)["total"]
+        assert none == 1
+        assert (one == two) == (warps == 4)
+
+
+def test_numbers_of_the_text_cost_nothing() -> None:
+    """`rsqrt(16.0)` is one number, which was counted as a call for each element."""
+    case = BlockChain("flash", H200, F16 | SIZES)
+    text = CHAINS["flash"]
+    assert text.count("* 0.25") == 2
+    found = usable(CATALOGUE, case.machine, "simulator", None)
+    called = ir.parse(text.replace("* 0.25", "* rsqrt(acc(16.0))"), sizes=case.sizes)
+    plan = next(p for p in plan_program(called, case.machine, CATALOGUE, found).plans if held(p))
+    assert [row.issued for row in held(plan)] == [row.issued for row in held(case.plan)]
