@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """A program of the built-in workloads; `peer` is what libraries are asked to compute (`gemm` or `conv`) and `dtype`
-    the type of its inputs. `only` are globs of intrinsics; `share`: asked for of the instruction's own ceiling; `card`:
-    what it is tuned for, as its driver calls it."""
+    """A program of the built-in workloads; `peer` is what libraries are asked to compute (`gemm`, `conv`, `attention`)
+    and `dtype` the type of its inputs. `only` are globs of intrinsics; `share`: asked for of the instruction's own
+    ceiling; `card`: what it is tuned for, as its driver calls it."""
 
     group: str
     label: str
@@ -64,6 +64,9 @@ UNTUNED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 )
 """Shapes that nobody tuned for: what PyTorch is asked for (`operations`), the inputs' type, the workload, its sizes."""
 
+ATTENTION = ((32, 2048), (16, 4096), (128, 512), (4, 16384))
+"""Heads, and tokens of queries and keys."""
+
 
 def _gemm(group: str, dtype: str, m: int, n: int, k: int, **more: Any) -> Case:
     workload, types = TYPES[dtype]
@@ -79,8 +82,15 @@ def _conv(dtype: str, label: str, sizes: dict[str, int]) -> Case:
     return Case("conv", label, dtype, "conv2d", {"n": 32, **types, **sizes}, "conv", numerics=numerics)
 
 
+def _attention(dtype: str, heads: int, tokens: int, d: int, mask: str) -> Case:
+    sizes = {"h": heads, "n": tokens, "l": tokens, "d": d, "mask": mask, "t": dtype}
+    label = f"{mask}_{heads}x{tokens}x{d}"
+    return Case("attention", label, dtype, "attention_rounded", sizes, "attention", numerics="real")
+
+
 def all_cases() -> Iterator[Case]:
-    """Every case: the first eight shapes by three types, tiers, convolutions, the other shapes of language models."""
+    """Every case: the first eight shapes by three types, tiers, convolutions, attention, the other shapes of language
+    models."""
     for dtype in (*FIRST_TYPES, *(t for t in TYPES if t not in FIRST_TYPES)):
         yield from (_gemm("squares", dtype, n, n, n) for n in SQUARES)
         yield from (_gemm("llm", dtype, *shape) for shape in LLM)
@@ -92,6 +102,9 @@ def all_cases() -> Iterator[Case]:
     for peer, dtype, name, sizes in UNTUNED:
         label = "x".join(str(v) for v in sizes.values() if isinstance(v, int))
         yield Case("shapes", f"{peer}_{label}", dtype, name, sizes, peer)
+    for dtype in ("f16", "bf16"):
+        for heads, tokens in ATTENTION:
+            yield from (_attention(dtype, heads, tokens, d, m) for d in (64, 128, 256) for m in ("full", "causal"))
     for dtype in TYPES:
         rest = ((m, n, k) for m in ROWS for n, k in WEIGHTS if (m, n, k) not in LLM)
         yield from (_gemm("llm", dtype, *shape) for shape in rest)

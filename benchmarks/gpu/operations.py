@@ -1,4 +1,5 @@
-"""What PyTorch computes for the shapes that nobody tuned for, eager and compiled: products, convolutions in 16 bits."""
+"""What PyTorch computes: products and convolutions in 16 bits for the shapes that nobody tuned for, eager and compiled;
+attention by the libraries that it has."""
 
 from __future__ import annotations
 
@@ -59,6 +60,26 @@ class Convolution:
         from torch.nn.functional import conv2d
 
         return conv2d(*given, padding=1, groups=self.groups)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Softmax of scores by values: `h` heads of `n` queries and as many keys, of `d` numbers each; `mask` is `full` or
+    `causal`. `backend` is who computes it, as PyTorch names it."""
+
+    sizes: Mapping[str, Any]
+    backend: str
+
+    def inputs(self, draw: Draw) -> tuple[Any, ...]:
+        s = self.sizes
+        return tuple(draw(1, s["h"], s["n"], s["d"]) for _ in "QKV")
+
+    def __call__(self, *given: Any) -> Any:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.nn.functional import scaled_dot_product_attention
+
+        with sdpa_kernel(getattr(SDPBackend, self.backend)):
+            return scaled_dot_product_attention(*given, is_causal=self.sizes["mask"] == "causal")
 
 
 def operations() -> dict[str, Callable[[Mapping[str, Any]], Operation]]:

@@ -1,4 +1,5 @@
-"""Libraries on the GPU, through PyTorch: cuBLAS and cuBLASLt, cuDNN; matmuls in Triton and TileLang, autotuned.
+"""Libraries on the GPU, through PyTorch: cuBLAS and cuBLASLt, cuDNN, FlashAttention; matmuls in Triton and TileLang,
+autotuned.
 
 Each is timed as ours are: calls recorded as a graph, on copies of the data of twice the last cache's size in turn.
 """
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.gpu.operations import operations
+from benchmarks.gpu.operations import Attention, operations
 from benchmarks.gpu.rows import calls
 
 COLD_CACHES, MOST_SETS, MOST_RECORDED = 2, 64, 64
@@ -21,8 +22,8 @@ FAR = 0.01
 
 @dataclass(frozen=True)
 class Asked:
-    """What a library is to compute: `sizes` of a `gemm` (A of m by k, B of n by k) or a `conv` (NHWC), `dtype` of the
-    inputs, `bytes` of one set of data, `l2_bytes` of the GPU."""
+    """What a library is to compute: `sizes` of a `gemm` (A of m by k, B of n by k), a `conv` (NHWC), `attention` or
+    rows, `dtype` of the inputs, `bytes` of one set of data, `l2_bytes` of the GPU."""
 
     peer: str
     dtype: str
@@ -90,7 +91,11 @@ def versions() -> dict[str, str]:
 
 def peers(asked: Asked) -> Iterator[Peer | tuple[str, str]]:
     """One at a time; a library that cannot compute it is its name and why."""
-    makers = {"gemm": (_matmul, _triton, _tilelang), "conv": (_convolution,)}.get(asked.peer, (_rows,))
+    makers = {
+        "gemm": (_matmul, _triton, _tilelang),
+        "conv": (_convolution,),
+        "attention": (_cudnn_attention, _flash_attention),
+    }.get(asked.peer, (_rows,))
     if asked.peer in operations():
         makers = (_eager, _compiled)
     for maker in makers:
@@ -200,6 +205,21 @@ def _compiled(asked: Asked) -> Iterator[Peer]:
     compiled = torch.compile(operation.__call__)
     sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
     yield Peer("torch compiled", [lambda given=given: compiled(*given) for given in sets])
+
+
+def _attention(asked: Asked, name: str, backend: str) -> Iterator[Peer]:
+    operation = Attention(asked.sizes, backend)
+    sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
+    yield Peer(name, [lambda given=given: operation(*given) for given in sets])
+
+
+def _cudnn_attention(asked: Asked) -> Iterator[Peer]:
+    yield from _attention(asked, "cudnn", "CUDNN_ATTENTION")
+
+
+def _flash_attention(asked: Asked) -> Iterator[Peer]:
+    """FlashAttention 2, which PyTorch contains."""
+    yield from _attention(asked, "flash attention", "FLASH_ATTENTION")
 
 
 def _convolution(asked: Asked) -> Iterator[Peer]:

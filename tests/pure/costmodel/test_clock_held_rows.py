@@ -8,11 +8,13 @@ from support.cards.block_chains import A100, CATALOGUE, F16, H200, BlockChain
 from support.programs.block_chains import CHAINS
 
 from autosched import ir
-from autosched.costmodel.analytic.clock import timed_parts
+from autosched.costmodel.analytic.clock import clock, timed_parts
 from autosched.costmodel.analytic.gpu.within_block import InRegisters
 from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.space.tied_groups import settled
+from autosched.tiling.steps.gpu.held_rows import FETCHED, RESIDENT, ROWS, WHEN_NEEDED, WITH_PRODUCT
 
 SIZES = {"h": 1, "n": 128, "l": 128, "d": 64, "tile": 64, "block": 64}
 
@@ -31,9 +33,29 @@ def test_a_warpgroup_is_four_warps(machine: str, warps: int) -> None:
     assert {row.warps for row in rows} == {warps}
     terms = {"compute": np.ones(3), "total": np.ones(3)}
     for row in rows:
-        none, one, two = row.apply(terms, {row.handle: np.array([0, 1, 2])}, case.machine)["total"]
+        values = {row.handle: np.array([0, 1, 2]), row.rows.loops.names(RESIDENT.name): np.zeros(3)}
+        none, one, two = row.apply(terms, values, case.machine)["total"]
         assert none == 1
         assert (one == two) == (warps == 4)
+
+
+def test_what_comes_ahead_costs_no_wait() -> None:
+    """Slices that come while an iteration before computes; a product beside rows; blocks of a core in turns."""
+    case = BlockChain("flash", H200, F16 | SIZES)
+    space = case.plan.space
+    decisions = {d.name.rsplit(".", 1)[-1]: n for n, d in enumerate(space.decisions)}
+    asked = {decisions[ROWS.name]: 1}
+
+    def seconds(**values: int) -> float:
+        digits = {decisions[n]: space.decisions[decisions[n]].domain.index(v) for n, v in values.items()}
+        wanted = asked | digits
+        inner = settled(space, [*wanted], [*wanted.values()])
+        rows = [space.row_of(inner.schedule(int(r)).values) for r in inner.thinned(64, np.random.default_rng(0))]
+        return float(clock(case.plan, space.values(np.array(rows)))["total"].min())
+
+    waiting, fetched, beside = (seconds(ahead=n) for n in (WHEN_NEEDED, FETCHED, WITH_PRODUCT))
+    assert beside < fetched < waiting
+    assert seconds(ahead=FETCHED, resident=2) < seconds(ahead=FETCHED, resident=0)
 
 
 def test_numbers_of_the_text_cost_nothing() -> None:

@@ -159,10 +159,18 @@ class FragmentRows:
         held = self.held.get(name)
         if held is not None:
             target = held.at(self.worker, ROW, COLUMN, Var(LANE))
-            return [write(target, chosen(there, value, target), self.lane, self._inside(wide))]
+            other = Literal(0, target.dtype) if self._begins(stage) else target
+            return [write(target, chosen(there, value, other), self.lane, self._inside(wide))]
         self.ctx.tensor(name)
         valid = all_of(self._storing(wide), there)
         return [Assign(name, place_index(stage.assign.index, at), value, self.lane, valid)]
+
+    def _begins(self, stage: Stage) -> bool:
+        """Whether an iteration has nothing of what a stage writes before: where a guard leaves an element out, nobody
+        has written it."""
+        name = stage.assign.tensor
+        writers = [s for s in self.rows.loops.member.program.stages if s.assign.tensor == name]
+        return name not in self.rows.carried and writers[0].name == stage.name
 
     def _read(self, read: Read) -> Value:
         held = self.held.get(read.tensor)

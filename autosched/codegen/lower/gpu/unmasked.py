@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autosched.codegen.tree.kernel import Assign, Chosen, For, Stmt, statements, with_bodies
+from autosched.codegen.tree.kernel import Assign, Chosen, For, Stmt, bodies, with_bodies
 from autosched.ir.value import Select, value_where, walk
 from autosched.logic import (
     Affine,
@@ -34,20 +34,23 @@ from autosched.logic.affine import Ranges
 def unmasked_apart(loop: For) -> tuple[For, ...]:
     """The loop as up to three, of which the second has no conditions that hold wherever its body's own loops and lanes
     are; the loop alone where there is none."""
-    inside, ranges = _inside(loop.body)
+    found: dict[Bool, list[Affine | None]] = {}
+    for condition, inside, ranges in _asked(loop.body, frozenset(), {}):
+        found.setdefault(condition, []).append(_greatest(condition, inside, ranges))
     true: dict[Bool, None] = {}
     lower, upper = loop.lower, loop.upper
-    for condition in dict.fromkeys(_conditions(loop.body)):
-        greatest = _greatest(condition, inside, ranges)
-        factor = greatest.coefficient(loop.var) if greatest is not None else 0
-        if greatest is None or not factor:
+    for condition, sums in found.items():
+        known = [s for s in sums if s is not None and s.coefficient(loop.var)]
+        if len(known) < len(sums):
             continue
         true[condition] = None
-        rest = replace(greatest, coefficients={n: c for n, c in greatest.coefficients.items() if n != loop.var})
-        if factor > 0:
-            upper = minimum(upper, (rest.scaled(-1).expression // factor) + 1)
-        else:
-            lower = maximum(lower, ceil_div(rest.expression, -factor))
+        for greatest in (s for n, s in enumerate(known) if s not in known[:n]):
+            factor = greatest.coefficient(loop.var)
+            rest = replace(greatest, coefficients={n: c for n, c in greatest.coefficients.items() if n != loop.var})
+            if factor > 0:
+                upper = minimum(upper, (rest.scaled(-1).expression // factor) + 1)
+            else:
+                lower = maximum(lower, ceil_div(rest.expression, -factor))
     if not true or loop.step != 1:
         return (loop,)
     begin = lower if lower == loop.lower else minimum(lower, loop.upper)
@@ -60,33 +63,26 @@ def unmasked_apart(loop: For) -> tuple[For, ...]:
     return tuple(loops)
 
 
-def _inside(body: tuple[Stmt, ...]) -> tuple[frozenset[str], Ranges]:
-    """The variables of loops and lanes inside a body, and the least and greatest values of those whose bounds are
-    numbers."""
-    found: dict[str, tuple[int, int]] = {}
-    unknown: set[str] = set()
-    for stmt in statements(body):
+def _asked(
+    body: tuple[Stmt, ...], inside: frozenset[str], ranges: Ranges
+) -> Iterator[tuple[Bool, frozenset[str], Ranges]]:
+    """The conditions of choices; the variables of loops and lanes around each; and the least and greatest values of
+    those whose bounds are numbers."""
+    for stmt in body:
         match stmt:
             case For(var, Const(first), Const(behind)):
-                name, last = var, behind - 1
+                yield from _asked(stmt.body, inside | {var}, {**ranges, var: (first, behind - 1)})
             case For(var) | Chosen(var):
-                unknown.add(var)
-                continue
-            case Assign(lane=lane) if lane is not None:
-                name, first, last = lane.var, 0, lane.width - 1
+                yield from _asked(stmt.body, inside | {var}, {n: r for n, r in ranges.items() if n != var})
+            case Assign(lane=lane):
+                own = {} if lane is None else {lane.var: (0, lane.width - 1)}
+                every = {**ranges, **own}
+                for node in walk(stmt.value):
+                    if isinstance(node, Select) and isinstance(node.condition, Bool):
+                        yield from ((part, inside | own.keys(), every) for part in conjuncts(node.condition))
             case _:
-                continue
-        least, greatest = found.get(name, (first, last))
-        found[name] = min(least, first), max(greatest, last)
-    return frozenset(found.keys() | unknown), {n: r for n, r in found.items() if n not in unknown}
-
-
-def _conditions(body: tuple[Stmt, ...]) -> Iterator[Bool]:
-    """The conditions of choices."""
-    for stmt in statements(body):
-        for node in walk(stmt.value) if isinstance(stmt, Assign) else ():
-            if isinstance(node, Select) and isinstance(node.condition, Bool):
-                yield from conjuncts(node.condition)
+                for inner in bodies(stmt):
+                    yield from _asked(inner, inside, ranges)
 
 
 def _where(stmt: Stmt, true: dict[Bool, None]) -> Stmt:

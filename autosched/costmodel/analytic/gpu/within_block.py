@@ -17,7 +17,7 @@ from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, Plan, TileLoopsPart
 from autosched.tiling.plans.warp_rows import FragmentStage, WarpRows, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.held_rows import ROWS
+from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS, WITH_PRODUCT
 from autosched.tiling.steps.gpu.tile_loops import tensor_bytes
 
 BARRIER_CYCLES = 40.0  # of a block's threads that meet after a part (a round figure)
@@ -27,11 +27,17 @@ CALL_OPERATIONS = 8  # of an exponential (docs/cuda.md, "Scalar stages"); the li
 ROW_LANES = 8.0  # elements of a row in one fragment: its lanes do the same for a row's number
 SHUFFLE_OPERATIONS = 6.0  # of a row's lanes: three shuffles, and what follows each
 
+BESIDE_ROWS, IN_TURNS = 0.6, 0.85
+"""Shares of its time that a product takes which runs beside row stages, and that all takes where two blocks of a core
+take turns (attention of 2048 tokens on an H200: 201 and 192 µs at d = 128, 145 and 120 at d = 64; docs/cuda.md)."""
+REGISTERS_OF_CORE = 65536
+
 MOVING = ("shared", "l2", "dram", "store")
 """Terms of bytes."""
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
-Terms = dict[str, npt.NDArray[np.float64]]
+Column = npt.NDArray[np.float64]
+Terms = dict[str, Column]
 
 
 def one_core(target: Target) -> Target:
@@ -69,15 +75,24 @@ def grid_terms(part: TileLoopsPart, v: Columns, target: Target) -> Terms:
 
 @dataclass(frozen=True)
 class InRegisters:
-    """A part of a body whose rows workers of `warps` warps each may share (`handle` is the decision). `left` is the
-    share of its bytes that still moves; with `issued`, operations of all lanes, it is computed in fragments. `waits`: a
-    barrier stands in front of it all the same."""
+    """A part of a body of `loops` whose rows workers of `warps` warps each may share. `left` is the share of its bytes
+    that still moves; with `issued`, operations of all lanes, it is computed in fragments. `waits`: a barrier stands in
+    front of it all the same. `first`: it is the first product of an iteration."""
 
-    handle: str
-    warps: int
+    rows: WarpRows
     left: float
     waits: bool
     issued: float | None = None
+    first: bool = False
+
+    @property
+    def handle(self) -> str:
+        """The decision how many workers share the rows."""
+        return self.rows.loops.names(ROWS.name)
+
+    @property
+    def warps(self) -> int:
+        return SCOPE_WARPS[self.rows.scope]
 
     @staticmethod
     def of(part: Part, plan: Plan, loops: TileLoopsPart) -> InRegisters | None:
@@ -85,16 +100,15 @@ class InRegisters:
         rows = warp_rows(loops)
         if rows is None:
             return None
-        handle, each = loops.names(ROWS.name), SCOPE_WARPS[rows.scope]
         if rows.computes(part):
-            return InRegisters(handle, each, 0.0, False, sum(map(_operations, stages_in(rows, part))))
+            return InRegisters(rows, 0.0, False, sum(map(_operations, stages_in(rows, part))))
         product = next((p for p in rows.products if p.part is part), None)
         if product is None:
             return None
         tensors = {t for s in product.part.computed_stages for t in (s.assign.tensor, *(r.tensor for r in s.reads))}
         every = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors)
         kept = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors & rows.held.keys())
-        return InRegisters(handle, each, 1.0 - kept / every, not product.taken)
+        return InRegisters(rows, 1.0 - kept / every, not product.taken, first=product is rows.products[0])
 
     def apply(self, terms: Terms, v: Columns, target: Target) -> Terms:
         """Terms without what stays in registers, and without the barrier in front of what takes it."""
@@ -106,7 +120,8 @@ class InRegisters:
             lanes = float(target.limits["warp_threads"])
             seconds = self.issued / lanes / np.clip(warps, 1.0, ISSUERS) / target.clock_hz
             none = np.zeros_like(seconds)
-            own = dict.fromkeys(terms, none) | {"compute": seconds, "total": seconds}
+            total = seconds * self._of_turn(v, target)
+            own = dict.fromkeys(terms, none) | {"compute": seconds, "total": total}
             return {name: np.where(held, own.get(name, none), column) for name, column in terms.items()}
         moves = np.where(held, self.left, 1.0)
         found = terms | {name: terms[name] * moves for name in MOVING if name in terms}
@@ -115,7 +130,27 @@ class InRegisters:
             barrier = np.where(held, np.minimum(BARRIER_CYCLES / target.clock_hz, terms["launch"]), 0.0)
             found["launch"] = terms["launch"] - barrier
             total = np.maximum(total - barrier, 0.0)
+        total = np.where(held, self._fetched_ahead(found, total, v) * self._of_turn(v, target), total)
         return found | {"total": total}
+
+    def _fetched_ahead(self, terms: Terms, total: Column, v: Columns) -> Column:
+        """What a product takes whose slices came while the iteration before computed."""
+        ahead = self.rows.loops.names(AHEAD.name)
+        if ahead not in v:
+            return total
+        busy = np.maximum.reduce([terms[name] for name in ("mma", "shared", "l2") if name in terms])
+        beside = np.where(self.first & (v[ahead] == WITH_PRODUCT), BESIDE_ROWS, 1.0)
+        return np.where(v[ahead] > 0, np.minimum(busy * beside, total), total)
+
+    def _of_turn(self, v: Columns, target: Target) -> Column:
+        """The share of its time that a part takes where other blocks of the core take turns with it: if registers hold
+        as many as `resident` asks for."""
+        names = self.rows.loops.names
+        asked, workers = v[names(RESIDENT.name)], v[self.handle]
+        threads = np.maximum(1, workers) * self.warps * target.limits["warp_threads"]
+        limit = target.limits.get("registers_per_core", REGISTERS_OF_CORE) // (np.maximum(1, asked) * threads)
+        needed = [self.rows.registers(max(1, int(w))) for w in workers]
+        return np.where((asked > 1) & (np.array(needed) <= limit), IN_TURNS, 1.0)
 
 
 def stages_in(rows: WarpRows, part: Part) -> list[FragmentStage]:

@@ -277,6 +277,10 @@ class Tiled(Pass):
         ends = [self.span(to | {name: at})[1] for at in (first, first + (self.tile - 1))]
         return _outer(minimum, ends[0], ends[1])
 
+    def begins_inside(self, start: Int, lower: Int) -> bool:
+        whole = self.peeled and not self.skipped.cuts_blocks  # blocks are counted from the beginning of the axis
+        return whole or super().begins_inside(start, lower)
+
     def whole_blocks(self, start: Int, upper: Int) -> bool:
         ends = self.interior or upper == self.cascade.axes[0].upper
         return (self.peeled and ends) or super().whole_blocks(start, upper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -93,6 +94,20 @@ def test_a_loop_of_unknown_length_inside_splits_nothing() -> None:
     """Its variable has no greatest value."""
     loop = loop_of(COLUMN + Var("f") < ROW, Const(0), Const(4), TILE)
     assert unmasked_apart(loop) == (loop,)
+
+
+def test_each_place_has_its_own_loops() -> None:
+    """Loops of the same name around other statements, or around the same condition, may be longer."""
+    loop = loop_of(COLUMN <= ROW, Const(0), Const(6), Const(2))
+    other = loop_of(COLUMN <= ROW, Const(0), Const(6), Const(2))
+    wide = For("w", Const(0), Const(5), (Assign("P", (BLOCK, WARP, Const(0), E), Literal(0.0, F32), Lane("e", 64)),))
+    whole, masked = unmasked_apart(loop)
+    beside = unmasked_apart(replace(loop, body=(*loop.body, wide)))
+    assert [(s.lower, s.upper) for s in beside] == [(s.lower, s.upper) for s in (whole, masked)]
+    both = replace(loop, body=(*loop.body, replace(other.body[0], upper=Const(3), lower=Const(-1))))
+    assert unmasked_apart(both)[0].upper != whole.upper
+    for i in range(-2, 5):
+        assert list(chosen(unmasked_apart(both), {"i": i})) == list(chosen((both,), {"i": i}))
 
 
 def test_whole_iterations_ask_nothing() -> None:

@@ -1,0 +1,152 @@
+"""Random masks of attention in one pass on a GPU, down to kernels whose rows warps hold in registers.
+
+    python -m tests.fuzz.masked --programs 100
+
+Masks bound keys on either side, leave rows or blocks empty, or bound nothing; they are written as choices and as
+guards. Each way to split rows is run in the interpreter, in each way of fetching slices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])] if __name__ == "__main__" else []
+
+import numpy as np  # noqa: E402
+from support.cards.block_chains import A100, H200, RTX, holding  # noqa: E402
+from support.cards.gpu_plans import CATALOGUE  # noqa: E402
+from support.compiled.kernel_check import check_kernel  # noqa: E402
+
+from autosched import ir  # noqa: E402
+from autosched.codegen.interpret.interpreter import run_kernel  # noqa: E402
+from autosched.codegen.lower import lower  # noqa: E402
+from autosched.device.correctness.compare import compare  # noqa: E402
+from autosched.device.correctness.oracle import compute, slack  # noqa: E402
+from autosched.ir.program import Program  # noqa: E402
+from autosched.machine.catalogue import load_target  # noqa: E402
+from autosched.search.tuning.tune import usable  # noqa: E402
+from autosched.tiling.planner.plan_program import plan_program  # noqa: E402
+from autosched.tiling.variants.one_pass import one_pass_programs  # noqa: E402
+
+PASSES = 2
+"""Plans of each program that are looked at."""
+
+
+def program(seed: int) -> Program:
+    """Attention with a random mask and sizes."""
+    r = Random(seed)
+    n, l, d = r.choice([64, 96, 100, 128]), r.choice([64, 96, 129, 200]), r.choice([16, 32])  # noqa: E741
+    return ir.parse(attention(mask(r, n, l), r.random() < 0.6), sizes={"n": n, "l": l, "d": d})
+
+
+def mask(r: Random, n: int, keys: int) -> str:
+    """One to three conditions on a row `i` and a key `j`."""
+    found = []
+    for _ in range(r.choice([1, 1, 2, 3])):
+        far = r.choice([-70, -33, -5, -1, 0, 1, 7, 16, 31, 64, 100])
+        kinds = [f"j <= i + {far}", f"j >= i - {abs(far)}", f"j <= i + {keys - n}"]
+        kinds += [f"j > i + {keys - n} - {abs(far) + 1}"]
+        kinds += [f"j < {max(far, 0) + 1}", f"j >= {max(far, 0)}", f"i + j < {n}", f"i + j >= {keys // 2}"]
+        kinds += [f"j <= 2 * i + {far}", f"2 * j <= i + {far}", "j // 8 <= i // 8", "(i + j) % 3 != 1"]
+        kinds += [f"i >= {abs(far)}"]
+        found.append(r.choice(kinds).replace("+ -", "- "))
+    return " and ".join(found)
+
+
+def attention(condition: str, choice: bool) -> str:
+    """The program's text: the mask chooses scores, or guards what they are added to."""
+
+    def masked(statement: str) -> str:
+        score = "x = S[b, i, j] * 0.25"
+        if choice:
+            return f"{score} if {condition} else -inf\n            {statement}"
+        return f"if {condition}:\n                {score}\n                {statement}"
+
+    return f"""
+def masked(Q: t[h, n, d], K: t[h, l, d], V: t[h, l, d], O: t[h, n, d], *, h=1, n=64, l=64, d=32, t="f16", acc="f32"):
+    S: acc[h, n, l]
+    M: acc[h, n]
+    Z: acc[h, n]
+    A: acc[h, n, d]
+    for b, i, j in grid(h, n, l):
+        S[b, i, j] = 0
+        for p in range(d):
+            S[b, i, j] += acc(Q[b, i, p]) * acc(K[b, j, p])
+    for b, i in grid(h, n):
+        M[b, i] = -inf
+        for j in range(l):
+            {masked("M[b, i] = max(M[b, i], x)")}
+    for b, i in grid(h, n):
+        Z[b, i] = 0
+        for j in range(l):
+            {masked("Z[b, i] += exp(x - M[b, i])")}
+    for b, i, e in grid(h, n, d):
+        A[b, i, e] = 0
+        for j in range(l):
+            {masked("A[b, i, e] += acc(t(exp(x - M[b, i]))) * acc(V[b, j, e])")}
+    for b, i, e in grid(h, n, d):
+        O[b, i, e] = t(A[b, i, e] / Z[b, i])
+"""
+
+
+def wrong_kernels(seed: int, count: Counter[str], given: Program | None = None) -> Iterator[str]:
+    """What is wrong with kernels of a program: the one of this number, or the one given."""
+    before, machine = given or program(seed), Random(seed).choice([A100, RTX, H200, H200])
+    target = dataclasses.replace(load_target(machine), cores=3)
+    found = usable(CATALOGUE, target, "simulator", None)
+    sizes = Random(seed).sample([(128, 64), (64, 64), (32, 64)], PASSES)
+    for variant in one_pass_programs(before, found, "real", sizes, one_loop=True):
+        planned = plan_program(variant.program, target, CATALOGUE, found, numerics="real")
+        plan = next((p for p in planned.plans if holding(p, 1, seed)), None)
+        if plan is None:
+            count["none"] += 1
+            continue
+        for row in holding(plan, 1, seed):
+            count["kernels"] += 1
+            kernel = lower(plan, plan.space.schedule(row))
+            check_kernel(kernel)
+            oracle = compute(before, seed, slack=slack(plan))
+            got = run_kernel(kernel, oracle.inputs, oracle.scalars, seed=row)
+            for name, want in oracle.wants.items():
+                tolerance = np.broadcast_to(np.asarray(oracle.tolerances[name], np.float64), want.shape)
+                found_here = compare(got[name].reshape(-1), want.reshape(-1), tolerance.reshape(-1))
+                if not found_here.ok:
+                    yield f"{machine}, {plan.space.schedule(row)}: {name}: {found_here}"
+
+
+def search(first: int, programs: int, seconds: float = math.inf) -> tuple[Counter[str], list[str]]:
+    """Counts, and what was wrong with programs from number `first` on."""
+    count, wrong, begun = Counter[str](), list[str](), time.process_time()
+    for seed in range(first, first + programs):
+        if time.process_time() - begun > seconds:
+            break
+        count["programs"] += 1
+        try:
+            wrong += [f"{seed}: {text}" for text in wrong_kernels(seed, count)]
+        except Exception:  # of any kind: it is what we look for
+            wrong.append(f"{seed}: {traceback.format_exc()}")
+    return count, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="processor time after which it stops")
+    asked = parser.parse_args()
+    count, wrong = search(asked.first, asked.programs, asked.seconds)
+    print(dict(count), *wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

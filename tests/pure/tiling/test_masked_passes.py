@@ -1,0 +1,33 @@
+"""One pass over blocks that masks bound on one side or the other: random programs, and those that were wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from fuzz import masked
+
+from autosched import ir
+
+KNOWN = {
+    "keys from a row's place on": ("j >= i - 1", True, {"n": 100, "l": 200, "d": 16}),
+    "guards in place of choices": ("j > i - 17", False, {"n": 64, "l": 64, "d": 32}),
+}
+
+
+@pytest.mark.parametrize("why", KNOWN)
+def test_programs_that_were_wrong(why: str) -> None:
+    """Elements that nobody had written were read: of scores in blocks that may not be there, and behind a guard."""
+    condition, choice, sizes = KNOWN[why]
+    before = ir.parse(masked.attention(condition, choice), sizes=sizes)
+    count = Counter[str]()
+    assert not list(masked.wrong_kernels(3, count, before))
+    assert count["kernels"] >= 2
+
+
+@pytest.mark.slow
+def test_random_masks() -> None:
+    """`python -m tests.fuzz.masked --programs 100` looks at more of them."""
+    count, wrong = masked.search(0, 10)
+    assert not wrong, wrong
+    assert count["kernels"] >= 20
