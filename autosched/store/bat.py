@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from autosched.errors import StoreError
 from autosched.store import codec
@@ -66,11 +67,21 @@ def _measurement(row: Mapping[str, str]) -> Measurement:
     status = _STATUS.get(validity, "crash")
     if status != "ok":
         return Measurement(status, message=row.get("error") or validity, costs_s=costs)
-    samples = tuple(finite(s) for s in json.loads(row.get("times.runtimes") or "[]"))
+    samples = tuple(map(finite, _runtimes(row.get("times.runtimes") or "[]")))
     time_s = finite(float(row["objective"]))
     if time_s <= 0:
         raise ValueError(f"the objective {row['objective']} is not above 0")
-    return Measurement("ok", time_s, samples, spread_of(samples), costs_s=costs | {"time": sum(samples)})
+    return Measurement("ok", time_s, samples, spread_of(samples), costs_s=costs | {"time": finite(sum(samples))})
+
+
+def _runtimes(text: str) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        found = None
+    if not isinstance(found, list):
+        raise ValueError(f"the runtimes {text[:80]} are no list of numbers")
+    return found
 
 
 def _figure(text: str | None) -> float:

@@ -44,7 +44,7 @@ def from_ktt(value: Mapping[str, Any], path: str) -> tuple[Measured, ...]:
     if not isinstance(metadata, dict) or not isinstance(results, list) or not results:
         raise StoreError(f"{path}: `Metadata` is an object and `Results` a list in KTT's results, and not empty")
     unit = metadata.get("TimeUnit")
-    if unit not in UNITS:
+    if not isinstance(unit, str) or unit not in UNITS:
         raise StoreError(f"{path}: unknown unit of time {unit!r}", hint=f"known: {', '.join(UNITS)}")
     kernels: dict[str, list[tuple[Configuration, Measurement]]] = {}
     for number, result in enumerate(results, start=1):

@@ -53,6 +53,8 @@ class Measured:
         if not pairs:
             raise ValueError("it holds no configurations")
         names = tuple(pairs[0][0])
+        if (strange := next((n for c, _ in pairs for n in c if not _is_text(n)), None)) is not None:
+            raise ValueError(f"{strange!r} names no parameter")
         last: dict[tuple[tuple[type, Value], ...], tuple[Configuration, Measurement]] = {}
         for number, (configuration, measurement) in enumerate(pairs, start=1):
             odd = sorted(set(names) ^ set(configuration))
@@ -150,6 +152,11 @@ def _decision(name: str, values: tuple[Value, ...]) -> Decision:
     labels = tuple(str(v) for v in values)
     alike = len(set(labels)) < len(labels)  # the number 1 and the text "1"
     return Decision(name, tuple(range(len(values))), tuple(repr(v) for v in values) if alike else labels)
+
+
+def _is_text(name: object) -> bool:
+    """Whether something is text that a file can have: no half of a surrogate pair."""
+    return isinstance(name, str) and name.encode(errors="replace").decode() == name
 
 
 def _plain(value: object) -> bool:

@@ -9,7 +9,7 @@ from statistics import geometric_mean
 from typing import Any
 
 GROUPS = {"squares": "squares", "conv": "ResNet-50 convolutions", "rows": "programs that memory limits"}
-ORDER = ("squares", "llm", "conv", "mma", "tiers", "rows")
+ORDER = ("squares", "llm", "conv", "mma", "tiers", "rows", "attention", "shapes")
 TYPES = ("bf16", "f16", "e4m3", "s8", "f32")
 LIBRARIES = ("cublas", "cublaslt", "cudnn", "torch")
 COLUMNS = (
@@ -17,6 +17,7 @@ COLUMNS = (
     ("cuBLASLt, precise", ("cublaslt precise",)),
     ("Triton", ("triton",)),
     ("TileLang", ("tilelang",)),
+    ("FlashAttention 2", ("flash attention",)),
 )
 
 
@@ -31,6 +32,8 @@ def group_of(name: str) -> tuple[str, str]:
     group, dtype, label = name.split("/")
     rows = label.split("x")[0]
     shown = {"1": "1 row"}.get(rows, f"{rows} rows") if group == "llm" else GROUPS.get(group, group)
+    if group == "attention":
+        shown = f"attention, {label.split('_')[0]}, d = {label.rsplit('x', 1)[1]}"
     return shown, dtype
 
 

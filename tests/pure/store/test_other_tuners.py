@@ -159,6 +159,13 @@ WRONG: dict[str, tuple[str, str]] = {
     "ktt cut short": (text(KTT)[:5000], "cut short"),
     "ktt in XML": ("<?xml version='1.0'?><TuningData/>", "OutputFormat::JSON"),
     "ktt of no unit": (ktt(lambda v: v["Metadata"].pop("TimeUnit")), "unknown unit of time None"),
+    "ktt of a list for a unit": (ktt(lambda v: v["Metadata"].update(TimeUnit=["ms"])), "unknown unit of time"),
+    "ktt of a number for a name": (
+        ktt(lambda v: v["Results"][3]["Configuration"][0].update(Name=7)), "7 names no parameter"
+    ),
+    "ktt of half a character": (
+        ktt(lambda v: v["Results"][3]["Configuration"][0].update(Name="\ud800")), r"'\\ud800' names no parameter"
+    ),
     "ktt of another status": (ktt(results(Status="Fine")), "result 1: status 'Fine'"),
     "ktt without times": (ktt(results(TotalDuration=0)), "result 1: TotalDuration 0 is not above 0"),
     "ktt with a text": (ktt(results(TotalDuration="quick")), "result 1: 'quick' is not a finite number"),
@@ -189,6 +196,12 @@ WRONG: dict[str, tuple[str, str]] = {
     "bat cut short": (BAT.read_text()[:-90], ":25: it does not have 16 values"),
     "bat without times": (BAT.read_text().replace("objective", "objectif", 1).replace("error", "objective", 1), ":2: "),
     "bat with a text": (BAT.read_text().replace(",2.368e-05,", ",quick,"), "could not convert"),
+    "bat of deep runtimes": (
+        re.sub(r'"\[[^]]*\]"', '"' + "[" * 5000 + '"', BAT.read_text(), count=1), ":2: the runtimes"
+    ),
+    "bat of endless runtimes": (
+        re.sub(r'"\[[^]]*\]"', '"[1e308, 1e308]"', BAT.read_text(), count=1), ":2: 'inf' is not a finite number"
+    ),
     "bat of no rows": (BAT.read_text().partition("\n")[0] + "\n", "no configurations"),
     "bat of all failures": (BAT.read_text().replace(",Correct,", ",RuntimeError,"), "none of the 24"),
     "a description of a space": ('{"General": {}, "ConfigurationSpace": {}}', "describes a space"),
