@@ -94,7 +94,7 @@ class CompiledKernel:
 
     # -- numpy in, numpy out ------------------------------------------------------------------------------------
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Any:
         """Run on the program's parameters, in order or by name; pure outputs may be left out and are then allocated.
 
         Answers the output (a tuple where there are several). Raises UsageError for a missing argument, a wrong dtype,
@@ -259,7 +259,7 @@ class Prepacked:
         self._packed = kernel.pack(held)
         self._direct = kernel._directly(held, self._packed)
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Any:
         """Run on the parameters that are left, as `CompiledKernel` does."""
         result = self._direct(arrays, named)
         if result is not UNUSUAL:

@@ -63,7 +63,7 @@ class CudaFunction:
         apart = [(o, i) for o in self._outputs for i in range(len(names)) if i != o]
         self._apart = [(o, i, sizes[o], sizes[i]) for o, i in apart]
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Any:
         if self._hot is not None and len(arrays) == self._many and not named:
             stream, addresses, ordinal, loaded = self._hot
             found = addresses(arrays)

@@ -11,7 +11,7 @@ Every statement stands in loops over the tile's rows of its own, so products are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites.online.consumers import Consumer, consumer
 from autosched.ir.rewrites.online.empty_rows import no_number_where
+from autosched.ir.rewrites.online.extremes import extremes
 from autosched.ir.rewrites.online.fused import WITHIN, Make, Moving, Pass, Places, StateUpdate, stem, under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
@@ -39,15 +40,15 @@ from autosched.ir.value import (
     substitute_index,
 )
 from autosched.ir.variables import index_vars
-from autosched.logic import Bool, Const, Int, Var, affine, all_of, ceil_div, free_vars, interval, maximum, minimum
+from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, free_vars, interval, maximum, minimum
 from autosched.logic.walk import substitute_int
 
 NOTHING = {"=": 0.0, "+=": 0.0, "max=": -float("inf"), "min=": float("inf")}
 """What an update adds nothing with, by operator; a block that is filled holds zeros."""
 SMALLEST, SMALLER = 16, 64
 """Elements of a block that some rows have a part of: between these, a power of two, no more than a tile has rows."""
-FIRST = "first row of a tile"
-"""Stands for that row; no axis of a program has this name."""
+FIRST, ROW = "first row of a tile", "row of a tile"
+"""Stand for these rows; no axis of a program has such names."""
 
 
 @dataclass(frozen=True)
@@ -198,10 +199,16 @@ class Tiled(Pass):
         return True
 
     def whole_span(self, to: Places) -> tuple[Int, Int]:
+        whole = self.cascade.axes[0]
+        lower, upper = self.ends(to)
+        return lower[0] if lower else whole.lower, upper[1] if upper else whole.upper
+
+    def ends(self, to: Places) -> tuple[tuple[Int, Int] | None, tuple[Int, Int] | None]:
+        """Between which expressions the lower bounds of a tile's rows lie, and the upper ones."""
         first = substitute_int(Var(FIRST), to)
-        name = self.cascade.rows[-1].name
-        ends = [self.span(to | {name: at}) for at in (first, first + (self.tile - 1))]
-        return _outer(minimum, ends[0][0], ends[1][0]), _outer(maximum, ends[0][1], ends[1][1])
+        bounds = self.span(to | {self.cascade.rows[-1].name: Var(ROW)})
+        lower, upper = (extremes(bound, ROW, first, first + (self.tile - 1)) for bound in bounds)
+        return lower, upper
 
     def has_one_block(self, to: Places) -> bool:
         whole = self.cascade.axes[0]
@@ -273,9 +280,8 @@ class Tiled(Pass):
 
     def least_upper(self, to: Places) -> Int:
         """Where the first of the rows ends that end the soonest."""
-        first, name = substitute_int(Var(FIRST), to), self.cascade.rows[-1].name
-        ends = [self.span(to | {name: at})[1] for at in (first, first + (self.tile - 1))]
-        return _outer(minimum, ends[0], ends[1])
+        upper = self.ends(to)[1]
+        return upper[0] if upper else self.cascade.axes[0].lower
 
     def begins_inside(self, start: Int, lower: Int) -> bool:
         whole = self.peeled and not self.skipped.cuts_blocks  # blocks are counted from the beginning of the axis
@@ -444,13 +450,3 @@ class Tiled(Pass):
         needed = [s for e in self.stages if e.read in reads(member.term) for s in self.computed(e, here)]
         own = replace(member, term=replaced(member.term, self.kept))
         return (*needed, *super().as_written(own, guards, here))
-
-
-def _outer(choose: Callable[..., Int], a: Int, b: Int) -> Int:
-    """`choose(a, b)`, decided where they are a number apart."""
-    form = affine(a - b)
-    if a == b:
-        return a
-    if form is None or form.coefficients:
-        return choose(a, b)
-    return a if (form.constant >= 0) == (choose is maximum) else b

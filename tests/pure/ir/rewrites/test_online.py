@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ import pytest
 import autosched
 from autosched import ir
 from autosched.ir.program import Program
+from autosched.ir.rewrites.online.extremes import extremes
 from autosched.ir.rewrites.online.search import online
+from autosched.logic import Int, Var, evaluate, maximum, minimum, where
 
 ROWS = """
 def rows(X: f32[n, l], V: f32[l], A: f32[n], *, n=6, l=24):
@@ -68,6 +71,43 @@ def test_a_mask_bounds_the_blocks_of_one_loop() -> None:
     with np.errstate(all="ignore"):
         expected, got = (ir.run(p, data)["O"] for p in (before, found.after))
     np.testing.assert_allclose(got.astype(np.float32), expected.astype(np.float32), rtol=4e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("one_loop", [False, True])
+def test_a_bound_may_be_greatest_inside_a_tile(one_loop: bool) -> None:
+    """One mask rises with the row, and one falls: what the first and the last row of a tile need was all that was
+    computed."""
+    mask = "(X[i, j] if j <= 2 * i + 4 and i + j < 18 else -inf)"
+    text = ROWS.replace("max(M[i], X[i, j])", f"max(M[i], {mask})").replace("TERM", f"exp({mask} - M[i]) * V[j]")
+    before = ir.parse(text, sizes={"n": 16})
+    rng = np.random.default_rng(0)
+    data = {n: rng.normal(size=s).astype(np.float32) for n, s in {"X": (16, 24), "V": (24,)}.items()}
+    (found, *_) = online(before, block=4, tile=8, one_loop=one_loop)
+    assert found.after is not None
+    expected, got = (ir.run(p, data)["A"] for p in (before, found.after))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_extremes_hold_everything(seed: int) -> None:
+    """Every value that a bound takes while its row goes through a tile, by trying them all."""
+    r = Random(seed)
+
+    def bound(depth: int) -> Int:
+        if depth == 0:
+            return Var("i") * r.choice([-2, -1, 0, 1, 3]) + Var("t") * r.choice([0, 1]) + r.randint(-9, 9)
+        a, b = bound(depth - 1), bound(depth - 1)
+        kinds = [minimum(a, b), maximum(a, b), a + b, a - b, a // 3, a * -2, a % 5, where(Var("i") > 2, a, b)]
+        return r.choice(kinds)
+
+    node = bound(r.choice([1, 2, 3]))
+    found = extremes(node, "i", Var("t") * 4, Var("t") * 4 + 3)
+    assert found is not None
+    for t in range(-3, 4):
+        least, greatest = (int(evaluate(end, {"t": t})) for end in found)
+        values = [int(evaluate(node, {"t": t, "i": i})) for i in range(4 * t, 4 * t + 4)]
+        assert least <= min(values)
+        assert max(values) <= greatest
 
 
 @pytest.mark.parametrize(
