@@ -236,3 +236,11 @@ def test_elsewhere_the_general_way_answers() -> None:
     kernel, (a, b) = compiled(SUM, direct=False), operands()
     np.testing.assert_array_equal(kernel(a, 2.0, b)[0], a * np.float32(2) + b)
     np.testing.assert_array_equal(kernel.prepack(B=b)(a, 2.0)[0], a * np.float32(2) + b)
+
+
+def test_a_tensor_may_be_called_self() -> None:
+    """As the language lets it: the method's own name stood in the way."""
+    kernel = compiled(SUM.replace("A[", "self[").replace("A:", "self:"))
+    a, b = np.ones((3, 5), np.float32), np.ones(5, np.float32)
+    y, _ = kernel(**{"self": a, "s": 2.0, "B": b})
+    np.testing.assert_array_equal(y, 3 * np.ones((3, 5)))
