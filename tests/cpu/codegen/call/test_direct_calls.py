@@ -242,5 +242,5 @@ def test_a_tensor_may_be_called_self() -> None:
     """As the language lets it: the method's own name stood in the way."""
     kernel = compiled(SUM.replace("A[", "self[").replace("A:", "self:"))
     a, b = np.ones((3, 5), np.float32), np.ones(5, np.float32)
-    y, _ = kernel(**{"self": a, "s": 2.0, "B": b})
+    y, _ = kernel(self=a, s=2.0, B=b)
     np.testing.assert_array_equal(y, 3 * np.ones((3, 5)))
