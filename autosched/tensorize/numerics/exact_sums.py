@@ -19,16 +19,19 @@ from autosched.tensorize.numerics.contract import Numerics
 @dataclass(frozen=True, slots=True)
 class ExactRange:
     """Exact where all partial sums are integers of magnitude below 2^`bits`; with `terms` of them, `factors` gives
-    the greatest magnitude of each factor that ensures it (0: only the sums themselves tell)."""
+    the greatest magnitude of each factor that ensures it (0: only the sums themselves tell, as where they begin with an
+    element of `start`)."""
 
     bits: int
     terms: int
     names: tuple[str, ...]
     factors: tuple[int, ...]
+    start: str = ""
 
     def __str__(self) -> str:
         """`integers with |A| <= 2, |B| <= 2 (or any whose partial sums stay below 2^14)`."""
-        sums = f"partial sums, in any order, stay below 2^{self.bits}"
+        begun = f", begun with {self.start}," if self.start else ","
+        sums = f"partial sums{begun} in any order, stay below 2^{self.bits}"
         if not any(self.factors):
             return f"integers whose {sums}"
         each = ", ".join(f"|{n}| <= {f}" for n, f in zip(self.names, self.factors, strict=True))
@@ -36,11 +39,14 @@ class ExactRange:
 
 
 def exact_range(
-    numerics: Numerics, dtype: DType, own: DType, factors: tuple[tuple[str, DType], ...], terms: int
+    numerics: Numerics, dtype: DType, own: DType, factors: tuple[tuple[str, DType], ...], terms: int, start: str = ""
 ) -> ExactRange:
-    """`dtype` is the intrinsic's accumulator, `own` the program's; `factors` the elements multiplied, with names."""
+    """`dtype` is the intrinsic's accumulator, `own` the program's; `factors` the elements multiplied, with names;
+    `start` the tensor that sums begin with, if they do not with zero."""
     inner = DTYPES[numerics.sum_as] if numerics.sum_as is not None else dtype
     bits = min(numerics.kept_bits(inner.mantissa), dtype.mantissa, own.mantissa) + 1
+    if start:
+        return ExactRange(bits, terms, tuple(n for n, _ in factors), (0,) * len(factors), start)
     most = (2**bits - 1) // terms
     limits = [2 ** (d.mantissa + 1) for _, d in factors]  # integers up to here are numbers of the type
     if len(factors) == 1:

@@ -112,7 +112,9 @@ def _exact(update: Update, contract: Numerics, terms: int) -> ExactRange | None:
         return None
     dtype = update.target.dtype
     named = tuple((r.tensor, d) for r, d in factors)
-    return exact_range(contract, dtype, dtype, named, terms)
+    zero = update.init is not None and is_zero(update.init)
+    start = "" if zero else show_leaf(update.init or update.target)
+    return exact_range(contract, dtype, dtype, named, terms, start)
 
 
 def factors_of(term: Value) -> list[tuple[Read, DType]]:

@@ -118,6 +118,14 @@ def test_claimed_integers_are_exact(unit: str, seed: int, issues: int, extreme: 
     np.testing.assert_array_equal(ProgramDot(sums.factors, dtype).run(a, b, zero), wanted)
 
 
+def test_sums_that_begin_with_an_element_are_bounded_alone() -> None:
+    """45 * 45 + 100 is no number of f16, though factors up to 45 were said to be exact."""
+    sums = dot("wgmma f16")
+    named = tuple(zip("AB", sums.factors, strict=True))
+    known = exact_range(made("wgmma f16").numerics, sums.accumulator, sums.accumulator, named, 16, "C[i]")
+    assert str(known) == "integers whose partial sums, begun with C[i], in any order, stay below 2^24"
+
+
 @pytest.mark.parametrize(
     ("unit", "bits"), [("wgmma e4m3", 14), ("mma e4m3 on Ada", 14), ("wgmma f16", 24), ("wmma on Volta", 24)]
 )
