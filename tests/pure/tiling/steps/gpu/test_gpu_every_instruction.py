@@ -33,12 +33,14 @@ def bits(A: b1[{m}, {k}], B: b1[{n}, {k}], C: s32[{m}, {n}]):
 
 
 def names() -> Iterator[str]:
-    """All that compute, `wgmma` with its least n: the others are the same instruction, wider."""
+    """All that compute sums, `wgmma` with its least n: the others are the same instruction, wider. What overwrites its
+    target is not asked about products (`tests/cuda/emulation/test_packed.py`)."""
     seen = set()
     for name in CATALOGUE:
         intrinsic = CATALOGUE[name]
         kind = re.sub(r"n\d+k", "k", name) if "wgmma" in name else name
-        if intrinsic.isa == "cuda" and intrinsic.kind == "compute" and kind not in seen:
+        sums = intrinsic.kind == "compute" and intrinsic.accumulates
+        if intrinsic.isa == "cuda" and sums and kind not in seen:
             seen.add(kind)
             yield name
 
