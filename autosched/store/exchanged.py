@@ -36,9 +36,7 @@ def read_any(path: str | Path) -> RecordedSpace:
 def read_all(path: str | Path) -> tuple[RecordedSpace, ...]:
     """As `read_any`, and all recordings of a file that holds several: each task of a log is one."""
     found = _read(Path(path))
-    if found and isinstance(found[0], RecordedSpace):
-        return found
-    return tuple(measured.recording(source) for measured, source in found)  # type: ignore[misc]
+    return tuple(one if isinstance(one, RecordedSpace) else one[0].recording(one[1]) for one in found)
 
 
 def read_measured(path: str | Path) -> Measured:

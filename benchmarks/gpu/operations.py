@@ -1,5 +1,5 @@
-"""What PyTorch computes: products and convolutions in 16 bits for the shapes that nobody tuned for, eager and compiled;
-attention by the libraries that it has."""
+"""Operations that PyTorch runs beside ours: products and convolutions in 16 bits of the shapes that nobody tuned for;
+attention by cuDNN and FlashAttention."""
 
 from __future__ import annotations
 

@@ -8,11 +8,8 @@ what each lane reads.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +20,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])] if __name__ == "__main
 
 from support.cards.block_chains import A100, H200, RTX, BlockChain, holding  # noqa: E402
 from support.compiled.kernel_check import check_kernel  # noqa: E402
+from support.fuzzing import Found, command, searched  # noqa: E402
 from support.match.agreement import disagreement, expect  # noqa: E402
 
 from autosched.codegen.cuda import print_cuda  # noqa: E402
@@ -76,30 +74,10 @@ def wrong_kernels(seed: int, count: Counter[str]) -> Iterator[str]:
             yield f"{case}: {wrong}"
 
 
-def search(first: int, programs: int, seconds: float = math.inf) -> tuple[Counter[str], list[str]]:
+def search(first: int, programs: int, seconds: float = math.inf) -> Found:
     """Counts, and what was wrong with programs from number `first` on."""
-    count, wrong, begun = Counter[str](), list[str](), time.process_time()
-    for seed in range(first, first + programs):
-        if time.process_time() - begun > seconds:
-            break
-        count["programs"] += 1
-        try:
-            wrong += [f"{seed}: {text}" for text in wrong_kernels(seed, count)]
-        except Exception:  # of any kind: it is what we look for
-            wrong.append(f"{seed}: {traceback.format_exc()}")
-    return count, wrong
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--programs", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="processor time after which it stops")
-    asked = parser.parse_args()
-    count, wrong = search(asked.first, asked.programs, asked.seconds)
-    print(dict(count), *wrong, sep="\n")
-    return 1 if wrong else 0
+    return searched(wrong_kernels, first, programs, seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(__doc__, search))

@@ -2,19 +2,17 @@
 
     python -m tests.fuzz.masked --programs 100
 
-Masks bound keys on either side, leave rows or blocks empty, or bound nothing. They choose scores: of masks written as
-guards, and in program 4, the interpreter still finds reads of elements that nobody wrote (docs/limits.md). Each way to
-split rows is run in the interpreter, in each way of fetching slices.
+Masks bound keys on either side, leave rows or blocks empty, or bound nothing. They choose scores. The interpreter
+refuses kernels of masks written as guards, and of program 4: these read elements without a value, on which no result
+depends (docs/limits.md). Each way to split rows is run, in each way of fetching slices.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
+import re
 import sys
-import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +24,8 @@ import numpy as np  # noqa: E402
 from support.cards.block_chains import A100, H200, RTX, holding  # noqa: E402
 from support.cards.gpu_plans import CATALOGUE  # noqa: E402
 from support.compiled.kernel_check import check_kernel  # noqa: E402
+from support.fuzzing import Found, command, searched  # noqa: E402
+from support.paths import ROOT  # noqa: E402
 
 from autosched import ir  # noqa: E402
 from autosched.codegen.interpret.interpreter import run_kernel  # noqa: E402
@@ -38,6 +38,10 @@ from autosched.search.tuning.tune import usable  # noqa: E402
 from autosched.tiling.planner.plan_program import plan_program  # noqa: E402
 from autosched.tiling.variants.one_pass import one_pass_programs  # noqa: E402
 
+EXAMPLE = ROOT / "examples" / "fused" / "attention_rounded.py"
+CAUSAL = "j <= i + l - n"
+CHOICE = re.compile(r"( +)x = (.+) if (.+) else -inf\n +(.+)")
+"""A score, the mask, and what the score is added to."""
 PASSES = 2
 """Plans of each program that are looked at."""
 
@@ -46,7 +50,7 @@ def program(seed: int) -> Program:
     """Attention with a random mask and sizes."""
     r = Random(seed)
     n, l, d = r.choice([64, 96, 100, 128]), r.choice([64, 96, 129, 200]), r.choice([16, 32])  # noqa: E741
-    return ir.parse(attention(mask(r, n, l), choice=True), sizes={"n": n, "l": l, "d": d})
+    return ir.parse(attention(mask(r, n, l), choice=True), sizes={"h": 1, "n": n, "l": l, "d": d})
 
 
 def mask(r: Random, n: int, keys: int) -> str:
@@ -64,39 +68,10 @@ def mask(r: Random, n: int, keys: int) -> str:
 
 
 def attention(condition: str, choice: bool) -> str:
-    """The program's text: the mask chooses scores, or guards what they are added to."""
-
-    def masked(statement: str) -> str:
-        score = "x = S[b, i, j] * 0.25"
-        if choice:
-            return f"{score} if {condition} else -inf\n            {statement}"
-        return f"if {condition}:\n                {score}\n                {statement}"
-
-    return f"""
-def masked(Q: t[h, n, d], K: t[h, l, d], V: t[h, l, d], O: t[h, n, d], *, h=1, n=64, l=64, d=32, t="f16", acc="f32"):
-    S: acc[h, n, l]
-    M: acc[h, n]
-    Z: acc[h, n]
-    A: acc[h, n, d]
-    for b, i, j in grid(h, n, l):
-        S[b, i, j] = 0
-        for p in range(d):
-            S[b, i, j] += acc(Q[b, i, p]) * acc(K[b, j, p])
-    for b, i in grid(h, n):
-        M[b, i] = -inf
-        for j in range(l):
-            {masked("M[b, i] = max(M[b, i], x)")}
-    for b, i in grid(h, n):
-        Z[b, i] = 0
-        for j in range(l):
-            {masked("Z[b, i] += exp(x - M[b, i])")}
-    for b, i, e in grid(h, n, d):
-        A[b, i, e] = 0
-        for j in range(l):
-            {masked("A[b, i, e] += acc(t(exp(x - M[b, i]))) * acc(V[b, j, e])")}
-    for b, i, e in grid(h, n, d):
-        O[b, i, e] = t(A[b, i, e] / Z[b, i])
-"""
+    """The text of causal attention with another mask, which chooses scores, or guards what they are added to."""
+    _, head, text = EXAMPLE.read_text().partition("def attention_rounded_causal")
+    text = (head + text).replace(CAUSAL, condition)
+    return text if choice else CHOICE.sub(r"\1if \3:\n\1    x = \2\n\1    \4", text)
 
 
 def wrong_kernels(seed: int, count: Counter[str], given: Program | None = None) -> Iterator[str]:
@@ -124,30 +99,10 @@ def wrong_kernels(seed: int, count: Counter[str], given: Program | None = None) 
                     yield f"{machine}, {plan.space.schedule(row)}: {name}: {found_here}"
 
 
-def search(first: int, programs: int, seconds: float = math.inf) -> tuple[Counter[str], list[str]]:
+def search(first: int, programs: int, seconds: float = math.inf) -> Found:
     """Counts, and what was wrong with programs from number `first` on."""
-    count, wrong, begun = Counter[str](), list[str](), time.process_time()
-    for seed in range(first, first + programs):
-        if time.process_time() - begun > seconds:
-            break
-        count["programs"] += 1
-        try:
-            wrong += [f"{seed}: {text}" for text in wrong_kernels(seed, count)]
-        except Exception:  # of any kind: it is what we look for
-            wrong.append(f"{seed}: {traceback.format_exc()}")
-    return count, wrong
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--programs", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="processor time after which it stops")
-    asked = parser.parse_args()
-    count, wrong = search(asked.first, asked.programs, asked.seconds)
-    print(dict(count), *wrong, sep="\n")
-    return 1 if wrong else 0
+    return searched(wrong_kernels, first, programs, seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(__doc__, search))

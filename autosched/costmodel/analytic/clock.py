@@ -86,7 +86,7 @@ from autosched.tiling.steps.cpu.interleave import interleaved_offset
 from autosched.tiling.steps.cpu.register_transpose import store_cycles, transposed_row
 from autosched.tiling.steps.gpu.uneven_grid import ORDER, uneven_grid
 
-VERSION = "12"
+VERSION = "13"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 

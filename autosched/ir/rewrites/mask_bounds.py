@@ -99,5 +99,3 @@ def _unguarded(statement: Statement, target: Assign, true: frozenset[Bool]) -> t
         case Assign() if statement is target:
             return (replace(statement, value=value_where(statement.value, true)),)
     return (statement,)
-
-

@@ -30,7 +30,7 @@ from autosched.search.defer_signals import defer_signals
 from autosched.search.evaluate.recorder import RowDone, columns_of, said_of
 from autosched.search.evaluate.row_answer import RowAnswer, answers
 from autosched.search.evaluate.shared_rows import shared
-from autosched.search.evaluate.unfinished import Unfinished, answers_of, refuse_other
+from autosched.search.evaluate.unfinished import Key, Unfinished, answers_of, refuse_other
 from autosched.search.request import TuneRequest
 from autosched.search.space.plan_rows import PlanEntry
 from autosched.search.space.rows import Rows
@@ -52,8 +52,6 @@ from autosched.version import __version__
 TWICE = 24
 """Rows that are measured once more at the end, to say how well measurements repeat."""
 Listener: TypeAlias = Callable[[RowDone], None]
-Key: TypeAlias = tuple[str, int]
-"""A plan's name and a row of it."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ class _Session:
         if rows is not None and rows < 1:
             raise UsageError(f"{rows} rows leave nothing to record", hint="give 1 or more")
         if jobs < 1:
-            raise UsageError(f"{jobs} jobs leave nobody to record", hint="give 1 or more")
+            raise UsageError(f"{jobs} jobs record nothing", hint="give 1 or more")
         if jobs > 1 and request.device != "simulator":
             said = f"{jobs} jobs on the device {request.device} would disturb each other"
             raise UsageError(said, hint="record in one, or on the simulator")

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,8 @@ _WORDS = {
     "autosched": "another version of autosched",
 }
 """What it means that a field of the key differs; of the others both values are told."""
-Key = tuple[str, int]
+Key: TypeAlias = tuple[str, int]
+"""A plan's name and a row of it."""
 
 
 class Unfinished:

@@ -138,7 +138,7 @@ def test_rows_of_anything_else_are_refused(small: Cli) -> None:
         (("--rows", 4, "-o", "nowhere/out.json.gz"), "there is no such folder"),
         (("--rows", 4, "-d", "replay:x.json.gz"), "has been measured already"),
         (("--rows", 4, "-j", 2, "-d", "cpu"), "would disturb each other"),
-        (("--rows", 4, "-j", 0), "leave nobody"),
+        (("--rows", 4, "-j", 0), "record nothing"),
         (("--rows", 4, "--timeout", "soon"), "not a time"),
         (("--rows", 4, "-D", "m=1..9"), "is symbolic"),
         (("--rows", 4, "--numerics", "exact"), "unknown numerics level"),

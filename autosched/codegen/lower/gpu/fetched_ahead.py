@@ -65,12 +65,13 @@ def fetched_ahead(body: Body, loop: For, ctx: Context, products: bool = False) -
         ctx.buffers[name] = replace(old, shape=(STAGES, *old.shape))
     changed, here = _written(tuple(others)), Var(loop.var)
 
+    turn = (here - loop.lower) % STAGES
+
     def fetch(some: Sequence[For], at: Int) -> Body:
-        turn = (at - loop.lower) % STAGES
-        return _together([_copies(f, shared, turn, {loop.var: at}, ctx) for f in some], at < loop.upper)
+        place = (at - loop.lower) % STAGES
+        return _together([_copies(f, shared, place, {loop.var: at}, ctx) for f in some], at < loop.upper)
 
     def computed(stmts: Sequence[Stmt]) -> Body:
-        turn = (here - loop.lower) % STAGES
         return tuple(_alone(_staged(s, shared, turn, ctx), shared, changed, ctx) for s in stmts)
 
     waits = tuple(replace(f, body=(WaitCopies(0), *_fences(some))) for f, some in _by_workers(fills).items())
@@ -83,7 +84,7 @@ def fetched_ahead(body: Body, loop: For, ctx: Context, products: bool = False) -
     once = [f for f in fills if not read & _written((f,))]
 
     def issue(at: Int) -> Body:
-        (moved,) = bind((_staged(calls, shared, (here - loop.lower) % STAGES, ctx),), {loop.var: at})
+        (moved,) = bind((_staged(calls, shared, turn, ctx),), {loop.var: at})
         assert isinstance(moved, For)
         return (replace(moved, body=(If(at < loop.upper, moved.body),), no_barrier=True),)
 
@@ -103,16 +104,19 @@ def _first_product(body: Sequence[Stmt]) -> tuple[For, Sequence[Stmt], Sequence[
     *before, wait = phase.body
     if wait != WaitCalls(0) or not all(isinstance(s, AsyncCalls) for s in before):
         return None
-    calls = [s for s in statements(tuple(before)) if isinstance(s, IntrinsicCall)]
-    sums = {c.operands[c.intrinsic.accumulator.name].buffer for c in calls}
+    sums = _sums(before)
     taking = [n for n, s in enumerate(others) if sums & used_buffers((s,))]
-    if not calls or not taking or taking != list(range(len(taking))):
+    if not taking or taking != list(range(len(taking))):
         return None
-    later = [s for s in statements(tuple(others)) if isinstance(s, IntrinsicCall)]
-    changed = _written(tuple(others)) | {c.operands[c.intrinsic.accumulator.name].buffer for c in later}
-    if changed & used_buffers(tuple(before)):
+    if (_written(tuple(others)) | _sums(others)) & used_buffers(tuple(before)):
         return None
     return replace(phase, body=tuple(before)), others[: len(taking)], others[len(taking) :]
+
+
+def _sums(body: Sequence[Stmt]) -> set[str]:
+    """What calls add to."""
+    calls = (s for s in statements(tuple(body)) if isinstance(s, IntrinsicCall))
+    return {c.operands[c.intrinsic.accumulator.name].buffer for c in calls}
 
 
 def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:

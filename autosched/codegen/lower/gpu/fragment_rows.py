@@ -166,8 +166,8 @@ class FragmentRows:
         return [Assign(name, place_index(stage.assign.index, at), value, self.lane, valid)]
 
     def _begins(self, stage: Stage) -> bool:
-        """Whether an iteration has nothing of what a stage writes before: where a guard leaves an element out, nobody
-        has written it."""
+        """Whether a stage is the first of an iteration to write its tensor, which no earlier iteration has written: an
+        element that its guard leaves out has no value."""
         name = stage.assign.tensor
         writers = [s for s in self.rows.loops.member.program.stages if s.assign.tensor == name]
         return name not in self.rows.carried and writers[0].name == stage.name

@@ -29,8 +29,8 @@ SHUFFLE_OPERATIONS = 6.0  # of a row's lanes: three shuffles, and what follows e
 
 BESIDE_ROWS, IN_TURNS = 0.6, 0.85
 """Shares of its time that a product takes which runs beside row stages, and that all takes where two blocks of a core
-take turns (attention of 2048 tokens on an H200: 201 and 192 µs at d = 128, 145 and 120 at d = 64; docs/cuda.md)."""
-REGISTERS_OF_CORE = 65536
+take turns. Round figures, near what attention of 2048 tokens takes on an H200 with and without: 192 and 201 µs at d =
+128, 120 and 145 at d = 64 (docs/cuda.md)."""
 
 MOVING = ("shared", "l2", "dram", "store")
 """Terms of bytes."""
@@ -75,9 +75,9 @@ def grid_terms(part: TileLoopsPart, v: Columns, target: Target) -> Terms:
 
 @dataclass(frozen=True)
 class InRegisters:
-    """A part of a body of `loops` whose rows workers of `warps` warps each may share. `left` is the share of its bytes
-    that still moves; with `issued`, operations of all lanes, it is computed in fragments. `waits`: a barrier stands in
-    front of it all the same. `first`: it is the first product of an iteration."""
+    """A part of a body whose `rows` workers may share. `left` is the share of its bytes that still moves; with
+    `issued`, operations of all lanes, it is computed in fragments. `waits`: a barrier stands in front of it all the
+    same. `first`: it is the first product of an iteration."""
 
     rows: WarpRows
     left: float
@@ -92,6 +92,7 @@ class InRegisters:
 
     @property
     def warps(self) -> int:
+        """Of a worker."""
         return SCOPE_WARPS[self.rows.scope]
 
     @staticmethod
@@ -148,9 +149,10 @@ class InRegisters:
         names = self.rows.loops.names
         asked, workers = v[names(RESIDENT.name)], v[self.handle]
         threads = np.maximum(1, workers) * self.warps * target.limits["warp_threads"]
-        limit = target.limits.get("registers_per_core", REGISTERS_OF_CORE) // (np.maximum(1, asked) * threads)
-        needed = [self.rows.registers(max(1, int(w))) for w in workers]
-        return np.where((asked > 1) & (np.array(needed) <= limit), IN_TURNS, 1.0)
+        limit = target.limits.get("registers_per_core", 65536) // (np.maximum(1, asked) * threads)
+        shared_by, place = np.unique(np.maximum(1, workers), return_inverse=True)
+        needed = np.array([self.rows.registers(int(w)) for w in shared_by])[place]
+        return np.where((asked > 1) & (needed <= limit), IN_TURNS, 1.0)
 
 
 def stages_in(rows: WarpRows, part: Part) -> list[FragmentStage]:

@@ -66,8 +66,8 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
     inert[names(RESIDENT.name)] = ~held
     if fetches(rows):
         ahead = names(AHEAD.name)
-        values = (WHEN_NEEDED, FETCHED, WITH_PRODUCT)[: len(WHEN) if issues(rows) else WITH_PRODUCT]
-        decisions.append(Decision(ahead, values, WHEN[: len(values)]))
+        values = (WHEN_NEEDED, FETCHED, *((WITH_PRODUCT,) if issues(rows) else ()))
+        decisions.append(Decision(ahead, values, tuple(WHEN[v] for v in values)))
         rules += _fetching(rows, ahead)
         rules += _issuing(rows, ahead) if issues(rows) else ()
         sources = [Var(stage_name(p.part.names, o)).eq(GLOBAL) for p in rows.products for o in _from_outside(rows, p)]
