@@ -86,7 +86,7 @@ from autosched.tiling.steps.cpu.interleave import interleaved_offset
 from autosched.tiling.steps.cpu.register_transpose import store_cycles, transposed_row
 from autosched.tiling.steps.gpu.uneven_grid import ORDER, uneven_grid
 
-VERSION = "13"
+VERSION, GPU_VERSION = "12", "13"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -119,6 +119,12 @@ LOADS_PER_CYCLE = 2.0  # where a target does not say
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[np.float64]
 Terms = dict[str, npt.NDArray[np.float64]]
+
+
+def version(target: Target) -> str:
+    """The clock's version for a target. A study names it; GPUs have their own, so that studies of other targets go on
+    when the clock of GPUs changes."""
+    return GPU_VERSION if is_gpu(target) else VERSION
 
 
 def clock(plan: Plan, values: Columns, code: GpuCode = GENERATED) -> Terms:

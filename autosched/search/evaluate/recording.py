@@ -272,7 +272,7 @@ class _Session:
                 plans.append(_recorded_plan(entry, np.array(rows, np.int64), answered))
         asked = {name: value for name, value in self.key.items() if name not in ("program", "device")}
         asked["target_version"] = asked.pop("target")
-        versions = {"clock": clocks.VERSION, "features": FEATURE_VERSION}
+        versions = {"clock": clocks.version(self.request.target), "features": FEATURE_VERSION}
         return RecordedSpace(
             name=self.request.program.name,
             plans=tuple(plans),

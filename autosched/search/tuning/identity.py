@@ -44,7 +44,7 @@ def study_record(request: TuneRequest, described: Mapping[str, Any], plans: Sequ
         "target": f"{target.name} {target.version}",
         "device": " ".join(f"{k}={v}" for k, v in sorted(described.items())),
         **versions_of(plans),
-        "clock": clocks.VERSION,
+        "clock": clocks.version(target),
         "autosched": __version__,
     }
     # What is accepted and what is assumed decides which steps a kernel of the same plan and row may leave out.

@@ -38,7 +38,7 @@ def earlier_study(record: StudyRecord, trials: Sequence[Trial], request: TuneReq
     if record.settings.get("objective", "latency") != "latency":
         raise StoreError(f"{record.name} minimised {record.settings['objective']}, and models learn times")
     _check(record, "features", record.settings.get("features", FEATURE_VERSION), FEATURE_VERSION)
-    _check(record, "clock", record.key.get("clock"), clocks.VERSION)
+    _check(record, "clock", record.key.get("clock"), clocks.version(request.target))
     _, plans = plans_again(request)
     for field, now in versions_of(plans).items():
         _check(record, field, record.key.get(field), now)
