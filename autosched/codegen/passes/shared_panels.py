@@ -98,9 +98,8 @@ def _filling(stmt: For, kernel: Kernel, constant: set[str]) -> _Filling | None:
         (inner,) = inner.body
     if not isinstance(inner, Assign) or inner.valid != TRUE:
         return None
-    read, converted = inner.value, None
-    if isinstance(read, Cast):
-        read, converted = read.operand, read
+    converted = inner.value if isinstance(inner.value, Cast) else None
+    read = inner.value if converted is None else converted.operand
     if not isinstance(read, Read):
         return None
     lane, panel = inner.lane or Lane("", 1), kernel.buffers[inner.buffer]

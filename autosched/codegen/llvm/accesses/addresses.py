@@ -41,7 +41,7 @@ class Addresses(LaneIndexing):
         if not all(isinstance(part, Int) for part in index):
             return False
         bounds = self.range_of(self.offset(buffer, index, lane))
-        return bounds is not None and 0 <= bounds[0] and bounds[1] < buffer.elements
+        return bounds is not None and bounds[0] >= 0 and bounds[1] < buffer.elements
 
     def pointer(self, base: str, offset: Linear, size: int) -> str:
         """`base + offset` elements of `size` bytes: the moving part at the head of each loop, the rest a constant."""

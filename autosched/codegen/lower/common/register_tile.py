@@ -568,16 +568,18 @@ class RegisterTile:
         hold = Assign(waiting.buffer, place_of_tile, self.acc_read(), self.lane(n))
         target = self.nest.stage.assign
         stages = [
-            epilogue(stage, target, held, axes, self.lane(n), store.valid, self.ctx) for stage in self.part.epilogue
+            stmt
+            for stage in self.part.epilogue
+            for stmt in epilogue(stage, target, held, axes, self.lane(n), store.valid, self.ctx)
         ]
 
-        def rows(behind: list[tuple[Assign, ...]]) -> Stmt:
-            body = tuple(s for stmts in behind for s in self.over(self.tiled[1:], counts, stmts))
+        def rows(behind: list[Assign]) -> Stmt:
+            body = tuple(s for stmt in behind for s in self.over(self.tiled[1:], counts, (stmt,)))
             return For(f"{identifier(row.name)}r", Const(0), Const(counts[row.name]), body)
 
         together = self.over(self.tiled, counts, (hold,))
         fused = [*together, rows(stages)]
-        kept = [(replace(store, value=held),)] if self.part.keep else []
+        kept = [replace(store, value=held)] if self.part.keep else []
         return fused, (*together, rows([*stages, *kept]))
 
     def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -21,6 +21,8 @@ from autosched.tiling.steps.cpu.register_transpose import transposed_row
 
 LEAST_VECTORS = 8
 """Registers of a tile: those of fewer are not worth a loop."""
+LEAST_BYTES = 64
+"""Of a register: machines with those have 32, and a loop over a row keeps a function's constants in them."""
 SIMPLE = {*UNARY_FUNCTIONS, "fma"}
 
 
@@ -28,12 +30,12 @@ def waiting(part: TensorPart, ctx: Context, threads: int) -> Sums | None:
     """Where a tile's sums wait for a loop over its rows; None where what follows is computed in registers."""
     nest, tiled = part.nest, tiled_axes(part.nest)
     factors = [ctx.values[part.names.register(a)] for a in tiled]
-    elements = nest.intrinsic.accumulator.elements
-    few = prod(factors) < LEAST_VECTORS or factors[0] == 1 or elements == 1
+    elements, dtype = nest.intrinsic.accumulator.elements, nest.intrinsic.accumulator.dtype
+    few = prod(factors) < LEAST_VECTORS or factors[0] == 1 or elements * dtype.bytes < LEAST_BYTES
     if few or transposed_row(nest) is not None or not any(_long(f.stage.assign.value) for f in part.epilogue):
         return None
     shape = (threads, *factors, elements)
-    buffer = ctx.declare(f"{nest.stage.assign.tensor}_tile", nest.intrinsic.accumulator.dtype, shape, "workspace")
+    buffer = ctx.declare(f"{nest.stage.assign.tensor}_tile", dtype, shape, "workspace")
     return Sums(buffer.name, (), threads)
 
 
