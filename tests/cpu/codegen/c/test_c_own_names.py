@@ -56,6 +56,7 @@ def declared(program: Program) -> list[str]:
     return sorted(free - {*program.tensors, *program.scalars, *program.sizes})
 
 
+@pytest.mark.sampled("u8s8")
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize("types", TYPES, ids=["f32", "u8s8"])

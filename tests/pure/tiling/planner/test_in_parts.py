@@ -71,6 +71,7 @@ def test_sums_in_their_order_have_no_parts() -> None:
     assert reason(program, 2, "reassociated") is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("heads", "group", "counts"), [(1, 1, {128, 256}), (8, 8, {128, 256}), (16, 8, {64, 128, 256})]
 )

@@ -85,6 +85,7 @@ def test_what_has_to_be_done_before_stays_in_front(made: Program) -> None:
     assert disagreement(plans[0], plans[0].space.sample(4, np.random.default_rng(4)), expect(made)) is None
 
 
+@pytest.mark.sampled("G[e, i]", "G[i, e]")
 @pytest.mark.parametrize("read", ["G[e, i]", "G[i // 2, e]", "G[19 - i, e]", "G[i, e]"])
 def test_a_start_that_reads_what_a_stage_behind_writes_stays_in_front(read: str) -> None:
     text = """
