@@ -49,6 +49,7 @@ def test_space_and_families_count_the_same_plans(cli: Cli) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 def test_a_note_says_which_level_opens_a_family(cli: Cli) -> None:
     rounded = ("attention_rounded", "-D", "h=1", "-D", "n=64", "-D", "l=64", "-D", "d=16", "-i", "x86/vfmadd.f32.zmm")
     cli = cli.near()
@@ -66,7 +67,7 @@ def test_plans_of_one_family_alone(cli: Cli) -> None:
     assert found["best"]["family"] == "as written"
     assert {f["name"] for f in found["families"] if f["plans"]} <= {"as written"}
     assert near("show", "--as", "schedule").status == 0
-    wrong = cli("tune", "two.py", *SIMULATED, "--plans", "chosen slices", status=1)
+    wrong = near("tune", "two.py", *SIMULATED, "--plans", "chosen slices", status=1)
     assert "no plan is of a family asked for (chosen slices: " in wrong.err
 
 

@@ -222,6 +222,7 @@ UNREAD = MLP.replace("    P: t[m, block]\n", "    P: t[m, block]\n    U: acc[m, 
 """A product that a stage scales in place, and nobody reads."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", [LATE, UNREAD], ids=["set by the first iteration", "nobody reads it"])
 def test_rows_that_begin_late_or_lead_nowhere(text: str) -> None:
     assert text.count("\n") > MLP.count("\n") + 3

@@ -60,6 +60,7 @@ def kernels(plans: list[Plan], count: int) -> list[Kernel]:
     return made
 
 
+@pytest.mark.sampled("2")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_machine_code(threads: int) -> None:
     program, plans = weights(threads)
@@ -75,6 +76,7 @@ def test_exported_c(tmp_path: Path) -> None:
     check_exported_c([(k, expect(program)) for k in made], tmp_path)
 
 
+@pytest.mark.sampled("1")
 @pytest.mark.parametrize("m", [1, 2])
 def test_what_data_ask_for_is_asked_once_a_row(m: int) -> None:
     """The loops of a sum that is computed as written stand behind a branch."""

@@ -29,6 +29,7 @@ def kernels(name: str, count: int) -> list[Kernel]:
     return made
 
 
+@pytest.mark.sampled("mlp", "kept", "turned")
 @pytest.mark.x86
 @pytest.mark.parametrize("name", PRODUCTS_IN_TILES)
 def test_machine_code(name: str) -> None:

@@ -202,7 +202,7 @@ def residual(sizes: dict[str, int]) -> Program:
     return parse(text, "separable.py", "inverted_residual", sizes)
 
 
-@pytest.mark.sampled("1-mlp", "1-batches", "3-kept", "3-three", "3-turned")
+@pytest.mark.sampled("1-batches", "3-kept", "3-three")
 @pytest.mark.parametrize("name", PRODUCTS_IN_TILES)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_products_in_tiles_compute_the_program(name: str, threads: int) -> None:

@@ -28,6 +28,7 @@ def reason(program: Program, threads: int, numerics: str = "rescaled") -> str | 
     return dict(not_planned(program, machine(), numerics, {}, threads)).get(PARTS)
 
 
+@pytest.mark.sampled("3")
 @pytest.mark.parametrize("threads", [2, 3])
 def test_each_thread_has_a_part(threads: int) -> None:
     for program in (workload("attention_decode", **DECODE), parse(LOG_SUM_EXP, sizes={"n": 4096})):

@@ -64,6 +64,7 @@ def test_sums_begin_with_what_the_stage_makes(made: Program) -> None:
         assert [s.assign.tensor for s in part.computed_stages] == ["A", "A"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "made",
     [
