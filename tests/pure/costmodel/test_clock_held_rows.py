@@ -25,6 +25,7 @@ from autosched.tiling.steps.gpu.held_rows import (
 )
 
 SIZES = {"h": 1, "n": 128, "l": 128, "d": 64, "tile": 64, "block": 64}
+FLASH = {machine: BlockChain("flash", machine, F16 | SIZES) for machine in (A100, H200)}
 
 
 def held(plan: Plan) -> list[InRegisters]:
@@ -35,7 +36,7 @@ def held(plan: Plan) -> list[InRegisters]:
 @pytest.mark.parametrize(("machine", "warps"), [(A100, 1), (H200, 4)])
 def test_a_warpgroup_is_four_warps(machine: str, warps: int) -> None:
     """They issue as many operations in a quarter of the time, until a core has no more schedulers."""
-    case = BlockChain("flash", machine, F16 | SIZES)
+    case = FLASH[machine]
     rows = held(case.plan)
     assert rows
     assert {row.warps for row in rows} == {warps}
@@ -69,7 +70,7 @@ def test_what_comes_ahead_costs_no_wait() -> None:
 
 def test_numbers_of_the_text_cost_nothing() -> None:
     """`rsqrt(16.0)` is one number, which was counted as a call for each element."""
-    case = BlockChain("flash", H200, F16 | SIZES)
+    case = FLASH[H200]
     text = CHAINS["flash"]
     assert text.count("* 0.25") == 2
     found = usable(CATALOGUE, case.machine, "simulator", None)
