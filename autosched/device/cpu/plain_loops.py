@@ -1,8 +1,9 @@
 """The program's loops as written, in bands of rows: with what they write, whole outputs of large programs are compared.
 
 The interpreter computes boxes of them only. These loops share neither rewrites nor tiles nor instructions with the
-candidates. Where they take long they run in bands, each with what it depends on, in an order that spreads those that
-there is time for over all rows.
+candidates; each statement is a nest of its own, along the rows of what it writes (`ir.oracle.nests.along_rows`). Where
+they take long they run in bands, each with what it depends on, in an order that spreads those that there is time for
+over all rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from autosched.device.cpu.build import compile_draft, draft
 from autosched.device.cpu.builder import Builder
 from autosched.device.job import Band, Rows
 from autosched.errors import AutoschedError
-from autosched.ir.oracle.nests import Unit, plan
+from autosched.ir.oracle.nests import Unit, along_rows, plan
 from autosched.ir.oracle.slicing import Box, narrowed, slice_of
 from autosched.ir.program import Program
 from autosched.ir.work import steps
@@ -25,7 +26,7 @@ from autosched.machine.target import Target
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.literal import literal_plan
 
-RATE = 5e8
+RATE = 1e9
 """Operations a second that such loops do, about."""
 BAND_S, BANDS, LONG_S = 0.5, 64, 5.0
 """What a band is to take, at that rate; the most bands that are built; and what one may take where these are not all
@@ -48,6 +49,7 @@ def plain_loops(
     program: Program, target: Target, builder: Builder, scalars: Mapping[str, Any], budget_s: float
 ) -> PlainLoops:
     """The loops in bands of which several fit into so many seconds. AutoschedError where they cannot be built."""
+    program = replace(program, body=along_rows(program.body))
     axes = {name: _axis(program.tensors[name].extents) for name in program.outputs}
     count = _count(program, axes, min(1.0, budget_s / 8))
     bands = [_rows(program, axes, count, number) for number in _spread(count)[:BANDS]]

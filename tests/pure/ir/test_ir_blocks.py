@@ -16,6 +16,7 @@ import autosched.ir as ir
 from autosched.ir.oracle import blas_sums
 from autosched.ir.oracle.blocks import run_blocks
 from autosched.ir.oracle.inputs import split_inputs
+from autosched.ir.oracle.nests import along_rows
 from autosched.ir.oracle.slicing import Box, Slice, narrowed, slice_of
 from autosched.ir.program import Program
 
@@ -37,6 +38,9 @@ def agreed(program: Program, wanted: dict[str, Box], seed: int) -> Slice:
         # Of triangular sums, the longest of the rows that are computed counts, and rounding errors of an empty one.
         assert (bounds[name] <= whole[here] * 1.25 + 1e-300).all()
         np.testing.assert_array_equal(bounds[name] > 1e-300, whole[here] > 1e-300)
+    turned = ir.run(replace(program, body=along_rows(program.body)), arrays, scalars)
+    for name, values in outputs.items():
+        np.testing.assert_array_equal(turned[name].astype(np.float64), values.astype(np.float64))
     less = replace(program, body=narrowed(program, wanted))
     zeros = {n: np.zeros(program.tensors[n].extents, program.tensors[n].dtype.numpy) for n in less.inputs}
     cut = ir.run(less, zeros | {n: a for n, a in arrays.items() if n in less.inputs}, scalars)
