@@ -89,6 +89,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         verified = {"ok": m.ok and m.verified, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
             {"by": m.extra["verified_by"]} if "verified_by" in m.extra else {}
         )
+        verified |= {"whole": m.extra["whole"]} if "whole" in m.extra else {}
         verified |= {"not_checked": m.extra["not_checked"]} if m.extra.get("not_checked") else {}
         if (far := _far(tuning, result)) is not None:
             found |= {"lower_bound_s": far[0], "gap": far[1]}
@@ -309,6 +310,7 @@ def checked(m: Measurement) -> str:
     if not m.verified:
         return str(m.extra.get("verified_by", "not checked"))
     by = str(m.extra.get("verified_by", "the interpreter"))
+    by += " in boxes, and the loops as written" if m.extra.get("whole") else ""
     left = m.extra.get("not_checked", ())
     more = f"; not checked: {left[0]}{f'; and {len(left) - 1} more' if len(left) > 1 else ''}" if left else ""
     if m.max_abs_error is not None and m.tolerance:

@@ -16,6 +16,9 @@ CASES = {
     "against the interpreter: largest error 1.00e-06, allowed 1.00e-05": Measurement(
         "ok", 1e-6, max_abs_error=1e-6, tolerance=1e-5
     ),
+    "against the interpreter in boxes, and the loops as written: exact": Measurement(
+        "ok", 1e-6, max_abs_error=0.0, tolerance=0.0, extra={"whole": 1.0}
+    ),
     "against the interpreter: exact; not checked: where s = 0: outputs would be infinite; and 1 more": Measurement(
         "ok",
         1e-6,
