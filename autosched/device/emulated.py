@@ -15,12 +15,10 @@ from autosched.codegen.print_functions import functions_of
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.simulator import SimulatorDevice
-from autosched.device.simulator.verify.runner import INTERPRETER, Arrays, Runner
+from autosched.device.simulator.verify.runner import FINAL_EMULATED, INTERPRETER, MOST_EMULATED, Arrays, Runner
 from autosched.errors import UsageError
 from autosched.ir.program import Program
 from autosched.machine.target import Target
-
-MOST_EMULATED, FINAL_EMULATED = 30_000, 300_000  # 15 to 20 us each
 
 
 def simulator(

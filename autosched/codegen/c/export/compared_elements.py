@@ -1,7 +1,7 @@
 """The elements of a program's outputs that a self-test may compare: all of them, or a few of a large program.
 
-The interpreter computes all outputs of a small program. Of a large one it computes short runs of elements, spread evenly
-over each output, and of the stages no more than these depend on (`ir.oracle.slicing`).
+The interpreter computes all outputs of a small program. Of a large one it computes short runs of elements, spread
+evenly over each output, and of the stages no more than these depend on (`ir.oracle.slicing`).
 """
 
 from __future__ import annotations

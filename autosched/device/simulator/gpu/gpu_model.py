@@ -36,7 +36,16 @@ from autosched.device.simulator.engine import (
 )
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu.block_code import DRAM, L2, PIPE, SERVERS, SHARED, SLOT, Emit, Shares, ahead_of
-from autosched.device.simulator.gpu.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, left_behind, rate, speed
+from autosched.device.simulator.gpu.gpu_costs import (
+    PORT,
+    QUARTERS,
+    SHARED_LINES,
+    Costs,
+    dram_bytes,
+    left_behind,
+    rate,
+    speed,
+)
 from autosched.device.simulator.gpu.gpu_launch import GridLaunch, launch
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.script import script

@@ -30,6 +30,8 @@ class Runner:
 
 
 INTERPRETER = Runner("the interpreter", run_kernel, 6_000, 6_000)
+MOST_EMULATED, FINAL_EMULATED = 30_000, 300_000
+"""Of the emulated card (`device.emulated`): 15 to 20 us each."""
 
 
 class InterpretedKernel:

@@ -1,4 +1,4 @@
-"""Whether stages leave in a tensor what others read: programs by hand, and random ones beside what runs of them read."""
+"""Whether stages leave in a tensor what others read: programs by hand, and random ones beside what they read."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def random_program(r: Random) -> Program:
             kind, indent = r.random(), "    " * depth
             if kind < 0.4 and depth < 4:
                 number += 1
-                lines += [f"{indent}for a{number} in range({r.randint(1, 3)}):", *body(depth + 1, [*names, f"a{number}"])]
+                head = f"{indent}for a{number} in range({r.randint(1, 3)}):"
+                lines += [head, *body(depth + 1, [*names, f"a{number}"])]
             elif kind < 0.5 and names and depth < 4:
                 lines += [f"{indent}if {r.choice(names)} < {r.randint(1, 2)}:", *body(depth + 1, names)]
             else:
