@@ -67,7 +67,7 @@ def checked(
             try:
                 return function(*arguments, **options)
             except AutoschedError as error:  # says all itself: the frames between it and the caller say nothing more
-                raise error.with_traceback(None)
+                raise error.with_traceback(None) from error.__cause__
 
         return taking
 
