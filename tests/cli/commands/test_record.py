@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shlex
 import signal
@@ -217,6 +218,14 @@ def test_a_damaged_part_is_refused_with_its_line(cli: Cli) -> None:
         assert part.read_text() == text
     assert cli.near()("record", *SIMULATED, "--rows", 4, "-o", FILE, "--fresh", "--json").json["measured"] == 4
     assert not part.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_in_the_place_of_the_part_is_refused(small: Cli) -> None:
+    """Opening it would wait for a reader for ever."""
+    cli = small.near()
+    os.mkfifo(cli.folder / f"{FILE}.part")
+    assert f"cannot write {FILE}.part: it is no file" in cli("record", "scale.py", "--all", "-o", FILE, status=2).err
 
 
 @pytest.mark.slow

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from autosched.codegen.lower import lower
-from autosched.codegen.print_functions import functions_of
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.compare import Difference, compare
 from autosched.device.correctness.ends import LeftOut, further, not_checked
 from autosched.device.correctness.oracle import Oracle, compute, slack, widened
 from autosched.device.correctness.special import assumed_finite
 from autosched.device.correctness.violations import ViolatingData, assuming, violations
-from autosched.device.simulator.verify.runner import FINAL_EMULATED, INTERPRETER, Run, Runner
+from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
 from autosched.ir.nodes import Assume
 from autosched.ir.program import Program
@@ -103,16 +102,16 @@ class Verifier:
             return KernelVerdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
         size = f" ({whole:,.0f} statements, of {self.runner.final:,} that it runs)" if whole else ""
         loops = ", and tile loops are not cut down" if plan.in_tile_loops else ""
-        return unverified(f": too large for {self.runner.name}{size}{loops}{self._emulated(plan, whole)}", plan)
+        return unverified(f": too large for {self.runner.name}{size}{loops}{self._emulated(whole)}", plan)
 
-    def _emulated(self, plan: Plan, whole: float) -> str:
+    def _emulated(self, whole: float) -> str:
         """What the emulated card would run of kernels like this one, where there is one and it is not asked."""
-        language = plan.target.backend.language
-        if self.runner is not INTERPRETER or not whole or language is None or functions_of(language).emulator is None:
+        most = self.runner.emulated
+        if not whole or not most:
             return ""
-        if whole <= FINAL_EMULATED:
+        if whole <= most:
             return "; with --emulate it is run"
-        return f"; smaller sizes (-D) are run with --emulate: {FINAL_EMULATED:,} statements at most"
+        return f"; smaller sizes (-D) are run with --emulate: {most:,} statements at most"
 
     def _checked(
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
