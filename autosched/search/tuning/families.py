@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from autosched.ir.work import operations, within_peak
 from autosched.search.tuning.tune import Tuning
 from autosched.store.records import Measurement
-from autosched.tiling.planner.families import family_of, not_planned, weaker_levels
+from autosched.tiling.planner.families import NOT_ASKED, family_of, not_planned, weaker_levels
 
 REASONS_S = 5.0
 """What finding out why a family has no plan may take."""
@@ -50,6 +50,7 @@ def families(tuning: Tuning) -> list[PlanFamily]:
     )
     reasons, levels = given or ({}, {})
     reasons |= {name: f"it needs --numerics {level}" for name, level in levels.items() if name not in reasons}
+    reasons = as_asked(reasons, request.families)
     found = []
     for name, numbers in plans.items():
         names = {space.plans[n].plan.name for n in numbers}
@@ -70,6 +71,11 @@ def families(tuning: Tuning) -> list[PlanFamily]:
     found.sort(key=lambda f: (f.measured or float("inf"), f.clock or float("inf")))
     found += [PlanFamily(n, reason=said, level=levels.get(n)) for n, said in reasons.items() if n not in plans]
     return found if len(found) > 1 else []
+
+
+def as_asked(reasons: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
+    """Why families have no plans: those that were not `asked` for (none: all were) have that reason before any other."""
+    return {n: NOT_ASKED if asked and n.split(",")[0] not in asked else said for n, said in reasons.items()}
 
 
 def can_be(m: Measurement, work: float, peak: float | None) -> bool:

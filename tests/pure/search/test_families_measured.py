@@ -1,8 +1,8 @@
-"""What is measured of a family of plans: times that cannot be do not count."""
+"""What is said of families of plans: of their times, and why one has no plan."""
 
 from __future__ import annotations
 
-from autosched.search.tuning.families import can_be
+from autosched.search.tuning.families import as_asked, can_be
 from autosched.store.records import Measurement
 
 
@@ -19,3 +19,10 @@ def test_a_corrected_time_above_the_peak_does_not_count() -> None:
     assert can_be(measured(0.75e-3), work, peak)  # rewrites save operations, or the peak is another's
     assert can_be(measured(0.75e-3, level=1.5), work, None)
     assert not can_be(Measurement("wrong"), work, peak)
+
+
+def test_families_that_were_not_asked_for_have_one_reason() -> None:
+    found = {"parts": "the pass has one tile", "tiles, kept": "stages hand on 2 KiB", "one pass": "no product"}
+    assert as_asked(found, ()) == found
+    other = "the request names other families"
+    assert as_asked(found, ("one pass",)) == {"parts": other, "tiles, kept": other, "one pass": "no product"}
