@@ -74,7 +74,7 @@ def families(tuning: Tuning) -> list[PlanFamily]:
 
 
 def as_asked(reasons: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
-    """Why families have no plans: those that were not `asked` for (none: all were) have that reason before any other."""
+    """Why families have no plans: of those that were not `asked` for (none named: all were) that is the reason."""
     return {n: NOT_ASKED if asked and n.split(",")[0] not in asked else said for n, said in reasons.items()}
 
 
