@@ -243,7 +243,7 @@ def test_attention_of_one_pass_stays_in_registers(mask: str, machine: str) -> No
     found = usable(CATALOGUE, target, "simulator", None)
     planned = plan_program(program, target, CATALOGUE, found, numerics="real")
     plan = next(p for p in planned.every if any(r.name.startswith("online") for r in p.rewrites))
-    rows = holding(plan, 4)
+    rows = holding(plan, 6)
     assert rows
     texts = check(plan, rows, f"one_pass_{mask}_{machine[-4:]}")
     for text in texts:
