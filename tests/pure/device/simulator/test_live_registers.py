@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from support.cards.block_chains import F16, H200, BlockChain, holding
+from support.cards.block_chains import HANDED, holding
 
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Assign, For, Stmt
@@ -48,7 +48,7 @@ def test_a_buffer_that_is_read_first_comes_from_the_iteration_before() -> None:
 def test_rows_that_do_not_fit_spill() -> None:
     """What a thread of held rows needs at one point is known from above alone: NVRTC gives 168 to 255 registers to
     kernels of which 476 were counted, and which were refused."""
-    chain = BlockChain("flash", H200, F16 | {"n": 64, "tile": 64, "l": 64, "block": 64, "d": 32})
+    chain = HANDED["four warps"]
     (row, *_) = holding(chain.plan, 1)
     kernel = lower(chain.plan, chain.plan.space.schedule(row))
     (found,) = (facts(kernel, s) for s in kernel.main.body)
