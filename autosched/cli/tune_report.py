@@ -25,6 +25,7 @@ from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
 from autosched.cli.peak import peak_lines
 from autosched.cli.unused import without_lines
+from autosched.cli.wide_factors import wide_factor_lines
 from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
@@ -196,6 +197,7 @@ def as_text(
     considered = families(tuning)
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))
     lines += _labelled("note", level_lines(considered))
+    lines += _labelled("note", wide_factor_lines(plan, known()))
     lines += _labelled("plans", family_lines(considered, result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
@@ -305,6 +307,11 @@ def out_of_time(timeout_s: float, done: int, best: Measurement, finals: bool) ->
     return f"{said}, before the final round: the best was measured in the search alone{unchecked}"
 
 
+FAR = 100
+"""A tolerance so many times the error gets its reason: it is what rounding could do at worst, and errors of long sums
+are far below it."""
+
+
 def checked(m: Measurement) -> str:
     """The reference with which the device compared the outputs and the largest error, or why it compared none."""
     if not m.verified:
@@ -314,5 +321,6 @@ def checked(m: Measurement) -> str:
     left = m.extra.get("not_checked", ())
     more = f"; not checked: {left[0]}{f'; and {len(left) - 1} more' if len(left) > 1 else ''}" if left else ""
     if m.max_abs_error is not None and m.tolerance:
-        return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}{more}"
+        why = ", the bound of the worst rounding" if m.max_abs_error * FAR < m.tolerance else ""
+        return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}{why}{more}"
     return f"against {by}: exact{more}"
