@@ -19,6 +19,7 @@ from autosched.codegen.lower.common.operands import OperandSource, source
 from autosched.codegen.lower.common.panel_scope import Around
 from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
+from autosched.codegen.lower.common.row_epilogue import waiting
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
@@ -75,7 +76,7 @@ def begin_nest(
             else:
                 inside[held.place] = (*inside.get(held.place, ()), *fill)
     if part.nest.intrinsic.matrices is None:
-        micro = declared(part, sources, ctx, sums=sums(part, ctx, threads))
+        micro = declared(part, sources, ctx, sums=sums(part, ctx, threads), waiting=waiting(part, ctx, threads))
     else:
         micro = MatrixTile.of(part, sources, ctx, threads)
     return tuple(fills), NestLowering(part, ctx, micro, ranges, inside)
