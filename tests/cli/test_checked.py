@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autosched.cli.tune_report import checked, out_of_time
+from autosched.cli.answers.tune_report import checked, out_of_time
 from autosched.store import Measurement
 
 LEFT_OUT = ["the data set 's = 0': outputs would be infinite", "the data set 's = 1': so here"]

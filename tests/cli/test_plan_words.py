@@ -12,7 +12,7 @@ from support.cards.block_chains import F16, H200, BlockChain, holding
 from support.cards.gpu_plans import CATALOGUE
 
 from autosched import api
-from autosched.cli.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
+from autosched.cli.answers.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse, workload

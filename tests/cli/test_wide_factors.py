@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.cards.gpu_plans import CATALOGUE
 
-from autosched.cli.wide_factors import wide_factor_lines
+from autosched.cli.answers.wide_factors import wide_factor_lines
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.search.request import TuneRequest

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from autosched.cli import inputs, options
+from autosched.cli.answers.unused import tell_unused
 from autosched.cli.commands.tune import CACHES, again
 from autosched.cli.deadline import Outside
 from autosched.cli.entry import Start
 from autosched.cli.output import answer, answer_json, talk
-from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
 from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.report.text import counted, seconds

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autosched.cli.tune_report import beside
+from autosched.cli.answers.tune_report import beside
 from autosched.device.protocol import Build
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target

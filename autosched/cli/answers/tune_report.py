@@ -9,9 +9,9 @@ from shlex import quote
 from statistics import median
 from typing import Any
 
-from autosched.cli.families import families_json, family_lines, level_lines
-from autosched.cli.forms import faster, form_object, form_told, worth_telling
-from autosched.cli.fusion import (
+from autosched.cli.answers.families import families_json, family_lines, level_lines
+from autosched.cli.answers.forms import faster, form_object, form_told, worth_telling
+from autosched.cli.answers.fusion import (
     fusion_json,
     fusion_lines,
     left_out_lines,
@@ -21,11 +21,11 @@ from autosched.cli.fusion import (
     useful_json,
     work_lines,
 )
+from autosched.cli.answers.peak import peak_lines
+from autosched.cli.answers.unused import without_lines
+from autosched.cli.answers.wide_factors import wide_factor_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
-from autosched.cli.peak import peak_lines
-from autosched.cli.unused import without_lines
-from autosched.cli.wide_factors import wide_factor_lines
 from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
