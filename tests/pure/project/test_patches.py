@@ -17,7 +17,7 @@ KNOWN: dict[str, tuple[int, str]] = {
     "cpu/device/test_device_special.py": (1, A_MISTAKE),
     "cuda/device/test_comparing.py": (2, "watches the tests' own card"),
     "cuda/device/test_benchmark_finals.py": (1, "does without the libraries that a benchmark compares with"),
-    "pure/costmodel/test_clock_team_columns.py": (1, "counts calls in the midst of the clock"),
+    "pure/costmodel/clock/test_clock_team_columns.py": (1, "counts calls in the midst of the clock"),
     "pure/costmodel/test_one_thread.py": (1, "watches a class of scikit-learn"),
     "pure/device/test_stage_deadlines.py": (2, "answers in a worker's place, by a clock of its own"),
     "pure/device/simulator/test_simulator_copies.py": (1, "asks what a constant of the model does"),
