@@ -99,9 +99,11 @@ class Concurrency:
 
         self.landing.append(land)
 
-    def signal(self, barrier: str, slot: int) -> None:
+    def signal(self, barrier: str, slot: int) -> int:
+        """One more arrival; how many there are."""
         key = barrier, slot
         self.arrived[key] = self.arrived.get(key, 0) + 1
+        return self.arrived[key]
 
     def wait_for(self, barrier: str, slot: int, times: int) -> None:
         """Let others go on until the barrier's slot has seen so many arrivals."""

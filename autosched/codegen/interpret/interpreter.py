@@ -180,13 +180,25 @@ class _Machine:
         match stmt:
             case BarrierArrive(barrier, slot):
                 place = compile_int(slot)
-                return lambda env: beside.signal(barrier, place(env))
+                return lambda env: self._arrive(barrier, place(env))
             case BarrierWait(barrier, slot, times, _):
                 place, count = compile_int(slot), compile_int(times)
-                return lambda env: beside.wait_for(barrier, place(env), count(env))
+                return lambda env: self._wait(barrier, place(env), count(env))
             case WarpSpecialize(names, parts):
                 bodies = [self._body(part) for part in parts]
                 return lambda env: beside.run_roles(names, [partial(body, dict(env)) for body in bodies])
+
+    def _arrive(self, barrier: str, slot: int) -> None:
+        """The block's workers arrive. Where they wait for each other, that ends what they do without a barrier."""
+        number = self.concurrency.signal(barrier, slot)
+        if not self.concurrency.role:
+            self.stretches = {at: r.arrived((barrier, slot, number)) for at, r in self.stretches.items()}
+
+    def _wait(self, barrier: str, slot: int, times: int) -> None:
+        self.concurrency.wait_for(barrier, slot, times)
+        if not self.concurrency.role:
+            for region in self.stretches.values():
+                region.waited((barrier, slot, times))
 
     def _configure(self, stmt: Configure) -> Runner:
         """Registers that hold matrices: nobody touches them before they are configured, and nothing stays in them."""

@@ -6,7 +6,8 @@ errors here; on a machine they would be wrong numbers on some days.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,29 @@ class RaceError(KernelError):
 
 
 _NOBODY, _SEVERAL = -1, -2
+Arrival = tuple[str, int, int]
+"""A barrier, its slot, and how many arrivals there are with this one."""
 
 
 @dataclass
 class Region:
-    """One run of a parallel loop: which iteration wrote and which read each element since it began."""
+    """One run of a parallel loop: which iteration wrote and which read each element since it began. `earlier` regions
+    are not over for all: iterations arrived at barriers that ended them, and have not waited there yet."""
 
     loop: str
     iteration: int = 0
     touched: dict[str, tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = field(default_factory=dict)
+    earlier: tuple[tuple[Arrival, Region], ...] = ()
+
+    def arrived(self, at: Arrival) -> Region:
+        """The region that begins as all iterations arrive."""
+        return Region(self.loop, earlier=(*self.earlier, (at, replace(self, earlier=()))))
+
+    def waited(self, at: Arrival) -> None:
+        """All iterations have arrived: what they did before is over."""
+        over = [n for n, (end, _) in enumerate(self.earlier) if end == at]
+        if over:
+            self.earlier = self.earlier[over[0] + 1 :]
 
     def _of(self, storage: Storage) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         found = self.touched.get(storage.buffer.name)
@@ -51,16 +66,27 @@ class Region:
         writers, readers = self._of(storage)
         self._look(storage, flat, writers, "written")
         self._look(storage, flat, readers, "read")
+        for before, read in self._before(storage):
+            self._look(storage, flat, before, "written")
+            self._look(storage, flat, read, "read")
         writers[flat] = self.iteration
 
     def read(self, storage: Storage, flat: Flat) -> None:
         writers, readers = self._of(storage)
         self._look(storage, flat, writers, "written")
+        for before, _ in self._before(storage):
+            self._look(storage, flat, before, "written")
         before = readers[flat]
         others = before != self.iteration
         if _any(others):
             shared = others & (before != _NOBODY)
             readers[flat] = np.where(shared, _SEVERAL, self.iteration) if _any(shared) else self.iteration
+
+    def _before(self, storage: Storage) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]]:
+        """Who wrote and who read in earlier regions."""
+        for _, region in self.earlier:
+            if (found := region.touched.get(storage.buffer.name)) is not None:
+                yield found
 
     def _look(self, storage: Storage, flat: Flat, touched: npt.NDArray[np.int32], verb: str) -> None:
         """RaceError where another iteration has touched one of the elements."""

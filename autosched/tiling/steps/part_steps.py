@@ -22,13 +22,13 @@ from autosched.tiling.space.base import MOST_ROWS
 from autosched.tiling.step import NOTHING_TO_DECIDE, Decision, Step, deciding_steps
 from autosched.tiling.steps.common.tile_loops import tile_loops_step
 from autosched.tiling.steps.gpu.block_tile import is_gpu
-from autosched.tiling.steps.gpu.held_rows import AHEAD, ROWS
+from autosched.tiling.steps.gpu.held_rows import AHEAD, MEETING, ROWS
 from autosched.tiling.steps.gpu.tile_loops import grid_steps
 from autosched.tiling.steps.nest_steps import nest_steps
 from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.steps.scalar.team_steps import team_choices, team_step
 
-LAST = ("threads", ROWS.name, AHEAD.name)
+LAST = ("threads", ROWS.name, AHEAD.name, MEETING.name)
 """Names of decisions that are held last where a space has too many rows."""
 
 

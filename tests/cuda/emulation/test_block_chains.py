@@ -259,7 +259,11 @@ def one_pass_in_registers(mask: str, machine: str, sizes: dict[str, int], only: 
     found = usable(CATALOGUE, target, "simulator", only)
     planned = plan_program(program, target, CATALOGUE, found, numerics="real")
     plan = next(p for p in planned.every if any(r.name.startswith("online") for r in p.rewrites))
+<<<<<<< HEAD
     rows = holding(plan, most)
+=======
+    rows = holding(plan, 6)
+>>>>>>> main
     assert rows
     texts = check(plan, rows, f"one_pass{most}_{mask}_{machine[-4:]}")
     for text in texts:

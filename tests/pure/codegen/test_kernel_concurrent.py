@@ -20,6 +20,7 @@ from autosched.codegen.tree.kernel import (
     Buffer,
     For,
     Function,
+    If,
     Kernel,
     KernelError,
     Stmt,
@@ -125,6 +126,35 @@ def test_workers_of_a_block_race_in_shared_memory() -> None:
     both = For("thread", ZERO, Const(2), (fetch(ZERO, Var("thread")),), "thread")
     with pytest.raises(RaceError, match=r"S\[0\]"):
         run_kernel(kernel(both), {"A": np.zeros(N, np.float32)})
+
+
+def met_later(places: int, arrivals: int = 1) -> Kernel:
+    """Two workers, each of which reads what the other wrote an iteration before, from so many places in turn."""
+    worker, before = Var("thread"), AT - 1
+    mine = Assign("S", (AT % places * 2 + worker,), Read("A", (AT,), F32))
+
+    def theirs(at: Int) -> Stmt:
+        other = Read("S", (at % places * 2 + 1 - worker,), F32)
+        return If((at % 2).eq(worker), (Assign("B", (at,), other),))
+
+    def both(*body: Stmt, meet: bool = False) -> For:
+        return For("thread", ZERO, Const(2), body, "thread", no_barrier=not meet)
+
+    come = tuple(BarrierArrive("come", AT % SLOTS, own=True) for _ in range(arrivals))
+    passed = (AT + 1) // SLOTS
+    wait = BarrierWait("come", (AT + 1) % SLOTS, passed, passed - 1)
+    loop = For("i", ZERO, Const(N), (both(mine), *come, wait, If(AT > 0, (both(theirs(before)),))))
+    return kernel(loop, both(theirs(Const(N - 1)), meet=True), slots=2 * places)
+
+
+def test_workers_may_meet_an_iteration_later() -> None:
+    """One may write while another still reads what it had three iterations before."""
+    assert right(met_later(4)) == 12
+    for fewer in (1, 2, 3):
+        with pytest.raises(RaceError, match="thread"):
+            run_kernel(met_later(fewer), {"A": np.zeros(N, np.float32)})
+    with pytest.raises(RaceError, match="thread"):  # waits pass too early
+        run_kernel(met_later(4, arrivals=2), {"A": np.zeros(N, np.float32)})
 
 
 def test_roles_stand_outside_loops_over_workers() -> None:

@@ -14,7 +14,15 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.held_rows import FETCHED, RESIDENT, ROWS, WHEN_NEEDED, WITH_PRODUCT
+from autosched.tiling.steps.gpu.held_rows import (
+    EACH_ITERATION,
+    FETCHED,
+    LATER,
+    RESIDENT,
+    ROWS,
+    WHEN_NEEDED,
+    WITH_PRODUCT,
+)
 
 SIZES = {"h": 1, "n": 128, "l": 128, "d": 64, "tile": 64, "block": 64}
 FLASH = {machine: BlockChain("flash", machine, F16 | SIZES) for machine in (A100, H200)}
@@ -42,7 +50,7 @@ def test_a_warpgroup_is_four_warps(machine: str, warps: int) -> None:
 
 def test_what_comes_ahead_costs_no_wait() -> None:
     """Slices that come while an iteration before computes; a product beside rows; blocks of a core in turns."""
-    case = FLASH[H200]
+    case = BlockChain("flash", H200, F16 | SIZES | {"n": 256, "tile": 128})
     space = case.plan.space
     decisions = {d.name.rsplit(".", 1)[-1]: n for n, d in enumerate(space.decisions)}
     asked = {decisions[ROWS.name]: 1}
@@ -57,6 +65,7 @@ def test_what_comes_ahead_costs_no_wait() -> None:
     waiting, fetched, beside = (seconds(ahead=n) for n in (WHEN_NEEDED, FETCHED, WITH_PRODUCT))
     assert beside < fetched < waiting
     assert seconds(ahead=FETCHED, resident=2) < seconds(ahead=FETCHED, resident=0)
+    assert seconds(ahead=FETCHED, meeting=LATER) < seconds(ahead=FETCHED, meeting=EACH_ITERATION)
 
 
 def test_numbers_of_the_text_cost_nothing() -> None:

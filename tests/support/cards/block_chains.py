@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.held_rows import AHEAD
+from autosched.tiling.steps.gpu.held_rows import AHEAD, MEETING
 from autosched.tiling.steps.gpu.held_rows import ROWS as HELD
 
 ROWS = 5
@@ -78,16 +79,17 @@ class BlockChain:
 
 def holding(plan: Plan, most: int, seed: int = 0) -> list[int]:
     """Legal rows in which warps hold rows in registers: so many for each number of warps, and at least one for each way
-    of fetching slices."""
+    of fetching slices and of meeting."""
     space, found = plan.space, []
     for position, decision in enumerate(space.decisions):
         if decision.name.endswith(HELD.name):
-            name = decision.name.removesuffix(HELD.name) + AHEAD.name
-            ahead = [n for n, d in enumerate(space.decisions) if d.name == name and len(d.domain) > 1]
+            loops = decision.name.removesuffix(HELD.name)
+            names = [loops + handle.name for handle in (AHEAD, MEETING)]
+            places = [n for n, d in enumerate(space.decisions) if d.name in names and len(d.domain) > 1]
+            ways = [*product(*(range(len(space.decisions[n].domain)) for n in places))]
             for digit in (k for k, value in enumerate(decision.domain) if value):
-                ways = [len(space.decisions[n].domain) for n in ahead]
-                for number in range(max(most, *ways) if ways else most):
-                    asked = {position: digit} | {n: number % way for n, way in zip(ahead, ways, strict=True)}
+                for number in range(max(most, len(ways))):
+                    asked = {position: digit} | dict(zip(places, ways[number % len(ways)], strict=True))
                     inner = settled(space, [*asked], [*asked.values()])
                     drawn = inner.thinned(1, np.random.default_rng((seed, number)))
                     found += [space.row_of(inner.schedule(int(row)).values) for row in drawn]

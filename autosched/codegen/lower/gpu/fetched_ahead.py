@@ -17,6 +17,10 @@ two iterations ahead, into the place of those that it has read.
         K_shared[turn] = K[j_block + 2, …]; V_shared[1 - turn] = V[j_block + 1, …]
         begin: S <- Q K_shared[1 - turn], if there is one
         … rows of S_held …; A <- … V_shared[turn]
+
+With `late`, workers do not wait for each other where they are: each says that it has come, and waits until all others
+have begun the iteration before. So one may compute rows while another's products run. Slices are fetched one iteration
+earlier, and take turns in four places: nobody reads the one that is filled, however far apart two workers are.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ from autosched.codegen.tree.kernel import (
     AsyncCalls,
     AsyncCopies,
     AsyncProxyFence,
+    BarrierArrive,
+    BarrierWait,
     For,
     If,
     IntrinsicCall,
@@ -40,6 +46,7 @@ from autosched.codegen.tree.kernel import (
     Stmt,
     WaitCalls,
     WaitCopies,
+    WorkerBarrier,
     bodies,
     statements,
     with_bodies,
@@ -49,49 +56,76 @@ from autosched.ir.value import Read, Value, map_value, walk
 from autosched.logic import TRUE, Bool, Const, Int, Var
 
 Body = tuple[Stmt, ...]
-STAGES = 2
+STAGES, LATE_STAGES = 2, 4
+"""Of slices: that of this iteration and the next; with `late`, one more, and the one that the last worker may read."""
+SLOTS = 2
+"""Of a barrier at which workers arrive for one iteration while others still wait for the one before."""
 
 
-def fetched_ahead(body: Body, loop: For, ctx: Context, products: bool = False) -> tuple[Body, Body, Body]:
-    """What fetches the slices of the first iteration, what issues its first product, and the body that fetches those of
-    the next one: slices that phases of the block's workers fill whole, of memory that the body does not write."""
+def fetched_ahead(
+    body: Body, loop: For, ctx: Context, products: bool = False, late: bool = False
+) -> tuple[Body, Body, Body]:
+    """What fetches the slices of the first iteration, what fetches those after it and issues its first product, and the
+    body that fetches those of iterations to come: slices that phases of the block's workers fill whole, of memory that
+    the body does not write."""
     fills = [s for s in body if isinstance(s, For) and _fills_shared(s, body, ctx)]
     if not fills:
         return (), (), body
     shared = {n for f in fills for n in _written((f,))}
     others = [s for s in body if not any(s is f for f in fills)]
+    stages = LATE_STAGES if late else STAGES
     for name in shared:
         old = ctx.buffers[name]
-        ctx.buffers[name] = replace(old, shape=(STAGES, *old.shape))
+        ctx.buffers[name] = replace(old, shape=(stages, *old.shape))
     changed, here = _written(tuple(others)), Var(loop.var)
-
-    turn = (here - loop.lower) % STAGES
+    number = here - loop.lower
+    reach = 2 if late else 1  # iterations from a fetch to the one that needs it
 
     def fetch(some: Sequence[For], at: Int) -> Body:
-        place = (at - loop.lower) % STAGES
+        place = (at - loop.lower) % stages
         return _together([_copies(f, shared, place, {loop.var: at}, ctx) for f in some], at < loop.upper)
 
     def computed(stmts: Sequence[Stmt]) -> Body:
-        return tuple(_alone(_staged(s, shared, turn, ctx), shared, changed, ctx) for s in stmts)
+        return tuple(_alone(_staged(s, shared, number % stages, ctx), shared, changed, ctx) for s in stmts)
 
-    waits = tuple(replace(f, body=(WaitCopies(0), *_fences(some))) for f, some in _by_workers(fills).items())
+    landed = tuple(replace(f, body=(WaitCopies(0), *_fences(some))) for f, some in _by_workers(fills).items())
+    meet = _late(landed, number, ctx) if late else landed
     first = _first_product(others) if products else None
-    if first is None:
-        return fetch(fills, loop.lower), (), (*waits, *fetch(fills, here + 1), *computed(others))
-    calls, results, rest = first
-    read = used_buffers((calls,))
+    calls, results, rest = first or (None, (), others)
+    read = used_buffers((calls,)) if calls else frozenset[str]()
     twice = [f for f in fills if read & _written((f,))]
     once = [f for f in fills if not read & _written((f,))]
 
+    def ahead(at: Int) -> Body:
+        """The fetches of an iteration."""
+        return (*fetch(twice, at + reach + 1), *fetch(once, at + reach))
+
     def issue(at: Int) -> Body:
-        (moved,) = bind((_staged(calls, shared, turn, ctx),), {loop.var: at})
+        if calls is None:
+            return ()
+        (moved,) = bind((_staged(calls, shared, number % stages, ctx),), {loop.var: at})
         assert isinstance(moved, For)
         return (replace(moved, body=(If(at < loop.upper, moved.body),), no_barrier=True),)
 
-    issued = (*waits, *fetch(twice, loop.lower + 1), *issue(loop.lower))
-    ended = replace(calls, body=(WaitCalls(0),), no_barrier=True)
-    ahead = (*fetch(twice, here + 2), *fetch(once, here + 1), *issue(here + 1))
-    return fetch(fills, loop.lower), issued, (ended, *waits, *computed(results), *ahead, *computed(rest))
+    fetches = ahead(here)
+    if late:
+        fetches = tuple(replace(f, no_barrier=True) for f in fetches if isinstance(f, For))
+    ended = (replace(calls, body=(WaitCalls(0),), no_barrier=True),) if calls else ()
+    body = (*ended, *meet, *computed(results), *fetches, *issue(here + 1), *computed(rest))
+    begun = (*fetch(twice, loop.lower), *(s for n in range(reach, 1, -1) for s in ahead(loop.lower - n)))
+    if not begun:
+        return ahead(loop.lower - 1), (), body
+    return begun, (*landed, *ahead(loop.lower - 1), *issue(loop.lower)), body
+
+
+def _late(landed: Sequence[For], number: Int, ctx: Context) -> Body:
+    """Each worker says that it has come to the iteration of this number, and waits until all have come to the one
+    before: their copies have landed, and they read nothing of earlier ones any more."""
+    barrier, before = ctx.barrier("come", SLOTS), number + 1
+    here = tuple(replace(p, body=(*p.body, WorkerBarrier()), no_barrier=True) for p in landed)
+    passed = before // SLOTS
+    arrive = BarrierArrive(barrier, number % SLOTS, own=True)
+    return (*here, arrive, BarrierWait(barrier, before % SLOTS, passed, passed - 1))
 
 
 def _first_product(body: Sequence[Stmt]) -> tuple[For, Sequence[Stmt], Sequence[Stmt]] | None:

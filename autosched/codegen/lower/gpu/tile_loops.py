@@ -27,7 +27,18 @@ from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
 from autosched.codegen.lower.gpu.kept_slices import kept_slices
 from autosched.codegen.lower.gpu.unmasked import unmasked_apart
 from autosched.codegen.passes.substitute import bind
-from autosched.codegen.tree.kernel import WORKERS, Buffer, Comment, For, If, KernelError, Stmt, statements
+from autosched.codegen.tree.kernel import (
+    WORKERS,
+    BarrierArrive,
+    BarrierWait,
+    Buffer,
+    Comment,
+    For,
+    If,
+    KernelError,
+    Stmt,
+    statements,
+)
 from autosched.codegen.tree.uses import used_buffers
 from autosched.logic import Const, Int, Var, all_of
 from autosched.logic.walk import substitute_int
@@ -36,7 +47,7 @@ from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import defined_first, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
-from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS, WITH_PRODUCT
+from autosched.tiling.steps.gpu.held_rows import AHEAD, LATER, MEETING, RESIDENT, ROWS, WITH_PRODUCT
 from autosched.tiling.steps.gpu.thread_registers import REGISTER_STEP
 from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
 from autosched.tiling.steps.gpu.uneven_grid import LONGEST_FIRST, ORDER, uneven_grid
@@ -48,13 +59,13 @@ GRID = ("block.x", "block.y", "block.z")
 
 def lower_block_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -> tuple[Stmt, ...]:
     """The loops around the body's statements: a grid, or loops inside the block of one."""
-    inner = replace(ctx, program=part.member.program, buffers={}, prepare=[], barriers={})
+    inner = replace(ctx, program=part.member.program, buffers={}, prepare=[])
     for name in part.windows:
         inner.tensor(name)
     lowering = _BlockLoops(part, ctx, inner)
     body = tuple(s for p in part.member.parts for s in lowering.inside(p, lower_part))
-    if inner.prepare or inner.barriers:
-        raise KernelError("the body of tile loops prepares data, or waits at barriers of its own")
+    if inner.prepare:
+        raise KernelError("the body of tile loops prepares data")
     return lowering.around(body)
 
 
@@ -166,7 +177,8 @@ class _BlockLoops:
         body = calls_together(body, self.ctx)
         fetched, issued = tuple[Stmt, ...](), tuple[Stmt, ...]()
         if ahead := AHEAD.of(self.part.names, self.ctx.values):
-            fetched, issued, body = fetched_ahead(body, loop, self.ctx, ahead == WITH_PRODUCT)
+            late = MEETING.of(self.part.names, self.ctx.values) == LATER
+            fetched, issued, body = fetched_ahead(body, loop, self.ctx, ahead == WITH_PRODUCT, late)
         return (*fetched, *slices, *kept, *issued), replace(loop, body=body)
 
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
@@ -265,7 +277,7 @@ def block_threads(body: tuple[Stmt, ...], lanes: int) -> int:
 def in_block(body: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
     """Statements of grids as those of one block: see the module's docstring."""
     made: list[Stmt] = []
-    for together, run in groupby(body, _has_workers):
+    for together, run in groupby(body, _of_workers):
         if together:
             made += [_in_turn(s, threads) for s in run]
             continue
@@ -279,14 +291,18 @@ def in_block(body: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
     return tuple(made)
 
 
-def _has_workers(stmt: Stmt) -> bool:
-    return any(isinstance(s, For) and s.kind in WORKERS for s in statements((stmt,)))
+def _of_workers(stmt: Stmt) -> bool:
+    """Whether the block's workers run a statement, or meet at it."""
+    inside = statements((stmt,))
+    return any(isinstance(s, BarrierArrive | BarrierWait) or (isinstance(s, For) and s.kind in WORKERS) for s in inside)
 
 
 def _in_turn(stmt: Stmt, threads: int) -> Stmt:
     """A grid's loop as one that the block runs through."""
     match stmt:
         case For(kind=kind) if kind in WORKERS:
+            return stmt
+        case BarrierArrive() | BarrierWait():
             return stmt
         case For(kind=kind):
             kind = "serial" if kind.startswith("block.") else kind

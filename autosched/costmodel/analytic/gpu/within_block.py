@@ -17,7 +17,7 @@ from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, Plan, TileLoopsPart
 from autosched.tiling.plans.warp_rows import FragmentStage, WarpRows, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.held_rows import AHEAD, RESIDENT, ROWS, WITH_PRODUCT
+from autosched.tiling.steps.gpu.held_rows import AHEAD, MEETING, RESIDENT, ROWS, WITH_PRODUCT
 from autosched.tiling.steps.gpu.tile_loops import tensor_bytes
 
 BARRIER_CYCLES = 40.0  # of a block's threads that meet after a part (a round figure)
@@ -31,6 +31,9 @@ BESIDE_ROWS, IN_TURNS = 0.6, 0.85
 """Shares of its time that a product takes which runs beside row stages, and that all takes where two blocks of a core
 take turns. Round figures, near what attention of 2048 tokens takes on an H200 with and without: 192 and 201 µs at d =
 128, 120 and 145 at d = 64 (docs/cuda.md)."""
+MET_LATER = 0.92
+"""The same where warps meet an iteration later: 335 and 363 µs at d = 128, 217 and 224, 200 and 232 at d = 64, of
+attention of 16 heads and 4096 tokens on an H200."""
 
 MOVING = ("shared", "l2", "dram", "store")
 """Terms of bytes."""
@@ -144,15 +147,17 @@ class InRegisters:
         return np.where(v[ahead] > 0, np.minimum(busy * beside, total), total)
 
     def _of_turn(self, v: Columns, target: Target) -> Column:
-        """The share of its time that a part takes where other blocks of the core take turns with it: if registers hold
-        as many as `resident` asks for."""
+        """The share of its time that a part takes where others run beside it: other blocks of the core, if registers
+        hold as many as `resident` asks for, and warps of the block that meet an iteration later."""
         names = self.rows.loops.names
+        late = v.get(names(MEETING.name), 0)
         asked, workers = v[names(RESIDENT.name)], v[self.handle]
         threads = np.maximum(1, workers) * self.warps * target.limits["warp_threads"]
         limit = target.limits.get("registers_per_core", 65536) // (np.maximum(1, asked) * threads)
         shared_by, place = np.unique(np.maximum(1, workers), return_inverse=True)
         needed = np.array([self.rows.registers(int(w)) for w in shared_by])[place]
-        return np.where((asked > 1) & (needed <= limit), IN_TURNS, 1.0)
+        blocks = np.where((asked > 1) & (needed <= limit), IN_TURNS, 1.0)
+        return blocks * np.where(np.asarray(late) > 0, MET_LATER, 1.0)
 
 
 def stages_in(rows: WarpRows, part: Part) -> list[FragmentStage]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from autosched.logic import Var, all_of
 from autosched.machine.target import Target
-from autosched.tiling.plans.plan import Part, ScalarPart, WarpCooperativePart
+from autosched.tiling.plans.plan import Part, ScalarPart, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import RowProduct, WarpRows
 from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, is_block_loop, workers_name
@@ -24,6 +24,11 @@ AHEAD = Handle("ahead", 0)
 """Whether slices are fetched while the iteration before computes: two of each in shared memory."""
 WHEN_NEEDED, FETCHED, WITH_PRODUCT = 0, 1, 2
 WHEN = ("when needed", "an iteration ahead", "the first product, too")
+MEETING = Handle("meeting", 0)
+"""When the warps of a block meet: in each iteration, or one later (each waits until the others have begun the iteration
+before), for which slices take turns in twice as many places."""
+EACH_ITERATION, LATER = 0, 1
+MEETINGS = ("in each iteration", "an iteration later")
 RESIDENT = Handle("resident", 0)
 """Blocks that a core is to hold at once: threads take no more registers than that leaves. 0: as many as they like."""
 FEWEST_RESIDENT = (0, 2, 3, 4)
@@ -33,13 +38,15 @@ MOST_TILES = 16
 """Of an instruction that a warp has along rows that it holds."""
 
 
-def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step], target: Target) -> Step | None:
+def held_rows_step(
+    rows: WarpRows, places: Collection[str], steps: Sequence[Step], target: Target, late: bool
+) -> Step | None:
     """Which warps share the rows of a body, and hold what these are made of; None where decisions of its products (in
     `steps`) leave no choice. What is held lies nowhere else (`places`: the decisions on that), and what is computed in
-    registers has no decisions of its own.
+    registers has no decisions of its own. `late`: whether warps may meet an iteration later.
 
-    Decisions `held_rows`, `resident` (blocks that a core is to hold at once), and `ahead` of a loop inside a block:
-    when its slices are fetched."""
+    Decisions `held_rows`, `resident` (blocks that a core is to hold at once), and of a loop inside a block `ahead`
+    (when its slices are fetched) and `meeting`."""
     domains = {d.name: d.domain for step in steps for d in step.decisions}
 
     def has(warps: int) -> bool:
@@ -72,6 +79,10 @@ def held_rows_step(rows: WarpRows, places: Collection[str], steps: Sequence[Step
         rules += _issuing(rows, ahead) if issues(rows) else ()
         sources = [Var(stage_name(p.part.names, o)).eq(GLOBAL) for p in rows.products for o in _from_outside(rows, p)]
         inert[ahead] = Var(handle).eq(0) | all_of(*sources)
+        if late:
+            meeting = names(MEETING.name)
+            decisions.append(Decision(meeting, (EACH_ITERATION, LATER), MEETINGS))
+            inert[meeting] = inert[ahead] | Var(ahead).eq(WHEN_NEEDED) | Var(handle).eq(1)
     return Step("held rows", tuple(decisions), tuple(rules), {}, inert)
 
 
@@ -80,6 +91,14 @@ def fetches(rows: WarpRows) -> bool:
     first, *others = rows.loops.loops
     axis = first.axis
     return not others and not (rows.loops.grid and is_block_loop(first.parallel, axis.lower, axis.upper))
+
+
+def meets_late(rows: WarpRows, grid: TileLoopsPart) -> bool:
+    """Whether warps may meet an iteration later: a block runs one loop, once, and all its products run on by themselves
+    (barriers in shared memory, which count the iterations, came with these)."""
+    blocks = all(is_block_loop(t.parallel, t.axis.lower, t.axis.upper) for t in grid.loops)
+    alone = blocks and any(part is rows.loops for part in grid.member.parts)
+    return alone and fetches(rows) and all(p.part.nest.intrinsic.shared_memory for p in rows.products)
 
 
 def issues(rows: WarpRows) -> bool:

@@ -23,12 +23,14 @@ from autosched.tiling.steps.gpu.block_tile import RASTER, is_block_loop
 from autosched.tiling.steps.gpu.grid_order import CLUSTER_SHAPE, GROUP, PERSISTENT
 from autosched.tiling.steps.gpu.held_rows import (
     AHEAD,
+    MEETING,
     MOST_TILES,
     ROWS,
     decided,
     fetches,
     from_registers,
     held_rows_step,
+    meets_late,
     whole_rows,
 )
 from autosched.tiling.steps.gpu.operand_sources import GLOBAL, LABELS
@@ -81,7 +83,7 @@ def grid_steps(part: TileLoopsPart, target: Target) -> list[Step]:
     computed = (inner for rows in found for inner in rows.loops.member.parts if rows.computes(inner))
     beside = {name for inner in computed for name in decided(inner, inside)}
     inside = [_giving_way(step, beside) for step in inside]
-    steps = [held_rows_step(rows, _placed(rows, part), inside, target) for rows in found]
+    steps = [held_rows_step(rows, _placed(rows, part), inside, target, meets_late(rows, part)) for rows in found]
     held = [rows for rows, step in zip(found, steps, strict=True) if step is not None]
     places, block = _block(part, held, target)
     return [places, *(step for step in steps if step is not None), *inside, block]
@@ -217,10 +219,7 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
     places = Rule(kept, Var(kept) <= room, f"{{{kept}}} bytes of intermediates in shared memory > {room:,}")
     rules: list[Rule] = []
 
-    def share(kept: Collection[str]) -> int:
-        """Bytes of one product's slices beside intermediates."""
-        beside = sum(large[n] + ALIGNED for n in kept)
-        return max(0, (most - fixed - min(room, beside)) // max(1, len(tensors)))
+    share = max(0, (most - fixed - min(room, sum(size + ALIGNED for size in large.values()))) // max(1, len(tensors)))
 
     threads: Int = Const(lanes)
     slices: Int = Const(0)
@@ -234,11 +233,14 @@ def _block(part: TileLoopsPart, held: Collection[WarpRows], target: Target) -> t
     for tensor in tensors:
         own, rows = tensor.names("shared_bytes"), of.get(id(tensor))
         bytes_: Int = Var(own)
-        room_here: Int = Const(share(large))
+        room_here: Int = Const(share)
         if rows is not None:  # what registers hold leaves room
             bytes_ = bytes_ * (1 + (minimum(Var(rows.loops.names(AHEAD.name)), 1) if fetches(rows) else Const(0)))
+            bytes_ = bytes_ * (1 + (Var(rows.loops.names(MEETING.name)) if meets_late(rows, part) else Const(0)))
             others = [n for n in large if n not in rows.held or n in rows.carried]
-            room_here = where(Var(rows.loops.names(ROWS.name)) > 0, share(others), room_here)
+            beside = (where(Var(names(place_of(n).name)).eq(SHARED), large[n] + ALIGNED, 0) for n in others)
+            left_here = (most - fixed - sum(beside, start=Const(0))) // len(tensors)
+            room_here = where(Var(rows.loops.names(ROWS.name)) > 0, left_here, room_here)
         slices = slices + bytes_
         sentence = f"{{{own}}} bytes of slices, or twice as many, are more than other parts of the block leave"
         rules.append(Rule(f"{own} beside others", bytes_ <= room_here, sentence))
