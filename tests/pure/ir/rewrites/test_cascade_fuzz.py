@@ -28,9 +28,9 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize(("programs", "least"), [(4, 1), pytest.param(12, 3, marks=pytest.mark.slow)])
-def test_few_programs(programs: int, least: int) -> None:
-    found = search(30, programs)
+@pytest.mark.parametrize(("first", "programs", "least"), [(34, 6, 3), pytest.param(30, 12, 3, marks=pytest.mark.slow)])
+def test_few_programs(first: int, programs: int, least: int) -> None:
+    found = search(first, programs)
     assert not found.wrong
     assert sum(n for what, n in found.counts.items() if what.startswith("accepted: online")) >= least
 

@@ -42,9 +42,9 @@ def one_pass(term: str, score: str = "X[i, j]", dtype: str = "f32", numerics: st
     return next(v for v in found if v.name == "online")
 
 
-@pytest.mark.parametrize("programs", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_few_programs(programs: int) -> None:
-    found = search(12, programs)
+@pytest.mark.parametrize(("first", "programs"), [(13, 3), pytest.param(12, 4, marks=pytest.mark.slow)])
+def test_few_programs(first: int, programs: int) -> None:
+    found = search(first, programs)
     assert not found.wrong
     assert found.counts["programs"] == programs
 
