@@ -14,7 +14,15 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.held_rows import EACH_ITERATION, FETCHED, LATER, RESIDENT, ROWS, WHEN_NEEDED, WITH_PRODUCT
+from autosched.tiling.steps.gpu.held_rows import (
+    EACH_ITERATION,
+    FETCHED,
+    LATER,
+    RESIDENT,
+    ROWS,
+    WHEN_NEEDED,
+    WITH_PRODUCT,
+)
 
 SIZES = {"h": 1, "n": 128, "l": 128, "d": 64, "tile": 64, "block": 64}
 
