@@ -60,7 +60,7 @@ class DataSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowsAlong:
     """Elements of an output whose subscript of the dimension `axis` is in low..high - 1."""
 
     axis: int
@@ -73,7 +73,7 @@ class Band:
     """The program's loops as written, as far as these rows of its outputs need them."""
 
     job: Job
-    rows: dict[str, Rows]
+    rows: dict[str, RowsAlong]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import numpy.typing as npt
 from autosched.device.correctness.compare import Closeness, Difference, Wrong, closeness, compare, furthest, scale
 from autosched.device.correctness.wants import SAMPLES
 from autosched.device.cpu.arena import ALIGN, Bytes, Guarded, plain
-from autosched.device.cpu.whole_outputs import WholeOutputs, rows_of, run_plain
-from autosched.device.job import Band, Box, PlainRun, Rows, TensorFile
+from autosched.device.cpu.whole_outputs import WholeOutputs, rows_of
+from autosched.device.job import Box, PlainRun, RowsAlong, TensorFile
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,10 @@ class CpuData:
             self.whole = None
         return before != (self.known, self.whole)
 
-    def refer(
-        self, folder: Path, bands: Sequence[Band], count: int, budget_s: float, scalars: Mapping[str, bytes]
-    ) -> PlainRun:
-        """Have whole outputs compared with those of the loops as written, kept in a folder (`run_plain`), unless these
-        are wrong in a box."""
-        self.whole, run = run_plain(self, folder, bands, count, budget_s, scalars)
+    def refer(self, whole: WholeOutputs, run: PlainRun) -> PlainRun:
+        """Have whole outputs compared with those of the loops as written, of which this run made so much (`run_plain`),
+        unless these are wrong in a box."""
+        self.whole = whole
         if wrong := self._wrong_loops():
             self.whole = None
             return replace(run, wrong=wrong)
@@ -185,7 +183,7 @@ class CpuData:
         for name in self.outputs:
             close = self._close(name)
             got, other = self.as_array(name, views[name]), self.as_array(name, others[name])
-            every = [(Rows(0, 0, 0), got)] if whole is None or whole.complete else whole.pieces(name, got)
+            every = [(RowsAlong(0, 0, 0), got)] if whole is None or whole.complete else whole.pieces(name, got)
             for rows, part in every:
                 against = other if part is got else rows_of(other, rows)
                 at = furthest(np.ascontiguousarray(part).reshape(-1), np.ascontiguousarray(against).reshape(-1), close)

@@ -16,7 +16,7 @@ from typing import Any
 
 from autosched.device.cpu.build import compile_draft, draft
 from autosched.device.cpu.builder import Builder
-from autosched.device.job import Band, Rows
+from autosched.device.job import Band, RowsAlong
 from autosched.errors import AutoschedError
 from autosched.ir.oracle.nests import Unit, along_rows, plan
 from autosched.ir.oracle.slicing import Box, narrowed, slice_of
@@ -57,7 +57,12 @@ def plain_loops(
 
 
 def _band(
-    program: Program, target: Target, builder: Builder, scalars: Mapping[str, Any], rows: dict[str, Rows], part: bool
+    program: Program,
+    target: Target,
+    builder: Builder,
+    scalars: Mapping[str, Any],
+    rows: dict[str, RowsAlong],
+    part: bool,
 ) -> Band:
     body = narrowed(program, _boxes(program, rows)) if part else None
     built = compile_draft(draft(Candidate(literal_plan(program, target, body), 0), dict(scalars)), target, builder)
@@ -72,16 +77,16 @@ def _axis(extents: tuple[int, ...]) -> int:
     return long[0] if long else max(range(len(extents)), key=lambda d: extents[d], default=0)
 
 
-def _rows(program: Program, axes: Mapping[str, int], count: int, number: int) -> dict[str, Rows]:
+def _rows(program: Program, axes: Mapping[str, int], count: int, number: int) -> dict[str, RowsAlong]:
     """Of each output, one of so many bands of rows."""
     extents = {name: (*program.tensors[name].extents, 1)[axis] for name, axis in axes.items()}
     return {
-        name: Rows(axes[name], extent * number // count, extent * (number + 1) // count)
+        name: RowsAlong(axes[name], extent * number // count, extent * (number + 1) // count)
         for name, extent in extents.items()
     }
 
 
-def _boxes(program: Program, rows: Mapping[str, Rows]) -> dict[str, Box]:
+def _boxes(program: Program, rows: Mapping[str, RowsAlong]) -> dict[str, Box]:
     found = {}
     for name, part in rows.items():
         whole = [(0, n) for n in program.tensors[name].extents]

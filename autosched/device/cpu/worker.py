@@ -13,6 +13,7 @@ from typing import Any
 
 from autosched.device.cpu.bench import CpuBench
 from autosched.device.cpu.data import CpuData
+from autosched.device.cpu.run_plain import run_plain
 from autosched.device.processes.serve import connect
 from autosched.machine import native
 
@@ -55,7 +56,8 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
                 case "refer":
                     assert bench is not None
                     name, kept, *asked = rest
-                    answer = bench.data_of(name).refer(Path(kept), *asked)
+                    data = bench.data_of(name)
+                    answer = data.refer(*run_plain(data, Path(kept), *asked))
                 case "beside":
                     assert bench is not None
                     (bench.beside,) = rest

@@ -15,7 +15,7 @@ from autosched.device.correctness.special import special
 from autosched.device.cpu import plain_loops, whole_runs
 from autosched.device.cpu.data import CpuData
 from autosched.device.cpu.device import CpuDevice
-from autosched.device.job import Band, Rows, TensorFile
+from autosched.device.job import Band, RowsAlong, TensorFile
 from autosched.errors import AutoschedError
 from autosched.ir import parse, workload
 from autosched.ir.oracle.blocks import seconds
@@ -126,7 +126,7 @@ def test_loops_as_written_that_cannot_run_are_told_and_kernels_compared_with_eac
 @pytest.mark.parametrize(("text", "said"), [(None, "they ended with SIGSEGV"), (kernels.SPIN, "not end in time")])
 def test_loops_as_written_that_end_the_worker_are_told(device, monkeypatch, text, said):
     job = kernels.job(text or kernels.CRASH)
-    loops = plain_loops.PlainLoops((Band(job, {"Y": Rows(0, 0, kernels.N)}),), 1)
+    loops = plain_loops.PlainLoops((Band(job, {"Y": RowsAlong(0, 0, kernels.N)}),), 1)
     monkeypatch.setattr(whole_runs, "plain_loops", lambda *asked: loops)
     device.plain_s = 0.2
     found = device.measure(kernels.built(kernels.kernel()))
@@ -140,7 +140,7 @@ def test_a_right_kernel_is_not_refused_where_the_loops_as_written_are_wrong(devi
     at = outside(device)
     device.close()
     stray = straying(at).payload
-    loops = plain_loops.PlainLoops((Band(stray, {"Y": Rows(0, 0, kernels.N)}),), 1)
+    loops = plain_loops.PlainLoops((Band(stray, {"Y": RowsAlong(0, 0, kernels.N)}),), 1)
     monkeypatch.setattr(whole_runs, "plain_loops", lambda *asked: loops)
     with Sampling(parse(ADD), deadline_s=5.0) as other:
         assert other.measure(kernels.built(kernels.kernel())).status == "ok"
