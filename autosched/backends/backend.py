@@ -29,12 +29,14 @@ class Backend:
 
     Of CPUs: `machines` are Python's names (`platform.machine()`, in small letters); `vectors` the bytes and number of
     vector registers with a feature, widest first; `permutes` the lanes of 32 bits that one instruction orders by
-    another register with a feature, most first; `core` an LLVM triple and a core with nearly every extension, for
-    which texts are compiled where they cannot be run, and `emulation` what runs them on machines of another kind; `c`
-    the C compilers' flags; `memory_operands`: instructions take an operand from memory; `stack_bytes` what stacks are
-    aligned to, where vectors are wider and functions can align theirs (0: no); `store_fence` the LLVM function that
-    orders stores past the caches (None: a full fence); `pause` declares and calls the one for loops that wait (None:
-    the system's); `measured_rates`: probes measure issue rates; `notable` are features that `doctor` tells.
+    another register with a feature, most first; `to_bf16` the floats that one instruction (of LLVM's for x86) rounds
+    to bf16 with a feature, subnormal ones as zero, most first; `core` an LLVM triple and a core with nearly every
+    extension, for which texts are compiled where they cannot be run, and `emulation` what runs them on machines of
+    another kind; `c` the C compilers' flags; `memory_operands`: instructions take an operand from memory;
+    `stack_bytes` what stacks are aligned to, where vectors are wider and functions can align theirs (0: no);
+    `store_fence` the LLVM function that orders stores past the caches (None: a full fence); `pause` declares and calls
+    the one for loops that wait (None: the system's); `measured_rates`: probes measure issue rates; `notable` are
+    features that `doctor` tells.
     """
 
     isa: str
@@ -53,6 +55,7 @@ class Backend:
     machines: tuple[str, ...] = ()
     vectors: tuple[tuple[str, int, int], ...] = (("", 16, 16),)
     permutes: tuple[tuple[str, int], ...] = ()
+    to_bf16: tuple[tuple[str, int], ...] = ()
     core: tuple[str, str] | None = None
     emulation: Emulation | None = None
     c: CFlags = field(default_factory=CFlags)

@@ -26,6 +26,7 @@ X86 = Backend(
     machines=("x86_64", "amd64"),
     vectors=(("avx512f", 64, 32), ("avx2", 32, 16), ("", 16, 16)),
     permutes=(("avx512f", 16), ("", 8)),
+    to_bf16=(("avx512_bf16", 16),),
     core=("x86_64-unknown-linux-gnu", "diamondrapids"),
     c=CFlags(
         each,

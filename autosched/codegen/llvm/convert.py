@@ -17,15 +17,18 @@ from autosched.ir.dtypes import BOOL, DTYPES, DType
 
 F32, F64 = DTYPES["f32"], DTYPES["f64"]
 U32 = DTYPES["u32"]
+SUBNORMAL = 0x20
+"""The class of `vfpclassps`, of either sign."""
 
 
 class Convert:
     """Conversions at the current place of a function. `permuted`: how many lanes of 32 bits one instruction of the
-    machine permutes (0: none is known). `evaluate`, which whoever prints values sets, takes the steps of a
-    conversion."""
+    machine permutes (0: none is known). `to_bf16`: how many floats one instruction rounds to bf16, subnormal ones as
+    zero (0: none is known). `evaluate`, which whoever prints values sets, takes the steps of a conversion."""
 
-    def __init__(self, emitter: Emitter, permuted: int = 0) -> None:
+    def __init__(self, emitter: Emitter, permuted: int = 0, to_bf16: int = 0) -> None:
         self.out = emitter
+        self.to_bf16 = to_bf16
         self.tables = Tables(emitter, permuted)
         self.evaluate: Callable[[Conversion, Val], Val] = _by_nobody
 
@@ -216,6 +219,8 @@ class Convert:
             v = self._odd_f32(v, near)
         if dtype.name == "f16":
             return self._new(f"fptrunc {v.text} to {typed('half', v.lanes)}", dtype, v.lanes)
+        if dtype.name == "bf16" and v.lanes == self.to_bf16 > 1:
+            return self._bf16_at_once(v, dtype)
         if dtype.name in ("bf16", "tf32"):
             return self._drop_bits(v, dtype)
         return self._narrow_few(v, dtype)
@@ -243,6 +248,24 @@ class Convert:
         down = Val(self._let(f"and {less.text}, {even.name}"), BOOL, near.lanes)
         moved = self._pick(up, self._two("add", raw, 1), raw)
         return self.bits(self._pick(down, self._two("sub", raw, 1), moved), near.dtype)
+
+    def _bf16_at_once(self, v: Val, dtype: DType) -> Val:
+        """An f32 register rounded by the instruction, and in integers where one of its lanes is subnormal."""
+        out, n, bits = self.out, v.lanes, 32 * v.lanes
+        kind, halves, flags = typed("i16", n), typed("bfloat", n), typed("i1", n)
+        classes = out.declarations.need(flags, f"llvm.x86.avx512.fpclass.ps.{bits}", v.type, "i32 immarg")
+        some = out.declarations.need("i1", f"llvm.vector.reduce.or.v{n}i1", flags)
+        rounding = out.declarations.need(halves, f"llvm.x86.avx512bf16.cvtneps2bf16.{bits}", v.type)
+        small = out.let(f"call {flags} {classes}({v.text}, i32 {SUBNORMAL})")
+        half = out.let(f"call {halves} {rounding}({v.text})")
+        quick = out.let(f"bitcast {halves} {half} to {kind}")
+        before, exact, after = out.block, out.label("subnormal"), out.label("rounded")
+        out.branch_if(out.let(f"call i1 {some}({flags} {small})"), exact, after)
+        out.start(exact)
+        slow = self._drop_bits(v, dtype)
+        out.branch(after)
+        out.start(after)
+        return self._new(f"phi {kind} [ {quick}, %{before} ], [ {slow.name}, %{exact} ]", dtype, n)
 
     @workarounds.BF16_IN_INTEGERS
     def _drop_bits(self, v: Val, dtype: DType) -> Val:

@@ -93,15 +93,27 @@ class LaneIndexing(Indexing):
         if bounds is not None and (bounds[0] >= n or bounds[1] <= 0):
             return (bounds[0] >= n) == below
         width = next(w for w in (8, 16, 32, 64) if w >= min(max(bits, clean_width(n)), 64) and n < 1 << (w - 1))
+        kind, most = f"<{n} x i{width}>", 1 << (width - 1)
+        moving = Linear(0, limit.terms)
+        reached = self.range_of(moving)
+        first, last = -limit.constant, n - 1 - limit.constant
+        if reached is not None and min(reached[0], first) >= -most and max(reached[1], last) < most:
+            # Lanes less the constant part: limits that differ in it alone, of unrolled vectors, are one register.
+            wide = self._splat(self._truncated(self.operand(moving), width), f"i{width}", n)
+            steps = vector_text(f"i{width}", [str(first + e) for e in range(n)])
+            text = f"icmp {'slt' if below else 'sge'} {kind} {steps}, {wide}"
+            return Lanes(self.out.pure(text, self.out.depth_of(wide), text, "m"))
         clamped = self._extreme("min", self._extreme("max", limit, Linear(0)), Linear(n))
-        count, kind = self.operand(clamped), f"<{n} x i{width}>"
-        depth = self.out.depth_of(count)
-        if width < 64:
-            count = self.out.pure(text := f"trunc i64 {count} to i{width}", depth, text)
-        wide = self._splat(count, f"i{width}", n)
+        wide = self._splat(self._truncated(self.operand(clamped), width), f"i{width}", n)
         steps = vector_text(f"i{width}", [str(e) for e in range(n)])
         text = f"icmp {'ult' if below else 'uge'} {kind} {steps}, {wide}"
-        return Lanes(self.out.pure(text, depth, text, "m"))
+        return Lanes(self.out.pure(text, self.out.depth_of(wide), text, "m"))
+
+    def _truncated(self, count: str, width: int) -> str:
+        """The low bits of an i64."""
+        if width == 64 or not count.startswith("%"):
+            return count
+        return self.out.pure(text := f"trunc i64 {count} to i{width}", self.out.depth_of(count), text)
 
     def _join_masks(self, op: str, parts: list[bool | str | Lanes], n: int) -> bool | str | Lanes:
         if not any(isinstance(p, Lanes) for p in parts):

@@ -36,9 +36,9 @@ _ROUNDED = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
 class Ops:
     """Operations at the current place of a function. Operands of one operation are brought to one lane count."""
 
-    def __init__(self, emitter: Emitter, permuted: int = 0) -> None:
+    def __init__(self, emitter: Emitter, permuted: int = 0, to_bf16: int = 0) -> None:
         self.out = emitter
-        self.convert = Convert(emitter, permuted)
+        self.convert = Convert(emitter, permuted, to_bf16)
 
     # -- lanes --------------------------------------------------------------------------------------------------
 

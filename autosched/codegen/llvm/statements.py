@@ -68,8 +68,18 @@ class Shared:
 
 def permuted(kernel: Kernel) -> int:
     """Lanes of 32 bits that one instruction of the machine permutes, as far as what the kernel issues tells."""
-    known = frozenset[str]().union(*(i.requires for i in kernel.intrinsics))
-    return next((n for feature, n in backend_of(kernel.isa).permutes if not feature or feature in known), 0)
+    return _first_of(backend_of(kernel.isa).permutes, kernel)
+
+
+def to_bf16(kernel: Kernel) -> int:
+    """Floats that one instruction of the machine rounds to bf16, as far as what the kernel issues tells."""
+    return _first_of(backend_of(kernel.isa).to_bf16, kernel)
+
+
+def _first_of(known: tuple[tuple[str, int], ...], kernel: Kernel) -> int:
+    """The first number whose feature an instruction of the kernel requires, 0 where there is none."""
+    features = frozenset[str]().union(*(i.requires for i in kernel.intrinsics))
+    return next((n for feature, n in known if not feature or feature in features), 0)
 
 
 class Printer:
@@ -83,7 +93,7 @@ class Printer:
         self.buffers: dict[str, Buffer] = shared.kernel.buffers
         self.out = Emitter(shared.declarations)
         self.indexing = Addresses(self.out)
-        self.ops = Ops(self.out, permuted(shared.kernel))
+        self.ops = Ops(self.out, permuted(shared.kernel), to_bf16(shared.kernel))
         self.memory = MemoryPrinter(self.out, self.indexing, self.ops, self.buffers)
         self.matrices = LlvmMatrixPrinter(self.out, self.memory, self.buffers)
         formulas, few = shared.kernel.formulas, scarce(shared.kernel)

@@ -6,6 +6,8 @@ more:
 
     K_panel[j_block, t, p, r, :16]  = K[j_block * 128 + (t * 4 + r) * 16 + e, p]     3 x 2 tiles
     K_panel_2[j_block_2, p, r, :16] = K[j_block_2 * 64 + r * 16 + e, p]              8 tiles
+
+So do copies that convert alike: `V_f32[j_block, j, e] = f32(V[j_block * 128 + j, e])`, and in blocks of 64.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from autosched.codegen.tree.kernel import (
     with_bodies,
 )
 from autosched.codegen.tree.uses import places
-from autosched.ir.value import Index, Read, Value, is_plain, map_value
+from autosched.ir.value import Cast, Index, Literal, Read, Value, is_plain, map_value
 from autosched.logic import TRUE, Affine, Const, Int, Var, affine
 
 OWNER = Var("thread")
@@ -48,13 +50,14 @@ def share_panels(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True)
 class _Filling:
-    """A loop nest that fills a panel, alone. `digits`: extents of its loops, and of lanes, with how far each moves in
-    the panel and in the source, the nearest first; neighbours that move on from each other are one."""
+    """A loop nest that fills a panel, alone. `source` is what it copies, as read or as converted. `digits`: extents of
+    its loops, and of lanes, with how far each moves in the panel and in the source, the nearest first; neighbours that
+    move on from each other are one."""
 
     stmt: For
     panel: Buffer
     owned: bool
-    source: str
+    source: tuple[str, Cast | None]
     start: tuple[tuple[tuple[str, int], ...], int]
     digits: tuple[tuple[int, int, int], ...]
 
@@ -86,16 +89,20 @@ def _pair(kernel: Kernel) -> tuple[_Filling, _Filling] | None:
 
 def _filling(stmt: For, kernel: Kernel, constant: set[str]) -> _Filling | None:
     """The loop nest as one that copies into a panel a tensor that the kernel only reads; None where it is none."""
-    loops: list[tuple[str, int]] = []
+    loops: list[tuple[str, int, int]] = []
     inner: Stmt = stmt
-    while isinstance(inner, For) and inner.kind in ("serial", "unrolled") and inner.step == 1 and len(inner.body) == 1:
-        if inner.lower != Const(0) or not isinstance(inner.upper, Const):
+    while isinstance(inner, For) and inner.kind in ("serial", "unrolled") and len(inner.body) == 1:
+        if inner.lower != Const(0) or not isinstance(inner.upper, Const) or inner.upper.value % inner.step:
             return None
-        loops.append((inner.var, inner.upper.value))
+        loops.append((inner.var, inner.upper.value // inner.step, inner.step))
         (inner,) = inner.body
-    if not isinstance(inner, Assign) or inner.valid != TRUE or not isinstance(inner.value, Read):
+    if not isinstance(inner, Assign) or inner.valid != TRUE:
         return None
-    read, lane, panel = inner.value, inner.lane or Lane("", 1), kernel.buffers[inner.buffer]
+    converted = inner.value if isinstance(inner.value, Cast) else None
+    read = inner.value if converted is None else converted.operand
+    if not isinstance(read, Read):
+        return None
+    lane, panel = inner.lane or Lane("", 1), kernel.buffers[inner.buffer]
     if read.tensor not in constant or panel.scope != "workspace" or panel.origin is None or not is_plain(read.index):
         return None
     source = kernel.buffers[read.tensor]
@@ -106,7 +113,7 @@ def _filling(stmt: For, kernel: Kernel, constant: set[str]) -> _Filling | None:
     apart_there = target.offsets is None or target.offsets != tuple(range(lane.width))
     if reached.offsets is None or apart_there or there is None or here is None:
         return None
-    own = dict(loops)
+    own = {name for name, _, _ in loops}
     if there.constant or any(name not in own for name in there.coefficients):
         return None
     group = next((e for e, o in enumerate(reached.offsets) if o != e), lane.width)
@@ -114,11 +121,14 @@ def _filling(stmt: For, kernel: Kernel, constant: set[str]) -> _Filling | None:
     if any(o != e // group * apart + e % group for e, o in enumerate(reached.offsets)):
         return None
     digits = [(group, 1, 1), (lane.width // group, group, apart)]
-    digits += [(extent, there.coefficient(name), here.coefficient(name)) for name, extent in loops]
+    digits += [(extent, step * there.coefficient(name), step * here.coefficient(name)) for name, extent, step in loops]
     joined = _joined(digits)
     outside = tuple(sorted((n, c) for n, c in here.coefficients.items() if n not in own))
     dense = joined is not None and prod(d[0] for d in joined) == prod(panel.shape[owned:])
-    return _Filling(stmt, panel, owned, read.tensor, (outside, here.constant), joined) if joined and dense else None
+    if joined is None or not dense:
+        return None
+    kind = None if converted is None else replace(converted, operand=Literal(0, read.dtype))
+    return _Filling(stmt, panel, owned, (read.tensor, kind), (outside, here.constant), joined)
 
 
 def _common(a: tuple[int, ...], b: tuple[int, ...]) -> int:

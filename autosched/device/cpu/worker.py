@@ -1,7 +1,7 @@
 """The timing worker: a fresh interpreter that runs candidates for its parent, one at a time.
 
 It may die of a candidate; nothing but the candidate is lost then. Messages on the connection are (what, …) tuples:
-`data`, `wants`, `beside`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
+`data`, `wants`, `refer`, `beside`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
                     answer: Any = None
                 case "wants":
                     assert bench is not None
-                    answer = bench.data.read_wants()
+                    answer = bench.data_of(*rest).read_wants()
+                case "refer":
+                    assert bench is not None
+                    name, kept, *asked = rest
+                    answer = bench.data_of(name).refer(Path(kept), *asked)
                 case "beside":
                     assert bench is not None
                     (bench.beside,) = rest

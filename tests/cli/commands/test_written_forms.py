@@ -9,7 +9,7 @@ import pytest
 from cli.conftest import Cli
 
 import autosched
-from autosched.cli.forms import worth_telling
+from autosched.cli.answers.forms import worth_telling
 from autosched.search.tuning.forms import Gain
 from autosched.tensorize.explanation.forms import Form
 

@@ -36,6 +36,13 @@ class Addresses(LaneIndexing):
                 result = result.plus(self.at_lane(part, lane), stride)
         return result
 
+    def inside(self, buffer: Buffer, index: tuple[Index, ...], lane: Lane | None) -> bool:
+        """Whether the element at lane 0 is known to lie in the buffer: it may be read though no lane wants it."""
+        if not all(isinstance(part, Int) for part in index):
+            return False
+        bounds = self.range_of(self.offset(buffer, index, lane))
+        return bounds is not None and bounds[0] >= 0 and bounds[1] < buffer.elements
+
     def pointer(self, base: str, offset: Linear, size: int) -> str:
         """`base + offset` elements of `size` bytes: the moving part at the head of each loop, the rest a constant."""
         pointer = base

@@ -39,7 +39,7 @@ class LoadPrinter:
         access = place.access
         n = lane.width if lane is not None else 1
         if access.kind == "uniform" and not place.steps:
-            return self._guarded_scalar(place, dtype, mask, n)
+            return self._guarded_scalar(place, dtype, None if self.indexing.inside(buffer, index, lane) else mask, n)
         if lane is None:
             raise AssertionError("only a lane moves an access")
         if access.kind == "contiguous":

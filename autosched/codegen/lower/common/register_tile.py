@@ -9,12 +9,12 @@ from itertools import groupby
 from math import gcd, prod
 from types import MappingProxyType
 
-from autosched.codegen.lower.common.computed_source import ComputedSource
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.edges import without_guards
 from autosched.codegen.lower.common.fused_stages import epilogue, fused_start
 from autosched.codegen.lower.common.guarded_steps import Parts, Spans, all_count, any_counts, prefixes, spans, stepped
-from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.operands.computed_source import ComputedSource
+from autosched.codegen.lower.common.operands.edges import without_guards
+from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.lower.common.prefetches import NextBlock, ahead
 from autosched.codegen.lower.common.sums import Sums
@@ -63,7 +63,8 @@ class RegisterTile:
     """Emits register tiles of one part; `tile_registers.declared` makes one, whose registers all variants share.
 
     `tiled`: the axes of the tile. `owner`: the worker, where accumulators outlive one loop over workers and each has
-    its own. `sums`: where accumulators wait between visits, if not in the output. `hold_all`: there are registers for
+    its own. `sums`: where accumulators wait between visits, if not in the output. `waiting`: where they wait for a loop
+    over the tile's rows that computes the fused stages behind, if not in registers. `hold_all`: there are registers for
     all units of every operand. `left`: the guards that leave steps out here. `alike`: for axes whose units keep the
     same rows, one of them. """
 
@@ -75,6 +76,7 @@ class RegisterTile:
     registers: Mapping[str, str]
     owner: tuple[Int, ...] = ()
     sums: Sums | None = None
+    waiting: Sums | None = None
     hold_all: bool = False
     window: StreamedWindow | None = None
     kept_sums: str = ""
@@ -532,15 +534,20 @@ class RegisterTile:
         target, n = self.nest.stage.assign, self.accumulator.elements
         store = Assign(target.tensor, place_index(target.index, axes), self.acc_read(), self.lane(n), valid)
         stored = final = self.stores(counts, (store,))
-        fused: list[Stmt] = []
         inside = [stage.stage.assign.tensor == target.tensor for stage in self.part.epilogue]
-        for k, stage in enumerate(self.part.epilogue):
-            behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
-            if self.transposer and self.part.keep and inside[k] and k == len(inside) - 1:
-                final = self.stores(counts, (replace(store, value=behind[0].value),))  # as one, so that its reads turn
-            else:
-                fused += self.stores(counts, behind)
-        whole = (*fused, *(final if self.part.keep else ()))
+        whole: tuple[Stmt, ...]
+        fused: list[Stmt] = []
+        if self.waiting is not None:
+            fused, whole = self.row_by_row(at, counts, self.waiting, axes, store)
+        else:
+            for k, stage in enumerate(self.part.epilogue):
+                behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
+                if self.transposer and self.part.keep and inside[k] and k == len(inside) - 1:
+                    # As one, so that its reads turn.
+                    final = self.stores(counts, (replace(store, value=behind[0].value),))
+                else:
+                    fused += self.stores(counts, behind)
+            whole = (*fused, *(final if self.part.keep else ()))
         if last == TRUE:
             return whole
         if self.sums is not None:
@@ -550,6 +557,30 @@ class RegisterTile:
         if any(inside) or not self.part.keep:
             return (If(~last, stored), *((If(last, whole),) if whole else ()))
         return (*stored, *((If(last, tuple(fused)),) if fused else ()))
+
+    def row_by_row(
+        self, at: Places, counts: dict[str, int], waiting: Sums, axes: dict[str, Int], store: Assign
+    ) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+        """The fused stages in a loop over the tile's rows, and the same with the `store` of what must reach memory."""
+        n, row = self.accumulator.elements, self.tiled[0]
+        place_of_tile = waiting.index(at, (*self.acc_index(), self.element(n)))
+        held = replace(self.acc_read(), tensor=waiting.buffer, index=place_of_tile)
+        hold = Assign(waiting.buffer, place_of_tile, self.acc_read(), self.lane(n))
+        target = self.nest.stage.assign
+        stages = [
+            stmt
+            for stage in self.part.epilogue
+            for stmt in epilogue(stage, target, held, axes, self.lane(n), store.valid, self.ctx)
+        ]
+
+        def rows(behind: list[Assign]) -> Stmt:
+            body = tuple(s for stmt in behind for s in self.over(self.tiled[1:], counts, (stmt,)))
+            return For(f"{identifier(row.name)}r", Const(0), Const(counts[row.name]), body)
+
+        together = self.over(self.tiled, counts, (hold,))
+        fused = [*together, rows(stages)]
+        kept = [replace(store, value=held)] if self.part.keep else []
+        return fused, (*together, rows([*stages, *kept]))
 
     def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """The tile's stores to memory, turned where that leaves fewer of them."""

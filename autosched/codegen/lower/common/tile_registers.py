@@ -7,7 +7,7 @@ from typing import Any
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.guarded_steps import Parts
-from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.prefetches import next_block
 from autosched.codegen.lower.common.register_tile import RegisterTile, held_axes
 from autosched.codegen.lower.common.sums import Sums
@@ -33,13 +33,15 @@ def declared(
     owner: tuple[Int, int] | None = None,
     scope: str = "register",
     sums: Sums | None = None,
+    waiting: Sums | None = None,
 ) -> RegisterTile:
-    """The register tile of a part. `owner` is a worker and how many there are, `scope` is where accumulators are."""
+    """The register tile of a part. `owner` is a worker and how many there are, `scope` is where accumulators are;
+    `sums` and `waiting` are where they wait (`RegisterTile`)."""
 
     def declare(name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
         return ctx.declare(name, dtype, shape, scope).name
 
-    return RegisterTile(**fields_of(part, sources, ctx, declare, tiled, owner, scope, sums))
+    return RegisterTile(**fields_of(part, sources, ctx, declare, tiled, owner, scope, sums), waiting=waiting)
 
 
 def fields_of(

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from autosched.codegen.lower.common.computed_source import computed_source
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.copied_part import ALL, part_of
 from autosched.codegen.lower.common.matrix_rows import ROW
-from autosched.codegen.lower.common.operands import OperandSource, source
-from autosched.codegen.lower.common.panel_scope import Around
+from autosched.codegen.lower.common.operands.computed_source import computed_source
+from autosched.codegen.lower.common.operands.copied_part import ALL, part_of
+from autosched.codegen.lower.common.operands.panel_scope import Around
+from autosched.codegen.lower.common.operands.sources import OperandSource, source
 from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
+from autosched.codegen.lower.common.row_epilogue import waiting
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
@@ -75,7 +76,7 @@ def begin_nest(
             else:
                 inside[held.place] = (*inside.get(held.place, ()), *fill)
     if part.nest.intrinsic.matrices is None:
-        micro = declared(part, sources, ctx, sums=sums(part, ctx, threads))
+        micro = declared(part, sources, ctx, sums=sums(part, ctx, threads), waiting=waiting(part, ctx, threads))
     else:
         micro = MatrixTile.of(part, sources, ctx, threads)
     return tuple(fills), NestLowering(part, ctx, micro, ranges, inside)

@@ -1,5 +1,5 @@
 """Copies of operands as machine code: what the interpreter is held to
-(tests/pure/codegen/lower/test_lower_copies.py)."""
+(tests/pure/codegen/lower/operands/test_lower_copies.py)."""
 
 from __future__ import annotations
 
