@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from pure.codegen.lower.test_lower_copies import BORDERED, INTERLEAVED, ONLY, SHUFFLED
+from pure.codegen.lower.operands.test_lower_copies import BORDERED, INTERLEAVED, ONLY, SHUFFLED
 from support.compiled.native import check_machine_code
 from support.match.agreement import expect
 from support.plans import plans_of, this_machine
