@@ -53,7 +53,8 @@ def test_what_comes_ahead_costs_no_wait() -> None:
     case = BlockChain("flash", H200, F16 | SIZES | {"n": 256, "tile": 128})
     space = case.plan.space
     decisions = {d.name.rsplit(".", 1)[-1]: n for n, d in enumerate(space.decisions)}
-    asked = {decisions[ROWS.name]: 1}
+    position = decisions[ROWS.name]
+    asked = {position: space.decisions[position].domain.index(2)}
 
     def seconds(**values: int) -> float:
         digits = {decisions[n]: space.decisions[decisions[n]].domain.index(v) for n, v in values.items()}
