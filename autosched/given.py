@@ -16,7 +16,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from autosched.errors import UsageError
+from autosched.errors import AutoschedError, UsageError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +41,7 @@ def checked(
     `later` says where names of annotations are (`package.module:NAME`) that the function's module does not import; they
     are imported when such an argument is given. Arguments named in `but` are looked at by the function itself, as are
     `*arguments` and `**options`. `hints` say of a type how one is made. What has its default is not looked at.
+    An AutoschedError leaves it without the frames inside, but with its cause.
 
     >>> @checked()
     ... def repeated(times: int, what: str | None = None) -> None: ...
@@ -63,7 +64,10 @@ def checked(
                 if name in but or value is parameter.default or parameter.kind in _COLLECTED:
                     continue
                 check(name, value, annotation(function, name, later or {}), hints or {})
-            return function(*arguments, **options)
+            try:
+                return function(*arguments, **options)
+            except AutoschedError as error:  # says all itself: the frames between it and the caller say nothing more
+                raise error.with_traceback(None) from error.__cause__
 
         return taking
 

@@ -42,7 +42,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of tests marked `sampled(n)`, n cases spread over the list stay fast; the others are slow."""
+    """Of tests marked `sampled(n)`, n cases spread over the list stay fast, of those marked `sampled("id", …)` the ones
+    with these ids; the others are slow. A case that is asked for alone stays fast."""
     cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
         if item.get_closest_marker("sampled"):
@@ -50,8 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for group in cases.values():
         mark = group[0].get_closest_marker("sampled")
         assert mark is not None
-        kept = min(mark.args[0], len(group))
-        fast = {i * len(group) // kept for i in range(kept)}
-        for i, item in enumerate(group):
-            if i not in fast:
+        fast = _named(group, mark.args) or _spread(group, mark.args)
+        for item in group:
+            if item not in fast:
                 item.add_marker(pytest.mark.slow)
+
+
+def _named(group: list[pytest.Item], ids: tuple[object, ...]) -> list[pytest.Item]:
+    return [item for item in group if item.nodeid.partition("[")[2].removesuffix("]") in ids]
+
+
+def _spread(group: list[pytest.Item], asked: tuple[object, ...]) -> list[pytest.Item]:
+    count = asked[0] if isinstance(asked[0], int) else len(group)
+    kept = min(count, len(group))
+    return [group[i * len(group) // kept] for i in range(kept)]

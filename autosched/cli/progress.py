@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from threading import Event, Thread
 from types import TracebackType
 
 from rich.console import Console
@@ -24,7 +26,16 @@ PLAIN_EVERY_S = 30.0
 class Progress:
     """A listener on the events of one run. Use as a context manager, so that the terminal is left as it was."""
 
-    def __init__(self, request: TuneRequest, *, quiet: bool, verbose: bool) -> None:
+    def __init__(
+        self, request: TuneRequest, *, quiet: bool, verbose: bool, plain_every_s: float = PLAIN_EVERY_S
+    ) -> None:
+        """Where there is no terminal, something is said every `plain_every_s` seconds at least."""
+        self.plain_every_s = plain_every_s
+        self.doing = "matching instructions"
+        self.last_line_s = time.monotonic()
+        self.over = Event()
+        self.first: tuple[int, float] | None = None
+        """How many trials were done after the first of this run, and when."""
         self.request, self.quiet, self.verbose = request, quiet, verbose
         self.console: Console = talk()
         self.work = operations(request.program)
@@ -48,11 +59,22 @@ class Progress:
     def __enter__(self) -> Progress:
         if self.live:
             self.bar.start()
+        elif not self.quiet:
+            Thread(target=self._say_what_takes_long, daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.over.set()
         if self.live:
             self.bar.stop()
+
+    def _say_what_takes_long(self) -> None:
+        """A line where there was none for a while."""
+        began = time.monotonic()
+        while not self.over.wait(self.plain_every_s / 10):
+            now = time.monotonic()
+            if now - self.last_line_s >= self.plain_every_s:
+                self._line(f"...    {self.doing} ({now - began:.0f} s so far)")
 
     def __call__(self, event: events.Event) -> None:
         if self.quiet:
@@ -75,6 +97,7 @@ class Progress:
             case events.StudyOpened():
                 self.before = event.done
                 self._line(f"study  {event.name}   ({_state(event)}; seed {event.seed})")
+                self.doing = "scoring the space by the clock, for the first candidates"
                 self.bar.update(self.task, completed=event.done, total=max(event.done, event.total), said="")
             case events.Proposed() if self.bar.tasks[0].completed == self.before:  # no trial has said more yet
                 self.bar.update(self.task, said=f"measuring {counted(event.candidates, 'candidate')}")
@@ -85,6 +108,7 @@ class Progress:
                     m = event.trial.measurement
                     self._line(f"trial {event.trial.number:>4}  {self._told(m)}  {brief_plan(event.trial.plan)}")
             case events.FinalRound():
+                self.doing = "the final round"
                 self._line(f"final  {raced(event.candidates, event.more)}")
                 self.bar.update(self.task, said="final round")
             case events.Noisy():
@@ -114,9 +138,12 @@ class Progress:
         shown = ", ".join(fits[:4]) + (f" and {len(fits) - 4} more" if len(fits) > 4 else "")
         self._line(f"match  {shown or 'no intrinsic as it stands'}   ({event.seconds:.2f} s)")
         self.bar.update(self.task, said="scoring the space")
+        self.doing = "planning, and laying out the space"
 
     def _trial(self, event: events.TrialDone) -> None:
         m = event.trial.measurement
+        self.doing = f"{event.done} of {event.total} trials done, the next ones under way"
+        self.first = self.first or (event.done, event.elapsed_s)
         if not m.ok and (self.verbose or m.status not in self.shown_kinds):
             self.shown_kinds.add(m.status)
             first = m.message.strip().splitlines()[0] if m.message.strip() else "no message"
@@ -130,7 +157,7 @@ class Progress:
         if event.failed:
             said += "  failed: " + " · ".join(f"{kind} {n}" for kind, n in event.failed.items())
         self.bar.update(self.task, completed=event.done, total=event.total, said=said)
-        if not self.live and event.elapsed_s - self.last_plain_s >= PLAIN_EVERY_S:
+        if not self.live and event.elapsed_s - self.last_plain_s >= self.plain_every_s:
             self.last_plain_s = event.elapsed_s
             self._line(f"{event.done}/{event.total} trials  {said}")
 
@@ -144,13 +171,15 @@ class Progress:
         return f"{seconds(time_s)}  {speed(self.work, time_s)}{share}"
 
     def _left(self, event: events.TrialDone) -> str:
-        """Time left, from the pace so far."""
-        if event.done == self.before or event.done >= event.total:
+        """Time left, from the pace since the first trial: what came before it does not come again."""
+        done, since_s = self.first or (event.done, event.elapsed_s)
+        if event.done <= done or event.done >= event.total:
             return ""
-        left = event.elapsed_s / (event.done - self.before) * (event.total - event.done)
+        left = (event.elapsed_s - since_s) / (event.done - done) * (event.total - event.done)
         return f"  ~{left:.0f} s left"
 
     def _line(self, text: str) -> None:
+        self.last_line_s = time.monotonic()
         (self.bar.console if self.live else self.console).print(text, markup=False)
 
 

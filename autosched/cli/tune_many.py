@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from autosched.cli.answers.tune_report import as_json
 from autosched.cli.output import answer, answer_json, raced, table, talk
-from autosched.cli.tune_report import as_json
 from autosched.ir.work import operations
 from autosched.report.text import seconds, speed
 from autosched.search import events

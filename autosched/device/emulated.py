@@ -5,13 +5,14 @@ The simulator itself knows no language; it is given what runs its kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.codegen.print_functions import functions_of
+from autosched.codegen.print_functions import RunText, functions_of
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.correctness.oracle import Oracle
 from autosched.device.simulator import SimulatorDevice
@@ -36,7 +37,7 @@ def simulator(
     emulate: bool = False,
 ) -> SimulatorDevice:
     """A `SimulatorDevice` with its own options; `emulate` checks kernels by `emulator`, and raises what that raises."""
-    runner = emulator(target) if emulate else INTERPRETER
+    runner = emulator(target) if emulate else replace(INTERPRETER, emulated=FINAL_EMULATED if _emulates(target) else 0)
     return SimulatorDevice(
         program, target, threads=threads, seed=seed, cache=cache, noise=noise, oracle=oracle, objective=objective,
         runner=runner,
@@ -46,8 +47,7 @@ def simulator(
 def emulator(target: Target | None) -> Runner:
     """Kernels as printed, on this CPU. UsageError for a target whose language has no emulator, MissingError where
     something that it needs is not installed."""
-    language = target.backend.language if target is not None else None
-    emulates = functions_of(language).emulator if language is not None else None
+    emulates = _emulates(target)
     if target is None or emulates is None:
         said = "no target is named" if target is None else f"{target.name} is {target.isa}"
         raise UsageError(f"--emulate is for CUDA targets; {said}", hint="-t nvidia-h200, say")
@@ -57,3 +57,9 @@ def emulator(target: Target | None) -> Runner:
         return run_printed(kernel, machine, arrays, scalars)
 
     return Runner("the emulator", run, MOST_EMULATED, FINAL_EMULATED)
+
+
+def _emulates(target: Target | None) -> Callable[[], RunText] | None:
+    """What makes the emulator of a target's language; None where it has none."""
+    language = target.backend.language if target is not None else None
+    return functions_of(language).emulator if language is not None else None

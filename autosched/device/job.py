@@ -60,6 +60,46 @@ class DataSet:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsAlong:
+    """Elements of an output whose subscript of the dimension `axis` is in low..high - 1."""
+
+    axis: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Band:
+    """The program's loops as written, as far as these rows of its outputs need them."""
+
+    job: Job
+    rows: dict[str, RowsAlong]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRun:
+    """What the loops as written made of a data set: `done` of `bands` ran, in `seconds`. `wrong` says where they differ
+    from the interpreter, if they do: nothing is compared with them then; nor are outputs that are `vague`, of which no
+    error is known in places."""
+
+    done: int
+    bands: int
+    seconds: float
+    wrong: str = ""
+    vague: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """The part of the outputs that is compared with them."""
+        return 0.0 if self.wrong or self.vague else self.done / self.bands
+
+    @property
+    def whole_s(self) -> float:
+        """About how many seconds all bands take."""
+        return self.seconds * self.bands / max(1, self.done)
+
+
+@dataclass(frozen=True, slots=True)
 class TensorFile:
     """One of the program's tensors in the data folder: `<name>.in` (its values at entry) where `input`, `<name>.want`
     (float64, or the dtype itself for integers) and `<name>.tol` (float64, absolute, an element) where `output`.

@@ -86,6 +86,14 @@ class Foresees(Protocol):
         ...
 
 
+@runtime_checkable
+class RunsLoops(Protocol):
+    """A device that runs a large program's loops as written, to compare whole outputs with what they write."""
+
+    plain_s: float
+    """Seconds that they may take."""
+
+
 class Draft(Protocol):
     """A build that either of two threads may begin."""
 

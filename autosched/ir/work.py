@@ -40,6 +40,11 @@ def operations(program: Program) -> float:
     return total
 
 
+def within_peak(ratio: float) -> bool:
+    """Whether a share of a machine's peak, as it is printed, is one that there can be."""
+    return round(ratio, 2) <= 1
+
+
 def steps(program: Program) -> float:
     """Operations that loops execute which compute every statement anew at each point, at the loops' greatest extents:
     what naive code does."""

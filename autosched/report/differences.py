@@ -39,7 +39,9 @@ class StrategyDifference:
         gap = spanned(self.difference, _signed if self.outcome in LESS_IS_BETTER else lambda x: f"{x:+.3f}")
         p = "" if self.p is None else ", p < 0.001" if self.p < 0.001 else f", p = {self.p:.3f}"
         why = f", not tested: {self.untested}" if self.untested else ""
-        better = f"better in {self.superiority:.0%} of pairs"
+        gap_of_none = self.difference.value == 0 and (self.count == 1 or self.difference.low == self.difference.high)
+        same = self.superiority == 0.5 and gap_of_none
+        better = "the same in all pairs" if same else f"better in {self.superiority:.0%} of pairs"
         return f"{self.strategy} - {self.baseline}: {self.outcome} {gap}, {better}{p}{why}"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
+from autosched.ir.work import within_peak
+
 JOULES = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 
 
@@ -104,11 +106,6 @@ def of_peak(ratio: float) -> str:
     ('98% of peak', '100% of peak', 'above the peak')
     """
     return f"{ratio:.0%} of peak" if within_peak(ratio) else "above the peak"
-
-
-def within_peak(ratio: float) -> bool:
-    """Whether a share of the peak, as it is printed, is one that there can be."""
-    return round(ratio, 2) <= 1
 
 
 def times(ratio: float) -> str:

@@ -53,7 +53,7 @@ class Measured:
         if not pairs:
             raise ValueError("it holds no configurations")
         names = tuple(pairs[0][0])
-        if (strange := next((n for c, _ in pairs for n in c if not _is_text(n)), None)) is not None:
+        for strange in (n for c, _ in pairs for n in c if not _is_text(n)):
             raise ValueError(f"{strange!r} names no parameter")
         last: dict[tuple[tuple[type, Value], ...], tuple[Configuration, Measurement]] = {}
         for number, (configuration, measurement) in enumerate(pairs, start=1):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from autosched.cli.tune_report import checked, out_of_time
+from autosched.cli.answers.tune_report import checked, out_of_time
 from autosched.store import Measurement
 
+LEFT_OUT = ["the data set 's = 0': outputs would be infinite", "the data set 's = 1': so here"]
 CASES = {
     "not checked": Measurement("ok", 1e-6),
     "not checked: nothing ran": Measurement("ok", 1e-6, extra={"verified_by": "not checked: nothing ran"}),
@@ -16,12 +17,18 @@ CASES = {
     "against the interpreter: largest error 1.00e-06, allowed 1.00e-05": Measurement(
         "ok", 1e-6, max_abs_error=1e-6, tolerance=1e-5
     ),
-    "against the interpreter: exact; not checked: where s = 0: outputs would be infinite; and 1 more": Measurement(
+    "against the interpreter in boxes, and the loops as written: exact": Measurement(
+        "ok", 1e-6, max_abs_error=0.0, tolerance=0.0, extra={"whole": 1.0}
+    ),
+    "against the interpreter: largest error 1.00e-06, allowed 1.00e-03, the bound of the worst rounding": Measurement(
+        "ok", 1e-6, max_abs_error=1e-6, tolerance=1e-3
+    ),
+    f"against the interpreter: exact; not checked: {LEFT_OUT[0]}; and 1 more": Measurement(
         "ok",
         1e-6,
         max_abs_error=0.0,
         tolerance=0.0,
-        extra={"not_checked": ["where s = 0: outputs would be infinite", "where s = 1: so here"]},
+        extra={"not_checked": LEFT_OUT},
     ),
 }
 

@@ -12,9 +12,9 @@ from conformance.synthetic import SyntheticDevice, clock, make_plan, record
 
 import autosched
 from autosched import api
-from autosched.cli.peak import forget_slow_peak, peak_lines
+from autosched.cli.answers.peak import forget_slow_peak, peak_lines
+from autosched.cli.answers.tune_report import as_text
 from autosched.cli.progress import Progress
-from autosched.cli.tune_report import as_text
 from autosched.device.protocol import Build
 from autosched.ir.work import operations
 from autosched.search import SearchSpace, Stopwatch, open_study, run

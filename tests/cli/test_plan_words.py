@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from cli.conftest import Cli
 from support.cards.block_chains import F16, H200, BlockChain, holding
+from support.cards.gpu_plans import CATALOGUE
 
 from autosched import api
-from autosched.cli.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
+from autosched.cli.answers.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse, workload
 from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.search.request import TuneRequest
-from autosched.search.tuning.tune import plans_of
+from autosched.search.tuning.tune import plans_of, usable
+from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, ScalarPart
+from autosched.tiling.variants.one_pass import one_pass_programs
 
 TRIANGLE = """
 def tri(A: f32[n, k], B: f32[n, k], C: f32[n, n], R: f32[n], *, n=64, k=16):
@@ -122,6 +126,20 @@ def test_what_warps_hold_in_registers_is_not_said_to_be_shared() -> None:
     held, shared, _ = fusion_lines(plan, lower(plan, plan.space.schedule(row)), chain.program)
     assert held == "held     H 16x32: 2 KiB for each block, in registers"
     assert shared == "shared   P 16x32: 1 KiB for each block"
+
+
+def test_what_a_second_place_of_held_tensors_is_for() -> None:
+    """Scores, of which the rows that are computed as written use one column at a time."""
+    program, target = workload("attention_rounded", h=1, n=128, l=128, d=32, mask="causal"), api.target("nvidia-h200")
+    found = usable(CATALOGUE, target, "simulator", None)
+    (variant,) = one_pass_programs(program, found, "real", [(64, 64)], one_loop=True)
+    plans = plan_program(variant.program, target, CATALOGUE, found, numerics="real").plans
+    plan = next(p for p in plans if holding(p, 1))
+    kernel = lower(plan, plan.space.schedule(holding(plan, 1)[0]))
+    held, shared = (line for line in fusion_lines(plan, kernel, program) if line.startswith(("held", "shared")))
+    assert held.startswith("held     S_block 64x64, ")
+    assert "S_block 64x64" not in shared  # one column is left
+    assert re.search(r"; (\w+, )*M.* for stages outside the loop that holds them$", shared)
 
 
 @pytest.mark.slow

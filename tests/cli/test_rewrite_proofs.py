@@ -9,8 +9,8 @@ import pytest
 from fuzz.windows import chain
 from support.tiles import tiled_plans
 
-from autosched.cli.fusion import fusion_lines
-from autosched.cli.rewrite_proofs import rewrite_lines
+from autosched.cli.answers.fusion import fusion_lines
+from autosched.cli.answers.rewrite_proofs import rewrite_lines
 from autosched.codegen.lower import lower
 from autosched.ir.program import Program
 from autosched.store.records import Measurement, Trial

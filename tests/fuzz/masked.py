@@ -2,9 +2,8 @@
 
     python -m tests.fuzz.masked --programs 100
 
-Masks bound keys on either side, leave rows or blocks empty, or bound nothing. They choose scores. The interpreter
-refuses kernels of masks written as guards, and of program 4: these read elements without a value, on which no result
-depends (docs/limits.md). Each way to split rows is run, in each way of fetching slices.
+Masks bound keys on either side, leave rows or blocks empty, or bound nothing; they choose scores, or guard the sums.
+Each way to split rows is run, in each way of fetching slices, also on data whose rows are computed as written.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from random import Random
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])] if __name__ == "__main__" else []
 
 import numpy as np  # noqa: E402
+import numpy.typing as npt  # noqa: E402
 from support.cards.block_chains import A100, H200, RTX, holding  # noqa: E402
 from support.cards.gpu_plans import CATALOGUE  # noqa: E402
 from support.compiled.kernel_check import check_kernel  # noqa: E402
@@ -31,7 +31,7 @@ from autosched import ir  # noqa: E402
 from autosched.codegen.interpret.interpreter import run_kernel  # noqa: E402
 from autosched.codegen.lower import lower  # noqa: E402
 from autosched.device.correctness.compare import compare  # noqa: E402
-from autosched.device.correctness.oracle import compute, slack  # noqa: E402
+from autosched.device.correctness.oracle import Oracle, compute, slack  # noqa: E402
 from autosched.ir.program import Program  # noqa: E402
 from autosched.machine.catalogue import load_target  # noqa: E402
 from autosched.search.tuning.tune import usable  # noqa: E402
@@ -46,11 +46,11 @@ PASSES = 2
 """Plans of each program that are looked at."""
 
 
-def program(seed: int) -> Program:
-    """Attention with a random mask and sizes."""
+def program(seed: int, choice: bool) -> Program:
+    """Attention with a random mask, as a choice or as guards, and random sizes."""
     r = Random(seed)
     n, l, d = r.choice([64, 96, 100, 128]), r.choice([64, 96, 129, 200]), r.choice([16, 32])  # noqa: E741
-    return ir.parse(attention(mask(r, n, l), choice=True), sizes={"h": 1, "n": n, "l": l, "d": d})
+    return ir.parse(attention(mask(r, n, l), choice), sizes={"h": 1, "n": n, "l": l, "d": d})
 
 
 def mask(r: Random, n: int, keys: int) -> str:
@@ -75,8 +75,12 @@ def attention(condition: str, choice: bool) -> str:
 
 
 def wrong_kernels(seed: int, count: Counter[str], given: Program | None = None) -> Iterator[str]:
-    """What is wrong with kernels of a program: the one of this number, or the one given."""
-    before, machine = given or program(seed), Random(seed).choice([A100, RTX, H200, H200])
+    """What is wrong with kernels of a program: the one of this number in both forms, or the one given."""
+    if given is None:
+        for choice in (True, False):
+            yield from wrong_kernels(seed, count, program(seed, choice))
+        return
+    before, machine = given, Random(seed).choice([A100, RTX, H200, H200])
     target = dataclasses.replace(load_target(machine), cores=3)
     found = usable(CATALOGUE, target, "simulator", None)
     sizes = Random(seed).sample([(128, 64), (64, 64), (32, 64)], PASSES)
@@ -86,17 +90,26 @@ def wrong_kernels(seed: int, count: Counter[str], given: Program | None = None) 
         if plan is None:
             count["none"] += 1
             continue
-        for row in holding(plan, 1, seed):
+        for number, row in enumerate(holding(plan, 1, seed)):
             count["kernels"] += 1
             kernel = lower(plan, plan.space.schedule(row))
             check_kernel(kernel)
-            oracle = compute(before, seed, slack=slack(plan))
-            got = run_kernel(kernel, oracle.inputs, oracle.scalars, seed=row)
-            for name, want in oracle.wants.items():
-                tolerance = np.broadcast_to(np.asarray(oracle.tolerances[name], np.float64), want.shape)
-                found_here = compare(got[name].reshape(-1), want.reshape(-1), tolerance.reshape(-1))
-                if not found_here.ok:
-                    yield f"{machine}, {plan.space.schedule(row)}: {name}: {found_here}"
+            usual = compute(before, seed, slack=slack(plan))
+            special = [] if given or number else [compute(before, seed, inputs=_special(usual), slack=slack(plan))]
+            for oracle in (usual, *special):
+                got = run_kernel(kernel, oracle.inputs, oracle.scalars, seed=row)
+                for name, want in oracle.wants.items():
+                    tolerance = np.broadcast_to(np.asarray(oracle.tolerances[name], np.float64), want.shape)
+                    found_here = compare(got[name].reshape(-1), want.reshape(-1), tolerance.reshape(-1))
+                    if not found_here.ok:
+                        yield f"{machine}, {plan.space.schedule(row)}: {name}: {found_here}"
+
+
+def _special(usual: Oracle) -> dict[str, npt.NDArray[np.generic]]:
+    """Infinite scores in one row, which is computed as written then: what the blocks left there is not to be used."""
+    queries = usual.inputs["Q"].copy()
+    queries[:, queries.shape[1] // 2] = np.inf
+    return {**usual.inputs, "Q": queries}
 
 
 def search(first: int, programs: int, seconds: float = math.inf) -> Found:

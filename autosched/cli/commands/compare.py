@@ -10,8 +10,8 @@ import typer
 
 from autosched import api
 from autosched.cli import inputs, options
+from autosched.cli.answers.unused import tell_unused
 from autosched.cli.output import answer, answer_json, talk
-from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
 from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.report.comparison import StrategyComparison

@@ -10,10 +10,10 @@ import typer
 from autosched import api
 from autosched.backends import PORTABLE
 from autosched.cli import inputs, options
-from autosched.cli.apart import stages_apart
-from autosched.cli.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
+from autosched.cli.answers.apart import stages_apart
+from autosched.cli.answers.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
+from autosched.cli.answers.unused import tell_unused
 from autosched.cli.output import answer, answer_json, table, talk
-from autosched.cli.unused import tell_unused
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target

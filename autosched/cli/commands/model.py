@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from autosched.cli import inputs, options
+from autosched.cli.answers.replaced import tell_replaced
 from autosched.cli.commands.compare import PICTURES
 from autosched.cli.output import answer, answer_json, table, talk
-from autosched.cli.replaced import tell_replaced
 from autosched.cli.warm import warm_from
 from autosched.costmodel.accuracy.importance import importance
 from autosched.costmodel.learned.pretrained import Earlier

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from autosched.cli import inputs, options
+from autosched.cli.answers.unused import tell_unused
 from autosched.cli.commands.tune import CACHES, again
 from autosched.cli.deadline import Outside
 from autosched.cli.entry import Start
 from autosched.cli.output import answer, answer_json, talk
-from autosched.cli.unused import tell_unused
 from autosched.errors import UsageError
 from autosched.numerics_levels import NUMERICS_LEVELS
 from autosched.report.text import counted, seconds
@@ -166,7 +166,9 @@ def _lines(output: Path, found: Recorded, failed: Mapping[str, int], *, brief: b
     if brief:
         return [best]
     legal = "all of them" if recording.complete else f"of {recording.legal:,} legal ones"
-    none = "nothing was left to measure" if found.ended == "done" else "none measured now"
+    noise: Mapping[str, Any] = recording.settings.get("noise", {})
+    twice = "; the fastest were measured once more" if noise.get("again") else ""
+    none = f"nothing was left to measure{twice}" if found.ended == "done" else "none measured now"
     new = f"; {found.measured} measured now" if found.measured else f"; {none}"
     there = f"{output}: {counted(len(recording), 'row')}, {legal}"
     lines = [f"{there}{new}   {found.bytes / 1000:.0f} KB", f"best   {best}"]
@@ -174,10 +176,9 @@ def _lines(output: Path, found: Recorded, failed: Mapping[str, int], *, brief: b
         lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in failed.items()))
         first = next((plan.messages[min(plan.messages)] for plan in recording.plans if plan.messages), "")
         lines += [f"       {first.splitlines()[0]}"] if first.strip() else []
-    noise: Mapping[str, Any] = recording.settings.get("noise", {})
     if noise.get("spread"):
-        twice = noise.get("again")
-        off = f"; measured twice, {twice['rows']} rows were {twice['off'][1]:.1%} off" if twice else ""
+        repeated = noise.get("again")
+        off = f"; measured twice, {repeated['rows']} rows were {repeated['off'][1]:.1%} off" if repeated else ""
         lines.append(f"noise  spread {noise['spread'][1]:.1%} of {noise['repeats'][1]:.0f} samples (medians){off}")
     return lines
 

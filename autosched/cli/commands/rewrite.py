@@ -10,9 +10,9 @@ import typer
 
 from autosched import api
 from autosched.cli import inputs, options
-from autosched.cli.apart import stages_apart
+from autosched.cli.answers.apart import stages_apart
+from autosched.cli.answers.rewrite_proofs import proof_of
 from autosched.cli.output import answer, answer_json, table, talk
-from autosched.cli.rewrite_proofs import proof_of
 from autosched.cli.written import write_program
 from autosched.errors import UsageError
 from autosched.ir.rewrites.listing import NAMES, accepted

@@ -12,7 +12,7 @@ import typer
 
 from autosched.backends import CUDA_C, C, languages
 from autosched.cli import inputs, options
-from autosched.cli.fusion import (
+from autosched.cli.answers.fusion import (
     fusion_json,
     fusion_lines,
     left_out_lines,
@@ -22,9 +22,9 @@ from autosched.cli.fusion import (
     useful_json,
     work_lines,
 )
+from autosched.cli.answers.rewrite_proofs import rewrite_lines
 from autosched.cli.output import answer, answer_json, joules, talk
 from autosched.cli.printed import not_of_a_gpu, tell_wrong_c, text_of
-from autosched.cli.rewrite_proofs import rewrite_lines
 from autosched.cli.stored import objective_of, opened, picked, plan_in, plan_of, plans_in, target_of
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower

@@ -9,9 +9,9 @@ import typer
 
 from autosched import api
 from autosched.cli import inputs, options
+from autosched.cli.answers.replaced import tell_replaced
 from autosched.cli.commands.compare import Line, can_write, write
 from autosched.cli.output import answer, answer_json, talk
-from autosched.cli.replaced import tell_replaced
 from autosched.errors import UsageError
 from autosched.report.exchange import as_json
 from autosched.report.over_spaces import over_spaces, spaces_json

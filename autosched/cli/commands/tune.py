@@ -14,15 +14,15 @@ from typing import Annotated
 import typer
 
 from autosched.cli import inputs, options
+from autosched.cli.answers.forms import flags_of, form_commands, match_command
+from autosched.cli.answers.peak import forget_slow_peak
+from autosched.cli.answers.tune_report import as_json, as_text, failure_json
+from autosched.cli.answers.unused import given_by, tell_unused
 from autosched.cli.deadline import Outside
 from autosched.cli.entry import Start
-from autosched.cli.forms import flags_of, form_commands, match_command
 from autosched.cli.output import answer, answer_json, talk
-from autosched.cli.peak import forget_slow_peak
 from autosched.cli.progress import Progress
 from autosched.cli.tune_many import Said, tune_many
-from autosched.cli.tune_report import as_json, as_text, failure_json
-from autosched.cli.unused import given_by, tell_unused
 from autosched.cli.warm import warm_from as earlier
 from autosched.errors import AutoschedError, NoScheduleError, UsageError, WrongResultError
 from autosched.ir.program import Program

@@ -1,10 +1,11 @@
 """A kernel's output against the oracle's, element by element.
 
-What no box of a large output holds is compared with the whole output of the first kernel that was right in all boxes
-(`furthest`). The two may differ by what both may be off. Where they differ by more, one of them is wrong, and the
-interpreter decides which: it computes a box around the element at which they differ most
-(`device.correctness.sampled`, `around`), and both are compared there. So a kernel that is right is never refused for
-another's mistake, and one that is wrong anywhere is found as soon as another is right there.
+What no box of a large output holds is compared with what the loops as written compute (`device.cpu.plain_loops`), and
+as far as these did not run with the whole output of the first kernel that was right in all boxes (`furthest`). The two
+may differ by what both may be off. Where they differ by more, one of them is wrong, and the interpreter decides which:
+it computes a box around the element at which they differ most (`device.correctness.sampled`, `around`), and both are
+compared there. So a kernel that is right is never refused for another's mistake, and one that is wrong anywhere is
+found where the loops ran, and elsewhere as soon as another is right there.
 """
 
 from __future__ import annotations
@@ -138,25 +139,50 @@ ROOM = 4.0
 PART = 1 << 22
 
 
-def furthest(got: npt.NDArray[Any], known: npt.NDArray[Any], tolerance: float | None) -> int | None:
-    """The element that differs most, if by more than `ROOM` times the tolerance (None: at all). Flat arrays; NaN agrees
-    with NaN, an infinity with itself."""
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """How far two right kernels may be apart anywhere: `room`, infinite where no bound is known. `either`: an infinity
+    agrees with that of the other sign."""
+
+    room: float
+    either: bool = False
+
+
+def closeness(pieces: Sequence[tuple[Array, Array | None]]) -> Closeness:
+    """That of an output of which these elements and their tolerances are known. What is NaN or infinite, of which no
+    tolerance is known, must be so in both; a number without one says that any will do."""
+    largest, either = 0.0, False
+    for want, allowed in pieces:
+        assert allowed is not None
+        numbers = np.isfinite(want)
+        largest = max(largest, float(allowed.max(initial=0.0, where=numbers)))
+        either = either or bool(np.isinf(allowed[np.isinf(want)]).any())
+    return Closeness(ROOM * largest, either)
+
+
+def furthest(got: npt.NDArray[Any], known: npt.NDArray[Any], close: Closeness | None) -> int | None:
+    """The element that differs most, if by more than two right ones may (None: at all). Flat arrays; NaN agrees with
+    NaN, an infinity with itself."""
     worst, at = 0.0, None
-    room = 0.0 if tolerance is None else ROOM * tolerance
+    if close is not None and np.isinf(close.room):
+        return None
     for start in range(0, known.size, PART):
         g, k = got[start : start + PART], known[start : start + PART]
         if np.array_equal(_bits(g), _bits(k)):
             continue
-        if tolerance is None:  # integers of 64 bits do not fit a float
+        if close is None:  # integers of 64 bits do not fit a float
             return start + int(np.argmax(g != k)) if (g != k).any() else None
+        g, k = g.astype(np.float64), k.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            error = np.abs(g.astype(np.float64) - k.astype(np.float64))
-            same = (g == k) | (np.isnan(error) & np.isnan(g.astype(np.float64)) & np.isnan(k.astype(np.float64)))
-        error[np.isnan(error)] = np.inf
-        error[same] = 0.0
-        index = int(np.argmax(error))
-        if error[index] > room and error[index] > worst:
-            worst, at = float(error[index]), start + index
+            error = np.abs(g - k)
+        if not (error <= close.room).all():
+            same = (g == k) | (np.isnan(g) & np.isnan(k))
+            same |= np.isinf(g) & np.isinf(k) if close.either else False
+            error[np.isnan(error)] = np.inf
+            error[same] = 0.0
+            index = int(np.argmax(error))
+            if error[index] > close.room and error[index] > worst:
+                worst, at = float(error[index]), start + index
     return at
 
 

@@ -41,7 +41,7 @@ class LeftOut:
     why: str
 
     def __str__(self) -> str:
-        return f"where {self.folder}: {self.why}"
+        return f"the data set '{self.folder}': {self.why}"
 
 
 Further: TypeAlias = Ends | Special
@@ -57,7 +57,7 @@ def ends(
     if program.symbolic:
         return (), ()
     if size > MOST_BYTES:
-        return (), (LeftOut("data are at their ends", f"all tensors hold more than {MOST_BYTES >> 20} MiB"),)
+        return (), (LeftOut("elements at their ends", f"all tensors hold more than {MOST_BYTES >> 20} MiB"),)
     if undecided(program):
         compute({})
     drawn = drawn_inputs(program, np.random.default_rng([seed, 5]), RUN if is_large(program) else None)
@@ -79,7 +79,7 @@ def ends(
     slow = data_set_s(program) > MOST_S
     for data in end_inputs(program, drawn):
         if slow and data.plain:
-            left.append(LeftOut(data.said, f"a data set takes the interpreter over {MOST_S:g} s"))
+            left.append(LeftOut(data.said, f"it takes the interpreter over {MOST_S:g} s"))
             continue
         if len(found) >= FEWEST and (len(found) + 1) * size > MOST_TOGETHER:
             left.append(LeftOut(data.said, f"all data sets together hold more than {MOST_TOGETHER >> 20} MiB"))

@@ -174,14 +174,20 @@ class CpuBench:
         self.data.verify_again(sets[0], views)
         return CheckedCandidate(job, calls, took_s, sets[0], loaded, sets), difference
 
+    def data_of(self, name: str) -> CpuData:
+        """The data of a folder below the data's own, or these (no name)."""
+        if not name:
+            return self.data
+        if name not in self._further:
+            assert self.folder is not None
+            self._further[name] = CpuData(self.folder / name, tuple(self.data.tensors.values()))
+        return self._further[name]
+
     def _check_further(self, loaded: Module, job: Job, data_set: DataSet) -> None:
         """Prepare and run once on other data: which a check of the kernel refuses (the fallback must answer, and
         rightly), which are at the ends of their ranges, or which have NaN in some places."""
         name = data_set.folder
-        if name not in self._further:
-            assert self.folder is not None
-            self._further[name] = CpuData(self.folder / name, tuple(self.data.tensors.values()))
-        data = self._further[name]
+        data = self.data_of(name)
         everything = data.guarded | {n: Guarded(s.bytes, ALIGN) for n, s in job.scratch.items()}
         for scratch in job.scratch:
             everything[scratch].view[:] = SCRATCH_POISON
@@ -191,8 +197,11 @@ class CpuBench:
             _call(loaded, entry, {n: g.address for n, g in everything.items()})
         try:
             data.verify(views)
+            if data.whole is not None:
+                data.verify_whole(views)
         except Wrong as wrong:
-            raise Wrong(f"where {name}: {wrong}", wrong.difference, wrong.index) from None
+            extra = {"stray": [name, *wrong.extra["stray"][1:]]} if "stray" in wrong.extra else {}
+            raise Wrong(f"where {name}: {wrong}", wrong.difference, wrong.index, extra) from None
 
     def sampler(self, ready: CheckedCandidate) -> Sampler:
         """Time a number of calls, inouts put back to their first values before (or they would run to infinity)."""
@@ -225,6 +234,7 @@ class CpuBench:
             return
         if verified is None:
             self.data.verify(ready.views)
+            self.data.verify_whole(ready.views)
         else:
             self.data.verify_again(ready.views, verified)
 

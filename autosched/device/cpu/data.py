@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.device.correctness.compare import Difference, Wrong, compare, furthest, scale
+from autosched.device.correctness.compare import Closeness, Difference, Wrong, closeness, compare, furthest, scale
 from autosched.device.correctness.wants import SAMPLES
 from autosched.device.cpu.arena import ALIGN, Bytes, Guarded, plain
-from autosched.device.job import Box, TensorFile
+from autosched.device.cpu.whole_outputs import WholeOutputs, rows_of
+from autosched.device.job import Box, PlainRun, RowsAlong, TensorFile
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class CpuData:
         self._copies: list[dict[str, Bytes]] = []
         self.known: dict[str, Bytes] = {}
         """Whole outputs of the first kernel that was right in all boxes."""
+        self.whole: WholeOutputs | None = None
+        """Those of the loops as written."""
         for number, t in enumerate(tensors):
             guarded = Guarded(t.bytes)
             self.plain[t.name] = plain(t.bytes, stagger=5 * number)
@@ -86,13 +90,45 @@ class CpuData:
                     _piece(box, want[here], None if allowed is None else allowed[here])
                     for box, here in _places(rows.get(t.name))
                 ]
+        before = self.known, self.whole
         try:
             if self.known:
                 self.verify(self.known)
         except Wrong:
             self.known = {}
-            return True
-        return False
+        if self._wrong_loops():
+            self.whole = None
+        return before != (self.known, self.whole)
+
+    def refer(self, whole: WholeOutputs, run: PlainRun) -> PlainRun:
+        """Have whole outputs compared with those of the loops as written, of which this run made so much (`run_plain`),
+        unless these are wrong in a box."""
+        self.whole = whole
+        if wrong := self._wrong_loops():
+            self.whole = None
+            return replace(run, wrong=wrong)
+        return replace(run, vague=tuple(n for n in self.outputs if np.isinf(getattr(self._close(n), "room", 0.0))))
+
+    def _wrong_loops(self) -> str:
+        """Where the loops as written are past a tolerance in a box, if anywhere."""
+        for name, pieces in self.pieces.items() if self.whole is not None else ():
+            assert self.whole is not None
+            shape = self.tensors[name].shape
+            for piece in pieces:
+                known = self.whole.known(name, piece.box or [(0, n) for n in shape])
+                got = piece.of(self.as_array(name, self.whole.views[name]))
+                allowed = None if piece.allowed is None else piece.allowed[known]
+                difference = compare(got[known], piece.want[known], allowed)
+                if not difference.ok:
+                    index = piece.index(int(np.flatnonzero(known)[difference.index]), shape)
+                    return f"{name}{index}: {difference.got:.9g}, not {difference.want:.9g}"
+        return ""
+
+    def as_array(self, name: str, view: Bytes) -> npt.NDArray[Any]:
+        """A tensor's bytes as an array of its shape."""
+        t = self.tensors[name]
+        values: npt.NDArray[Any] = view.view(numpy_dtype(t.dtype)).reshape(t.shape)
+        return values
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -118,43 +154,59 @@ class CpuData:
         """The difference nearest to its tolerance; Wrong at the first output that is past it."""
         found: list[Difference] = []
         for name, pieces in self.pieces.items():
-            t = self.tensors[name]
-            output = views[name].view(numpy_dtype(t.dtype)).reshape(t.shape)
+            output = self.as_array(name, views[name])
             for piece in pieces:
                 difference = compare(piece.of(output), piece.want, piece.allowed, piece.scale)
                 if not difference.ok:
-                    raise _wrong(name, difference, piece, t.shape)
+                    raise _wrong(name, difference, piece, output.shape)
                 found.append(difference)
         return max(found, key=lambda d: d.error / d.tolerance if d.tolerance else 0.0, default=None)
 
     def verify_whole(self, views: dict[str, Bytes]) -> None:
-        """Of outputs of which boxes alone are known, right in these: Wrong where they are not as near to the first such
-        outputs as two right ones are; `extra` says where to look then. The first ones are kept."""
-        if not self.sampled:
+        """Of outputs of which boxes alone are known, right in these: Wrong where they are not as near to those of the
+        loops as written, and where there are none to the first right ones, as two right ones are; `extra` says where to
+        look then. The first ones are kept."""
+        if not self.sampled or (self.known and self._same(views, self.known)):
             return
-        for name, known in self.known.items():
-            t = self.tensors[name]
-            kind = numpy_dtype(t.dtype)
-            got, other = views[name].view(kind), known.view(kind)
-            pieces = self.pieces[name]
-            exact = pieces[0].allowed is None
-            room = None if exact else max(float(p.allowed.max(initial=0.0)) for p in pieces if p.allowed is not None)
-            at = furthest(got, other, room)
-            if at is not None:
-                index = [int(i) for i in np.unravel_index(at, t.shape)]
-                raise Wrong(
-                    f"{name}{index} is {float(got[at]):.9g}; the first kernel that is right in all boxes says "
-                    f"{float(other[at]):.9g}",
-                    index=index,
-                    extra={"stray": [name, index]},
-                )
+        whole = self.whole
+        if whole is not None:
+            self._near(views, whole.views, "the loops as written say", whole)
+        if self.known and not (whole is not None and whole.complete):
+            self._near(views, self.known, "the first kernel that is right in all boxes says")
         if not self.known:
             self.known = {name: views[name].copy() for name in self.outputs}
+
+    def _near(
+        self, views: Mapping[str, Bytes], others: Mapping[str, Bytes], said: str, whole: WholeOutputs | None = None
+    ) -> None:
+        """Wrong where outputs, or the known rows of them, differ by more than two right ones may."""
+        for name in self.outputs:
+            close = self._close(name)
+            got, other = self.as_array(name, views[name]), self.as_array(name, others[name])
+            every = [(RowsAlong(0, 0, 0), got)] if whole is None or whole.complete else whole.pieces(name, got)
+            for rows, part in every:
+                against = other if part is got else rows_of(other, rows)
+                at = furthest(np.ascontiguousarray(part).reshape(-1), np.ascontiguousarray(against).reshape(-1), close)
+                if at is None:
+                    continue
+                index = [int(i) for i in np.unravel_index(at, part.shape)]
+                if part is not got:
+                    index[rows.axis] += rows.low
+                values = f"{float(part.flat[at]):.9g}; {said} {float(against.flat[at]):.9g}"
+                raise Wrong(f"{name}{index} is {values}", index=index, extra={"stray": ["", name, index]})
+
+    def _close(self, name: str) -> Closeness | None:
+        """How far two right kernels may be apart in an output; None: nowhere."""
+        pieces = self.pieces[name]
+        return None if pieces[0].allowed is None else closeness([(p.want, p.allowed) for p in pieces])
+
+    def _same(self, views: Mapping[str, Bytes], others: Mapping[str, Bytes]) -> bool:
+        return all(np.array_equal(_words(views[name]), _words(others[name])) for name in self.outputs)
 
     def verify_again(self, views: dict[str, Bytes], verified: dict[str, Bytes]) -> None:
         """`verify` for outputs of the same inputs as those `verified` before: of equal bytes nothing is left to say,
         and to see that they are equal costs a tenth of comparing with the oracle."""
-        if not all(np.array_equal(_words(views[name]), _words(verified[name])) for name in self.outputs):
+        if not self._same(views, verified):
             self.verify(views)
             self.verify_whole(views)
 

@@ -22,10 +22,11 @@ from autosched.backends import PORTABLE, host_backend
 from autosched.device.correctness.ends import Ends, Further, LeftOut, ends, not_checked
 from autosched.device.correctness.oracle import Oracle, scalars_as_bytes, slack, widened
 from autosched.device.correctness.sampled import Expected, Sampled, expected, write_data, write_outputs
-from autosched.device.correctness.special import Special, assumed_finite, special
+from autosched.device.correctness.special import Special, assumed_finite, lenient, special
 from autosched.device.correctness.violations import Widening, violations
 from autosched.device.cpu.builder import Builder, BuildError
 from autosched.device.cpu.rounds import Rounds
+from autosched.device.cpu.whole_runs import WholeRuns
 from autosched.device.job import DataSet, Effort, Outcome, TensorFile
 from autosched.device.processes.async_measure import MeasureThread
 from autosched.device.processes.background_build import BackgroundBuilds
@@ -56,6 +57,8 @@ ROUGH = 1.25
 """A candidate this many times slower than the best gets a few samples only."""
 DATA_LIMIT_S = 120.0
 """For the worker to load data."""
+PLAIN_S, FURTHER_S = 20.0, 8.0
+"""What the loops as written may take on random data, and on all further data sets together."""
 STRAYS = 4
 """The most elements of one measurement for which the interpreter computes one more box."""
 T = TypeVar("T")
@@ -67,7 +70,8 @@ class CpuDevice:
     `threads` are pinned to as many CPUs; `deadline_s` bounds loading, checking and timing of one candidate (slow ones
     have longer, by what the model says of them); `cache` is `warm`, or `cold`: every timed call then finds its data in
     DRAM. `oracle` overrides inputs and expected outputs, which otherwise come from the interpreter on random inputs of
-    `seed`. UsageError on options that cannot be right.
+    `seed`. Outputs that are too large for it are compared whole with those of the loops as written (`plain_loops`),
+    which may take `plain_s` seconds. UsageError on options that cannot be right.
     """
 
     name = "cpu"
@@ -102,6 +106,8 @@ class CpuDevice:
         self._foreseen: Future[None] | None = None
         self._given_up = False
         self._oracle = oracle
+        self.plain_s = PLAIN_S
+        self._plain = WholeRuns(self.target, self.builder)
         self._folder, self._widening = Scratch(), Widening(program)
         self._tensors: tuple[TensorFile, ...] = ()
         self._written: Program | None = None
@@ -212,14 +218,17 @@ class CpuDevice:
             self._warming = self._measuring.begin(start, apart=False)
 
     def foresee(self, plan: Plan) -> None:
-        """Compute beside other work the further data for candidates of the plan; those with NaN depend on what it
-        assumes finite."""
+        """Compute beside other work the further data for candidates of the plan, and run the loops as written on them;
+        those with NaN depend on what it assumes finite."""
 
         def look() -> None:
             if self.program is not None and not plan.guards and not plan.granted:
                 self._allow(plan)
-                with contextlib.suppress(AutoschedError):
-                    self._find_beside(self.program, self._finite | assumed_finite(plan))
+                self._finite |= assumed_finite(plan)
+                with contextlib.suppress(AutoschedError, WorkerDiedError, WorkerTimeoutError):
+                    self._find_beside(self.program, self._finite)
+                    self._provide(self.program)
+                    self._provide_beside(self.program)
 
         if self.aside:
             self._foreseen = self._measuring.begin(look, apart=False)
@@ -271,6 +280,7 @@ class CpuDevice:
         self.worker.close()
         self.builder.close()
         self._folder.close()
+        self._plain.close()
         self._written = None
 
     def __enter__(self) -> CpuDevice:
@@ -287,7 +297,10 @@ class CpuDevice:
         """With what is not checked."""
         if not found.ok or self._computed is None or self._ends is None:
             return found
-        return replace(found, extra=found.extra | not_checked(self._computed[1], self._ends[2]))
+        said = not_checked(self._computed[1], self._ends[2])
+        whole = self._plain.said() if isinstance(self._computed[1], Sampled) else {}
+        both = [*whole.pop("not_checked", ()), *said.get("not_checked", ())]
+        return replace(found, extra=found.extra | whole | ({"not_checked": both} if both else {}))
 
     @contextlib.contextmanager
     def _to_itself(self) -> Iterator[None]:
@@ -333,25 +346,63 @@ class CpuDevice:
                 self._slack = needed
                 self._written = self._computed = self._special = self._ends = None
 
-    def _look_at(self, output: str, index: tuple[int, ...]) -> bool:
-        """Have the interpreter compute an element at which two kernels differ that are right in all boxes; False where
-        it cannot."""
+    def _look_at(self, where: str, output: str, index: tuple[int, ...]) -> bool:
+        """Have the interpreter compute an element at which two kernels differ that are right in all boxes of a data set
+        (a folder below the data's, or these); False where it cannot."""
         program = self._written
         with self._lock:
-            if program is None or self._computed is None or self._computed[0] is not program:
-                return False
-            found = self._computed[1]
-            if not isinstance(found, Sampled):
+            found = self._sets(program).get(where) if program is not None else None
+            if program is None or not isinstance(found, Sampled):
                 return False
             found = found.around(output, index)
-            self._computed = program, found
+            if where:
+                found = lenient(found)
+            self._replace(program, where, found)
         with scratch_errors():
-            write_outputs(program, found, self._folder.path)
+            write_outputs(program, found, self._folder.path / where)
         if not self.worker.ensure():  # else it reads them with the data
-            self.worker.ask("wants", deadline_s=DATA_LIMIT_S)
+            self.worker.ask("wants", where, deadline_s=DATA_LIMIT_S)
         else:
             self._written = None
         return True
+
+    def _sets(self, program: Program) -> dict[str, Expected]:
+        """The program's data sets, by the folder below the data's."""
+        found: dict[str, Expected] = {}
+        if self._computed is not None and self._computed[0] is program:
+            found[""] = self._computed[1]
+        if self._special is not None and self._special[0] is program and self._special[2] is not None:
+            found[self._special[2].folder] = self._special[2].found
+        if self._ends is not None and self._ends[0] is program:
+            found |= {e.folder: e.found for e in self._ends[1]}
+        return found
+
+    def _replace(self, program: Program, where: str, found: Expected) -> None:
+        """Put what is expected on a data set in the place of what was."""
+        if not where:
+            self._computed = program, found
+        if self._special is not None and self._special[2] is not None and self._special[2].folder == where:
+            self._special = *self._special[:2], replace(self._special[2], found=found)
+        if self._ends is not None:
+            ends = tuple(replace(e, found=found) if e.folder == where else e for e in self._ends[1])
+            self._ends = self._ends[0], ends, self._ends[2]
+
+    def _refer(self, program: Program, where: str, found: Expected, budget_s: float) -> None:
+        """Have the worker run the loops as written on a data set of which boxes alone are known, unless that was done,
+        and compare whole outputs with what they wrote."""
+        if not isinstance(found, Sampled):
+            return
+        message = self._plain.request(program, where, found.oracle, budget_s)
+        if message is None:
+            return
+        try:
+            run = self.worker.ask("refer", *message, deadline_s=self._plain.limit_s(budget_s))
+            self._plain.note(program, where, found.oracle, run)
+        except (WorkerDiedError, WorkerTimeoutError, RuntimeError) as error:
+            if self._given_up or self._measuring.dropped:
+                raise AutoschedError("given up") from None
+            self._plain.failed(program, where, found.oracle, error)
+            self._provide(program)
 
     def _provide(self, program: Program) -> None:
         """Start the worker if needed, and have it load the program's data."""
@@ -367,6 +418,7 @@ class CpuDevice:
             except (WorkerDiedError, WorkerTimeoutError, RuntimeError) as error:
                 self._written = None
                 raise AutoschedError(f"the timing worker cannot load the data: {error}") from None
+            self._refer(program, "", self._data_of(program), self.plain_s)
 
     def _provide_beside(self, program: Program) -> None:
         """Write the further data sets, and tell the worker of them, unless it knows."""
@@ -380,6 +432,10 @@ class CpuDevice:
         told = tuple(DataSet(d.folder, scalars_as_bytes(program, d.found.oracle.scalars)) for d in found)
         self.worker.ask("beside", told, deadline_s=DATA_LIMIT_S)
         self._told = True
+        for data in found:
+            self._refer(program, data.folder, data.found, min(FURTHER_S, self.plain_s) - self._plain.further_s)
+        if not self._told:  # the worker ended meanwhile
+            self._provide_beside(program)
 
     def _find_beside(self, program: Program, finite: frozenset[str]) -> None:
         """Compute the data at the ends of ranges, and those with NaN and infinities, of which `finite` tensors hold
@@ -431,12 +487,12 @@ class CpuDevice:
             return self._computed[1]
 
 
-def _stray(answer: Any) -> tuple[str, tuple[int, ...]] | None:
-    """The output and the element at which a candidate and the kernel before it differ, where one did."""
+def _stray(answer: Any) -> tuple[str, str, tuple[int, ...]] | None:
+    """The data set, the output and the element at which a candidate and another kernel differ, where one did."""
     for outcome in answer if isinstance(answer, list) else [answer]:
         if isinstance(outcome, Outcome) and "stray" in outcome.extra:
-            name, index = outcome.extra["stray"]
-            return name, tuple(index)
+            where, name, index = outcome.extra["stray"]
+            return where, name, tuple(index)
     return None
 
 

@@ -1,7 +1,7 @@
 """The timing worker: a fresh interpreter that runs candidates for its parent, one at a time.
 
 It may die of a candidate; nothing but the candidate is lost then. Messages on the connection are (what, …) tuples:
-`data`, `wants`, `beside`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
+`data`, `wants`, `refer`, `beside`, `measure`, `interleaved` come in; `at` (a stage begins) and `done` go out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from autosched.device.cpu.bench import CpuBench
 from autosched.device.cpu.data import CpuData
+from autosched.device.cpu.run_plain import run_plain
 from autosched.device.processes.serve import connect
 from autosched.machine import native
 
@@ -51,7 +52,12 @@ def main(connection_fd: int, life_fd: int, cpus: tuple[int, ...]) -> None:
                     answer: Any = None
                 case "wants":
                     assert bench is not None
-                    answer = bench.data.read_wants()
+                    answer = bench.data_of(*rest).read_wants()
+                case "refer":
+                    assert bench is not None
+                    name, kept, *asked = rest
+                    data = bench.data_of(name)
+                    answer = data.refer(*run_plain(data, Path(kept), *asked))
                 case "beside":
                     assert bench is not None
                     (bench.beside,) = rest

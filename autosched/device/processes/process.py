@@ -188,6 +188,9 @@ class WorkerProcess:
             ready = ours.poll(START_LIMIT_S) and ours.recv()[0] == "done"
         except (EOFError, OSError):
             ready = False
+        except BaseException:  # Ctrl-C, a deadline: the next answer would be that it has started
+            self.close()
+            raise
         if not ready:
             with contextlib.suppress(subprocess.TimeoutExpired):  # its connection ends a little before it does
                 self._process.wait(AGAIN_S)

@@ -14,7 +14,7 @@ from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
 from autosched.ir.oracle.distance import Ranges, distances
 from autosched.ir.stages import condition_reads
 from autosched.ir.value import Condition, Index, is_value, reads
-from autosched.logic import Int, interval
+from autosched.logic import Int, Var, free_vars, interval
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,30 @@ def plan(body: tuple[Statement, ...]) -> tuple[Unit, ...]:
     """How to run a program's body whose sizes are all known."""
     ranges = axis_ranges(body)
     return tuple(_finished(u, ranges, frozenset()) for u in split(body, ranges))
+
+
+def along_rows(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """The statements in that order, and the last axis of what each of them writes innermost where its iterations may
+    run all at once: a sum in memory's order, each element's terms as before."""
+    return tuple(map(_statement, plan(body)))
+
+
+def _statement(unit: Unit) -> Statement:
+    if isinstance(unit, Serial):
+        return _wrapped(unit.level, tuple(map(_statement, unit.body)))
+    levels, last = list(unit.levels), unit.assign.index[-1] if unit.assign.index else None
+    if isinstance(last, Var) and last.name in unit.free and not unit.conditions:
+        axis = next(a for a in unit.axes if a.name == last.name)
+        if not any(axis.name in free_vars(a.lower) | free_vars(a.upper) for a in unit.axes):
+            levels = [*(a for a in levels if a is not axis), axis]
+    found: Statement = unit.assign
+    for level in reversed(levels):
+        found = _wrapped(level, (found,))
+    return found
+
+
+def _wrapped(level: Axis | Condition, body: tuple[Statement, ...]) -> Statement:
+    return Loop(level, body) if isinstance(level, Axis) else Guard(level, body)
 
 
 def _finished(unit: Unit, ranges: Ranges, outer: frozenset[str]) -> Unit:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
-from autosched.ir.nodes import Assign, Axis
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
 from autosched.ir.oracle.nests import LoopNest, Serial, Unit, plan
 from autosched.ir.program import Program
 from autosched.ir.value import Condition, Index, Read, Value, is_value, map_value, reads
@@ -56,6 +56,57 @@ def slice_of(program: Program, wanted: Mapping[str, Box], units: tuple[Unit, ...
     kept = tuple(u for unit in units if (u := made.unit(unit, {})) is not None)
     boxes = {name: tuple((low, high - low) for low, high in box) for name, box in closure.boxes.items()}
     return Slice(boxes, kept, made.origin, tuple(made.counts))
+
+
+def narrowed(
+    program: Program, wanted: Mapping[str, Box], units: tuple[Unit, ...] | None = None
+) -> tuple[Statement, ...]:
+    """The program's statements in their order, loops cut to what the wanted boxes depend on; arguments as `slice_of`
+    takes them. Elements outside of the boxes may have any value afterwards."""
+    closure = _Closure(
+        {name: tensor.extents for name, tensor in program.tensors.items()},
+        plan(program.body) if units is None else units,
+    )
+    closure.grow(wanted)
+    return _narrowed(closure, program.body, {}, ())
+
+
+def _narrowed(
+    closure: _Closure, body: tuple[Statement, ...], known: Ranges, outer: tuple[Axis | Condition, ...]
+) -> tuple[Statement, ...]:
+    """Of statements inside the loops and guards `outer` (as they are written), whose axes have `known` ranges."""
+    kept: list[Statement] = []
+    for node in body:
+        match node:
+            case Loop(axis, inside):
+                levels = (*outer, axis)
+                found = [closure.ranges((*levels, *inner), assign) for inner, assign in _assignments(inside)]
+                ends = [ranges[axis.name] for ranges in found if ranges is not None]
+                if ends:
+                    hull = min(low for low, _ in ends), max(high for _, high in ends)
+                    cut = _cut(axis, hull, known)
+                    kept.append(Loop(cut, _narrowed(closure, inside, {**known, axis.name: hull}, levels)))
+            case Guard(condition, inside):
+                if within := _narrowed(closure, inside, known, (*outer, condition)):
+                    kept.append(Guard(condition, within))
+            case Assign():
+                if closure.ranges(outer, node) is not None:
+                    kept.append(node)
+    return tuple(kept)
+
+
+def _assignments(
+    body: tuple[Statement, ...], levels: tuple[Axis | Condition, ...] = ()
+) -> Iterator[tuple[tuple[Axis | Condition, ...], Assign]]:
+    """The assignments in statements, each with the loops and guards around it there."""
+    for node in body:
+        match node:
+            case Loop(axis, inside):
+                yield from _assignments(inside, (*levels, axis))
+            case Guard(condition, inside):
+                yield from _assignments(inside, (*levels, condition))
+            case Assign():
+                yield levels, node
 
 
 def parts_of(node: Value | Condition | Index) -> Iterator[Read]:

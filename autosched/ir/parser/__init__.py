@@ -136,7 +136,7 @@ def _function(source: Source, tree: ast.Module, name: str | None) -> ast.Functio
     if len(found) > 1:
         raise UsageError(
             f"{source.filename} holds several functions: {', '.join(found)}",
-            hint=f"choose one: {source.filename}:{next(iter(found))}",
+            hint=f"choose one: {', '.join(f'{source.filename}:{name}' for name in found)}",
         )
     return next(iter(found.values()))
 

@@ -46,6 +46,8 @@ class Unfinished:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Unfinished:
+        if self.path.exists() and not self.path.is_file():  # a pipe without a reader would wait for ever
+            raise StoreError(f"cannot write {self.path}: it is no file", hint="give another path with -o")
         try:
             self._file = self.path.open("ab")
         except OSError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from autosched.errors import AutoschedError, PluginError
@@ -11,6 +13,9 @@ from autosched.search.protocol import Strategy
 from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
+
+HERE = str(Path(__file__).resolve().parents[2])
+"""The package, whose lines are not a plug-in's."""
 
 
 class CheckedStrategy:
@@ -40,7 +45,7 @@ class CheckedStrategy:
         except AutoschedError:
             raise
         except Exception as error:
-            raise self._fault(f"propose raised {type(error).__name__}: {error}") from error
+            raise self._fault(f"propose raised {_raised(error)}") from error
         if not isinstance(found, list | tuple):
             raise self._fault(f"propose answered a {type(found).__name__}, and should answer a list of candidates")
         if len(found) > n:
@@ -54,7 +59,7 @@ class CheckedStrategy:
         except AutoschedError:
             raise
         except Exception as error:
-            raise self._fault(f"observe raised {type(error).__name__}: {error}") from error
+            raise self._fault(f"observe raised {_raised(error)}") from error
 
     def _sound(self, candidate: object) -> Candidate:
         if not isinstance(candidate, Candidate):
@@ -75,3 +80,10 @@ class CheckedStrategy:
 
     def _fault(self, what: str) -> PluginError:
         return PluginError(f"the strategy {self.name!r} is at fault: {what}")
+
+
+def _raised(error: Exception) -> str:
+    """An error of a plug-in's, with the line of its own code that led there."""
+    own = [f for f in extract_tb(error.__traceback__) if not f.filename.startswith(HERE)]
+    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -14,9 +14,7 @@ from autosched.search.tuning.final import Interleaves, raced_by_device, round_of
 from autosched.search.tuning.measuring import Measuring
 from autosched.search.tuning.study import Best
 from autosched.tiling.candidate import Candidate
-from autosched.tiling.plans.plan import LiteralPart, Plan
-from autosched.tiling.space.space import Space
-from autosched.tiling.step import Decision, Step
+from autosched.tiling.plans.literal import literal_plan
 
 SLOWEST_RATE = 2e8
 MOST_SECONDS = 1.0
@@ -40,13 +38,6 @@ class Baseline:
     name: str
     time_s: float | None
     best_s: float | None = None
-
-
-def literal_plan(program: Program, target: Target) -> Plan:
-    """The program exactly as written, as a plan of one row."""
-    names = tuple(s.name for s in program.stages)
-    space = Space("as written", [Step("as written", (Decision("threads", (1,)),))])
-    return Plan("as written", program, target, (LiteralPart(program.body, names),), space)
 
 
 def measure_baseline(

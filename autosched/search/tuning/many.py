@@ -22,7 +22,7 @@ from autosched.search.stopping import Outlook
 from autosched.search.tuning.deadline import Deadline, OutOfTime, briefly
 from autosched.search.tuning.final import ROUNDS
 from autosched.search.tuning.loop import Result, run
-from autosched.search.tuning.tune import Tuning, outlook_of, prepare
+from autosched.search.tuning.tune import Tuning, limit_loops, outlook_of, prepare
 
 SLICE = 8
 """Trials between two decisions on who is next."""
@@ -96,6 +96,7 @@ def tune_all(
         for number, (request, weight) in enumerate(zip(requests, weights, strict=True)):
             made = replace(request, trials=trials, timeout_s=None)
             share = _Share(number, made, weight, emit, clock, deadline)
+            limit_loops(share.tuning.device, None if timeout_s is None else timeout_s / len(requests))
             open_devices.callback(_closed, share.tuning.device, deadline)
             same = next((s for s in shares if s.study.name == share.study.name), None)
             if same is not None:

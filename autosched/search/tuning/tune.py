@@ -15,7 +15,7 @@ from autosched.costmodel.learned.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
 from autosched.device.checked import description_of
 from autosched.device.correctness.violations import measured_on
-from autosched.device.protocol import Aside, Device, Foresees
+from autosched.device.protocol import Aside, Device, Foresees, RunsLoops
 from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
 from autosched.ir.work import operations
@@ -53,6 +53,8 @@ from autosched.tiling.plans.plan import Plan
 
 BOUND_S = 0.3
 """The least time that the space's lower bound gets, where less of a run's time is left."""
+LOOPS_SHARE = 0.1
+"""The part of a run's time that the loops as written may take, where there is a limit."""
 FORMS_S = 10.0
 """The most time that the search for forms of the program may take."""
 
@@ -157,6 +159,7 @@ def prepare(
     if request.noise is not None:
         options["noise"] = request.noise
     device = open_device(request.device, request.program, request.target, **options)  # first: it says what is missing
+    limit_loops(device, request.timeout_s)
     if (recording := getattr(device, "recording", None)) is not None:
         request = replace(request, target=recorded.target_of(recording))
     try:
@@ -172,7 +175,15 @@ def prepare(
     if on is request.program:
         return tuning
     device.close()  # it has measured nothing yet: one that draws its data within the conditions takes its place
-    return replace(tuning, device=open_device(request.device, on, request.target, **options))
+    device = open_device(request.device, on, request.target, **options)
+    limit_loops(device, request.timeout_s)
+    return replace(tuning, device=device)
+
+
+def limit_loops(device: Device, timeout_s: float | None) -> None:
+    """Leave the loops as written a part of a run's time, where there is a limit."""
+    if timeout_s is not None and isinstance(device, RunsLoops):
+        device.plain_s = min(device.plain_s, LOOPS_SHARE * timeout_s)
 
 
 def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopwatch, warm: bool) -> Tuning:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
+from autosched.ir.oracle.nests import axis_ranges
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.value import Condition, Read, Value, reads
-from autosched.logic import Const, Var
+from autosched.logic import Const, Int, Var, interval
 from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.reduction.update import Update
 
@@ -37,7 +38,8 @@ class Site:
         return fresh(name, self.taken)
 
     def converted(self, read: Read, dtype: DType, value: Callable[[Read], Value], name: str) -> Read:
-        """`read` of a new tensor of `dtype` that holds `value` of every element of the read's own tensor:
+        """`read` of a new tensor of `dtype` that holds `value` of every element of the read's own tensor, or of the box
+        of it that the program writes (a part of rows may have intermediates of its own):
 
         A_u8[q0, q1] = value(A[q0, q1])
 
@@ -49,7 +51,8 @@ class Site:
             return Read(self._converted[key], read.index, dtype)
         name = self._converted[key] = self.fresh(name)
         self.tensors[name] = Tensor(name, dtype, tensor.shape, intermediate=True)
-        axes = [Axis(self.fresh(f"q{d}"), Const(0), size) for d, size in enumerate(tensor.shape)]
+        box = _written(self.program, tensor)
+        axes = [Axis(self.fresh(f"q{d}"), low, high) for d, (low, high) in enumerate(box)]
         index = tuple(Var(a.name) for a in axes)
         self.before.append(nest(axes, (Assign(name, index, "=", value(Read(tensor.name, index, tensor.dtype))),)))
         return Read(name, read.index, dtype)
@@ -74,6 +77,26 @@ class Site:
         body = self.program.body
         body = (*body[: self.position], *self.before, new, *body[self.position + 1 :])
         return replace(self.program, tensors=self.tensors, body=body, source="")
+
+
+def _written(program: Program, tensor: Tensor) -> list[tuple[Int, Int]]:
+    """The first element and the one behind the last, in each dimension, of those that are written of an intermediate;
+    all there are of others."""
+    whole: list[tuple[Int, Int]] = [(Const(0), size) for size in tensor.shape]
+    if not tensor.intermediate or program.symbolic:
+        return whole
+    ranges = axis_ranges(program.body)
+    found: list[tuple[Int, Int]] = []
+    writes = [a.index for stmt in program.body for a in assigns(stmt) if a.tensor == tensor.name]
+    for d, (low, high) in enumerate(whole):
+        parts = [index[d] for index in writes]
+        if not parts or not all(isinstance(p, Int) for p in parts):
+            found.append((low, high))
+            continue
+        ends = [interval(p, ranges) for p in parts if isinstance(p, Int)]
+        first, last = max(0, min(e[0] for e in ends)), min(tensor.extents[d] - 1, max(e[1] for e in ends))
+        found.append((Const(first), Const(last + 1)) if first <= last else (low, high))
+    return found
 
 
 def nest(axes: list[Axis], body: tuple[Statement, ...]) -> Statement:

@@ -165,7 +165,8 @@ def plain_fold(op: str, dtype: DType, flushed: bool) -> Any:
 
     def fold(acc: Any, term: Any) -> Any:
         if operation is None:
-            found = np.broadcast_to(np.asarray(term, container(dtype)), np.shape(acc))
+            found = np.asarray(term, container(dtype))
+            found = found if found.shape == np.shape(acc) else np.broadcast_to(found, np.shape(acc))
         else:
             found = arith(operation, flush(acc, dtype) if flushed else acc, term, dtype)
         return flush(found, dtype) if flushed else found

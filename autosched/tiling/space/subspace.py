@@ -34,7 +34,8 @@ def subspaces(space: SpaceBase) -> tuple[Subspace, ...]:
     """Those that the rules of a space leave independent of each other, in the order of their first positions; decisions
     that no rule reads are in none. Empty where a rule that nothing is left to decide of forbids all rows."""
     settled = [p for p in space.parts if all(space.radices[d] == 1 for d in p.depends)]
-    if not all(evaluate(p.holds, {n: c[0] for n, c in space.values([0]).items()}) for p in settled):
+    row = {n: c[0] for n, c in space.values([0]).items()} if settled else {}
+    if not all(evaluate(p.holds, row) for p in settled):
         return ()
     found = []
     for group in groups_of(space):

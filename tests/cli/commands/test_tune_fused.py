@@ -49,8 +49,10 @@ def test_space_and_families_count_the_same_plans(cli: Cli) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 def test_a_note_says_which_level_opens_a_family(cli: Cli) -> None:
-    rounded = ("attention_rounded", "-D", "h=1", "-D", "n=64", "-D", "l=64", "-D", "d=16")
+    rounded = ("attention_rounded", "-D", "h=1", "-D", "n=64", "-D", "l=64", "-D", "d=16", "-i", "x86/vfmadd.f32.zmm")
+    cli = cli.near()
     done = cli("tune", *rounded, *SIMULATED, "-n", 1)
     note = "--numerics real (equal over the reals, and rounded elsewhere) opens further plans: one pass"
     assert f"note   {note}\n" in done.out
@@ -65,7 +67,7 @@ def test_plans_of_one_family_alone(cli: Cli) -> None:
     assert found["best"]["family"] == "as written"
     assert {f["name"] for f in found["families"] if f["plans"]} <= {"as written"}
     assert near("show", "--as", "schedule").status == 0
-    wrong = cli("tune", "two.py", *SIMULATED, "--plans", "chosen slices", status=1)
+    wrong = near("tune", "two.py", *SIMULATED, "--plans", "chosen slices", status=1)
     assert "no plan is of a family asked for (chosen slices: " in wrong.err
 
 
@@ -108,6 +110,7 @@ def test_scales_that_leave_a_sum_are_named(cli: Cli) -> None:
 
 def test_a_family_without_a_plan_says_why(cli: Cli) -> None:
     (cli.folder / "tanh.py").write_text(TANH)
+    cli = cli.near()
     done = cli("tune", "tanh.py", *SIMULATED, "-n", 2)
     why = "NOT_SEPARABLE at S: tanh(X[i_2, j_2] - M[i_2]) depends on M and on the data at once"
     assert f"one pass: no plan: {why}" in done.out

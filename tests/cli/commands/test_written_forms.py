@@ -9,7 +9,7 @@ import pytest
 from cli.conftest import Cli
 
 import autosched
-from autosched.cli.forms import worth_telling
+from autosched.cli.answers.forms import worth_telling
 from autosched.search.tuning.forms import Gain
 from autosched.tensorize.explanation.forms import Form
 
@@ -94,6 +94,7 @@ def test_no_form_is_a_no(here: Cli) -> None:
     assert not (here.folder / "new.py").exists()
 
 
+@pytest.mark.slow
 def test_tune_says_under_the_best_what_a_form_gains(here: Cli) -> None:
     (here.folder / "scaled.py").write_text(SCALED)
     done = here("tune", "scaled.py", *HERE, "-d", "simulator", "-n", 1, "--store", ":memory:").out.splitlines()

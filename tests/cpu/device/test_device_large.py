@@ -1,19 +1,22 @@
-"""Large outputs on the CPU: boxes by the interpreter, the whole against the kernel before; who is right is asked."""
+"""Large outputs on the CPU: boxes by the interpreter, the whole by the loops as written; who is right is asked."""
 
 import os
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from support.compiled import device_kernels as kernels
 
 from autosched.device.correctness import sampled
-from autosched.device.correctness.compare import furthest
+from autosched.device.correctness.compare import closeness, furthest
 from autosched.device.correctness.ends import ends
 from autosched.device.correctness.special import special
+from autosched.device.cpu import plain_loops, whole_runs
 from autosched.device.cpu.data import CpuData
 from autosched.device.cpu.device import CpuDevice
-from autosched.device.job import TensorFile
+from autosched.device.job import Band, RowsAlong, TensorFile
+from autosched.errors import AutoschedError
 from autosched.ir import parse, workload
 from autosched.ir.oracle.blocks import seconds
 from autosched.ir.oracle.nests import plan
@@ -68,41 +71,143 @@ def outside(device):
     return next(i for i in range(500, kernels.N) if i not in inside)
 
 
-@pytest.mark.slow
-def test_what_is_wrong_outside_the_boxes_is_found_beside_a_right_kernel(device):
+def test_what_is_wrong_outside_the_boxes_is_found_by_the_loops_as_written(device):
     at = outside(device)
-    good = kernels.built(kernels.kernel())
-    assert device.measure(good).status == "ok"
     wrong = device.measure(straying(at))
     assert wrong.status == "wrong"
     assert f"Y[{at}] is 9, not " in wrong.message
-    assert device.measure(good).status == "ok"
+    good = device.measure(kernels.built(kernels.kernel()))
+    assert (good.status, good.extra["whole"]) == ("ok", 1.0)
+    assert "not_checked" not in good.extra
     assert device.measure(straying(3)).status == "wrong"
     assert device.measure(straying(at, "0x7FF8000000000000")).status == "wrong"
+    races = device.measure_interleaved([kernels.built(kernels.kernel()), straying(at)], 3)
+    assert [m.status for m in races] == ["ok", "wrong"]
 
 
 @pytest.mark.slow
-def test_a_right_kernel_is_not_refused_for_the_mistake_of_the_one_before(device):
+def test_what_is_wrong_outside_the_boxes_of_special_data_is_found(device):
+    at = outside(device)
+    special_data = device._special[2].found
+    inside = {i for ((low, n),) in special_data.boxes["Y"] for i in range(low, low + n)}
+    places = [int(i) for i in np.flatnonzero(np.isnan(special_data.oracle.inputs["X"])) if i not in inside]
+    assert places, at
+    text = f"""
+      %a = getelementptr float, ptr %x, i64 {places[0]}
+      %b = load float, ptr %a
+      %c = fcmp uno float %b, 0.0
+      %d = fadd float %b, 1.0
+      %e = select i1 %c, float 9.0, float %d
+      %f = getelementptr float, ptr %y, i64 {places[0]}
+      store float %e, ptr %f"""
+    wrong = device.measure(kernels.built(kernels.kernel(extra=text)))
+    assert wrong.status == "wrong"
+    assert f"where X holds NaN and infinities: Y[{places[0]}] is 9, not nan" in wrong.message
+    assert device.measure(kernels.built(kernels.kernel())).status == "ok"
+
+
+@pytest.mark.slow
+def test_loops_as_written_that_cannot_run_are_told_and_kernels_compared_with_each_other(device, monkeypatch):
+    def refuse(*asked):
+        raise AutoschedError("no loops today")
+
+    monkeypatch.setattr(whole_runs, "plain_loops", refuse)
     at = outside(device)
     stray, good = straying(at), kernels.built(kernels.kernel())
-    assert device.measure(stray).status == "ok"  # nothing tells yet
+    found = device.measure(stray)
+    assert (found.status, found.extra["whole"]) == ("ok", 0.0)  # nothing tells yet
+    assert "outputs outside of the boxes, with the loops as written: no loops today" in found.extra["not_checked"]
     assert device.measure(good).status == "ok"
     assert device.measure(stray).status == "wrong"
     assert [m.status for m in device.measure_interleaved([good, stray], 3)] == ["ok", "wrong"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "said"), [(None, "they ended with SIGSEGV"), (kernels.SPIN, "not end in time")])
+def test_loops_as_written_that_end_the_worker_are_told(device, monkeypatch, text, said):
+    job = kernels.job(text or kernels.CRASH)
+    loops = plain_loops.PlainLoops((Band(job, {"Y": RowsAlong(0, 0, kernels.N)}),), 1)
+    monkeypatch.setattr(whole_runs, "plain_loops", lambda *asked: loops)
+    device.plain_s = 0.2
+    found = device.measure(kernels.built(kernels.kernel()))
+    assert (found.status, found.extra["whole"]) == ("ok", 0.0)
+    assert said in found.extra["not_checked"][0]
+
+
+@pytest.mark.slow
+def test_a_right_kernel_is_not_refused_where_the_loops_as_written_are_wrong(device, monkeypatch):
+    """The interpreter decides: of what they wrote nothing is kept."""
+    at = outside(device)
+    device.close()
+    stray = straying(at).payload
+    loops = plain_loops.PlainLoops((Band(stray, {"Y": RowsAlong(0, 0, kernels.N)}),), 1)
+    monkeypatch.setattr(whole_runs, "plain_loops", lambda *asked: loops)
+    with Sampling(parse(ADD), deadline_s=5.0) as other:
+        assert other.measure(kernels.built(kernels.kernel())).status == "ok"
+        assert other.measure(straying(at)).status == "wrong"
+        other._written = None  # what a box showed stays with the data
+        found = other.measure(kernels.built(kernels.kernel()))
+    assert (found.status, found.extra["whole"]) == ("ok", 0.0)
+    assert f"the loops as written are wrong themselves (Y[{at}]: 9, not " in found.extra["not_checked"][0]
+
+
+@pytest.mark.slow
+def test_rows_for_which_there_is_no_time_are_told(device, monkeypatch):
+    """Bands are evenly apart; the others are compared between kernels."""
+    monkeypatch.setattr(plain_loops, "RATE", 1000.0)
+    at = outside(device)
+    device.close()
+    with Sampling(parse(ADD), deadline_s=5.0) as other:
+        other.plain_s = 1e-9
+        found = other.measure(kernels.built(kernels.kernel()))
+        assert found.status == "ok"
+        assert 0 < found.extra["whole"] < 0.1
+        assert "of the rows outside of the boxes: the loops as written take about" in found.extra["not_checked"][0]
+        assert other.measure(straying(at)).status == "wrong"
+
+
+def test_bands_are_all_rows_and_the_first_of_them_evenly_apart():
+    assert plain_loops._spread(1) == [0]
+    for count in (2, 3, 7, 64, 1000):
+        order = plain_loops._spread(count)
+        assert sorted(order) == list(range(count))
+        first = sorted(order[:9])
+        assert max(b - a for a, b in pairwise(first)) <= max(1, -(-count // 4))
+
+
+def test_loops_that_all_depend_on_all_rows_are_one_band(monkeypatch):
+    monkeypatch.setattr(plain_loops, "RATE", 1e5)
+    axes = {"Y": 0}
+    assert plain_loops._count(parse(ADD.replace("n=1000", "n=100000")), axes, 1.0) > 1
+    total = """
+def total(X: f32[n], Y: f32[n], *, n=1000):
+    T: f32[1]
+    T[0] = 0
+    for i in range(n):
+        T[0] += X[i]
+    for i in range(n):
+        Y[i] = X[i] / T[0]
+"""
+    assert plain_loops._count(parse(total, sizes={"n": 100000}), axes, 1.0) == 1
+
+
 def test_the_element_that_differs_most_is_named():
     known = np.arange(10, dtype=np.float32)
     got = known.copy()
-    assert furthest(got, known, 0.1) is None
-    got[3] += 0.2  # two right kernels may differ so far
-    assert furthest(got, known, 0.1) is None
+    close = closeness([(known, np.full(10, 0.1 / 4))])
+    assert furthest(got, known, close) is None
+    got[3] += 0.05  # two right kernels may differ so far
+    assert furthest(got, known, close) is None
     got[[4, 7]] += [1.0, 5.0]
-    assert furthest(got, known, 0.1) == 7
+    assert furthest(got, known, close) == 7
     known[5] = np.nan
-    assert furthest(got, known, 0.1) == 5
+    assert furthest(got, known, close) == 5
     got[5] = np.nan
-    assert furthest(got, known, 0.1) == 7
+    assert furthest(got, known, close) == 7
+    assert furthest(got, known, closeness([(known, np.full(10, np.inf))])) is None, "any number will do"
+    known[5], got[5], got[7] = np.inf, -np.inf, known[7]
+    assert furthest(got, known, close) == 5
+    assert furthest(got, known, closeness([(known, np.where(np.isinf(known), np.inf, 0.4))])) is None
     whole = np.arange(10, dtype=np.uint64) + np.uint64(2**63)
     assert furthest(whole, whole.copy(), None) is None
     assert furthest(whole + np.eye(10, dtype=np.uint64)[6], whole, None) == 6

@@ -1,9 +1,12 @@
 """A search waits for its children to start, and every new worker for what it loads."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
+
+from autosched.device.processes.process import WorkerProcess
 
 HEAVY = {"pydantic", "yaml", "z3", "scipy", "sklearn", "xgboost", "typer", "autosched.ir.nodes"}
 """A tenth of a second each, or on the way there."""
@@ -34,3 +37,22 @@ def test_a_search_begins_without_what_models_learn_with():
     loaded = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
     assert "autosched.search.strategy.bayesian" in loaded
     assert not {"scipy", "sklearn", "xgboost", "pandas"} & set(loaded)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
+def test_a_worker_whose_start_is_interrupted_is_started_again():
+    """The answer to its start would be taken for that to the next request."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    worker = WorkerProcess("autosched.device.cpu.worker", ())
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            worker.ensure()
+        assert worker.pid is None
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        worker.close()

@@ -129,7 +129,7 @@ BEHIND = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", BEHIND)
 def test_stages_behind_a_product_run_once_and_read_what_is_there(name: str) -> None:
     """Where spans left one after the other, sums were updated for each; a stage that reads what another had put into a

@@ -55,7 +55,7 @@ def test_a_scalar_that_makes_outputs_infinite_is_left_out_and_told() -> None:
     sets = found(program)
     assert 0.0 not in {one["s"] for one in scalars(program)}
     assert [str(left) for left in sets.left_out] == [
-        "where s = 0: outputs would hold more NaN or infinities than on random data"
+        "the data set 's = 0': outputs would hold more NaN or infinities than on random data"
     ]
     said = not_checked(compute(program, 0), sets.left_out)
     assert said == {"not_checked": list(map(str, sets.left_out))}

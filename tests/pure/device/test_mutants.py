@@ -13,6 +13,7 @@ SEEDS = range(3)
 
 
 @pytest.mark.sampled(14)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_a_mistake_is_seen(mutant: Mutant) -> None:
     kernel, plan, _ = mutant.kernel()
@@ -20,6 +21,7 @@ def test_a_mistake_is_seen(mutant: Mutant) -> None:
 
 
 @pytest.mark.sampled(14)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_the_right_kernel_passes(mutant: Mutant) -> None:
     program = mutant.right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import autosched.ir as ir
 from autosched.ir.oracle import blas_sums
 from autosched.ir.oracle.blocks import run_blocks
 from autosched.ir.oracle.inputs import split_inputs
-from autosched.ir.oracle.slicing import Box, Slice, slice_of
+from autosched.ir.oracle.nests import along_rows
+from autosched.ir.oracle.slicing import Box, Slice, narrowed, slice_of
 from autosched.ir.program import Program
 
 TEXTS = st.one_of(program_texts(), program_texts(), reduction_texts())
@@ -36,6 +38,15 @@ def agreed(program: Program, wanted: dict[str, Box], seed: int) -> Slice:
         # Of triangular sums, the longest of the rows that are computed counts, and rounding errors of an empty one.
         assert (bounds[name] <= whole[here] * 1.25 + 1e-300).all()
         np.testing.assert_array_equal(bounds[name] > 1e-300, whole[here] > 1e-300)
+    turned = ir.run(replace(program, body=along_rows(program.body)), arrays, scalars)
+    for name, values in outputs.items():
+        np.testing.assert_array_equal(turned[name].astype(np.float64), values.astype(np.float64))
+    less = replace(program, body=narrowed(program, wanted))
+    zeros = {n: np.zeros(program.tensors[n].extents, program.tensors[n].dtype.numpy) for n in less.inputs}
+    cut = ir.run(less, zeros | {n: a for n, a in arrays.items() if n in less.inputs}, scalars)
+    for name, box in ((n, b) for n, b in wanted.items() if n in cut):  # some write nothing there
+        here = tuple(slice(low, low + n) for low, n in box)
+        np.testing.assert_array_equal(cut[name][here].astype(np.float64), outputs[name][here].astype(np.float64))
     return part
 
 

@@ -249,8 +249,9 @@ def test_assumptions() -> None:
 def test_several_functions() -> None:
     text = "def f(C: f32[1]):\n    C[0] = 0\ndef g(C: f32[1]):\n    C[0] = 1\n"
     assert parse(text, function="g").name == "g"
-    with pytest.raises(UsageError, match="several functions: f, g"):
-        parse(text)
+    with pytest.raises(UsageError, match="several functions: f, g") as several:
+        parse(text, filename="two.py")
+    assert several.value.hint == "choose one: two.py:f, two.py:g"
     with pytest.raises(UnknownNameError):
         parse(text, function="h")
 

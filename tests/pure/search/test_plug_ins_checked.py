@@ -167,7 +167,7 @@ def test_a_strategy_that_raises(plug_in: PlugIn) -> None:
         propose = observe = lambda self, given: 1 / 0
 
     plug_in("autosched.strategies", lambda *given: Broken())
-    with pytest.raises(PluginError, match="'mine' is at fault: observe raised ZeroDivisionError"):
+    with pytest.raises(PluginError, match=r"observe raised ZeroDivisionError: .* \(test_plug_ins_checked.py:\d+\)"):
         tune(4, strategy="mine")
     plug_in("autosched.strategies", lambda *given: object())
     with pytest.raises(PluginError, match="has no method propose"):

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from autosched.cli.tune_report import beside
+from autosched.cli.answers.tune_report import beside
 from autosched.device.protocol import Build
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.baseline import FEWEST, IN_TURN_S, MOST, Baseline, literal_plan, measure_baseline
+from autosched.search.tuning.tune import limit_loops
 from autosched.store.records import Measurement
 
 PROGRAM, TARGET = workload("matmul", m=8, n=8, k=8), load_target("portable")
@@ -74,3 +75,14 @@ def test_where_no_race_comes_out_right_the_first_measurement_counts() -> None:
 )
 def test_the_answer_says_what_is_compared(baseline: Baseline, device: str, said: str) -> None:
     assert beside(baseline, 2.5e-4, device) == said
+
+
+def test_the_loops_as_written_have_a_tenth_of_a_limited_time() -> None:
+    device = SimpleNamespace(plain_s=20.0)
+    limit_loops(device, None)  # type: ignore[arg-type]
+    assert device.plain_s == 20.0
+    limit_loops(device, 30.0)  # type: ignore[arg-type]
+    assert device.plain_s == pytest.approx(3.0)
+    limit_loops(device, 600.0)  # type: ignore[arg-type]
+    assert device.plain_s == pytest.approx(3.0)
+    limit_loops(SimpleNamespace(), 30.0)  # type: ignore[arg-type]

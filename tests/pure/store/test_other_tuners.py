@@ -163,6 +163,9 @@ WRONG: dict[str, tuple[str, str]] = {
     "ktt of a number for a name": (
         ktt(lambda v: v["Results"][3]["Configuration"][0].update(Name=7)), "7 names no parameter"
     ),
+    "ktt without a name": (
+        ktt(lambda v: v["Results"][0]["Configuration"][0].update(Name=None)), "None names no parameter"
+    ),
     "ktt of half a character": (
         ktt(lambda v: v["Results"][3]["Configuration"][0].update(Name="\ud800")), r"'\\ud800' names no parameter"
     ),

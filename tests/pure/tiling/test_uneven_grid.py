@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from autosched.tiling.steps.gpu.uneven_grid import AS_WRITTEN, LONGEST_FIRST, un
 SIZES = {"n": 512, "l": 512, "d": 32, "tile": 64, "block": 64, "t": "f16"}
 
 
+@cache
 def plan_of(chain: str) -> Plan:
     target = dataclasses.replace(load_target("nvidia-a100"), cores=3)
     found = usable(CATALOGUE, target, "simulator", None)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from autosched.codegen.c.export.compared_elements import ComparedElements
 from autosched.codegen.c_like.ctypes import literal, storage_type, stored_as_bits
 from autosched.codegen.c_like.helpers import ordered
 from autosched.codegen.c_like.names import Names, libc
@@ -25,7 +26,6 @@ from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.oracle.sets.domains import DECIDED, decided, drawn_inputs
 from autosched.ir.oracle.sets.ends import end_inputs
 from autosched.ir.oracle.sets.strength import no_less, shares_of_numbers, strongest
-from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
 
 VALUES = 61
@@ -58,9 +58,11 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
     fused = {s.name for s in program.stages} if reassociated else set()
     slack = max((slack, *(i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics)))
 
+    compared, picks = ComparedElements(program), _picks(program)
+
     def run(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         tables, scalars = split_inputs(program, dict(given))
-        return run_with_error(program, _drawn(program, tables), scalars, fused, slack)
+        return compared.run(_drawn(program, tables, picks), scalars, fused, slack)
 
     def shares(found: tuple[dict[str, Any], dict[str, Any]]) -> tuple[float, ...]:
         return shares_of_numbers((want, found[1][name]) for name, want in found[0].items())
@@ -83,7 +85,7 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
     checks: dict[str, list[Check]] = {}
     for number, (_, _, (wants, bounds)) in enumerate(found):
         for name, want in wants.items():
-            own = _checked(number, want, np.broadcast_to(bounds[name], want.shape))
+            own = _checked(number, want, np.broadcast_to(bounds[name], want.shape), compared.places(name))
             checks.setdefault(name, []).extend(own)
     places, sets = [place for place, _, _ in found], [given for _, given, _ in found]
     checks = {n: found for n, found in checks.items() if found}
@@ -114,27 +116,33 @@ def _states(count: int) -> npt.NDArray[np.uint64]:
     return states[:count]
 
 
-def _drawn(program: Program, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs as the C program fills them: one after the other, in the program's order."""
-    sizes = {n: int(np.prod(program.tensors[n].extents, dtype=np.int64)) for n in program.parameters if n in tables}
-    picks = (_states(sum(sizes.values())) >> np.uint64(33)) % np.uint64(VALUES)
-    arrays, first = {}, 0
-    for name, size in sizes.items():
-        arrays[name] = tables[name][picks[first : first + size].astype(np.int64)].reshape(program.tensors[name].extents)
-        first += size
-    return arrays
+def _picks(program: Program) -> dict[str, npt.NDArray[np.int64]]:
+    """Which value of its table each element of an input has, as the C program draws them: one input after the other, in
+    the program's order."""
+    shapes = {n: program.tensors[n].extents for n in program.parameters if n in program.inputs}
+    sizes = {name: int(np.prod(shape, dtype=np.int64)) for name, shape in shapes.items()}
+    picks = ((_states(sum(sizes.values())) >> np.uint64(33)) % np.uint64(VALUES)).astype(np.int64)
+    ends = np.cumsum(list(sizes.values()), dtype=np.int64)
+    return {n: picks[end - sizes[n] : end].reshape(shapes[n]) for n, end in zip(sizes, ends, strict=True)}
+
+
+def _drawn(program: Program, tables: Mapping[str, Any], picks: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs as the C program fills them."""
+    return {n: tables[n][picks[n]] for n in program.parameters if n in tables}
 
 
 Check: TypeAlias = tuple[int, int, int | float, float]
 """The data set, an element of an output, its value and its tolerance."""
 
 
-def _checked(data_set: int, want: Any, tolerance: Any) -> list[Check]:
-    """The checks of an output: elements spread evenly, without those that may be anything."""
+def _checked(data_set: int, want: Any, tolerance: Any, known: npt.NDArray[np.int64] | None) -> list[Check]:
+    """The checks of an output: elements spread evenly (or the `known` ones, of which `want` is), without those that may
+    be anything."""
     places = np.unique(np.linspace(0, want.size - 1, CHECKED).astype(np.int64))
     whole = np.issubdtype(want.dtype, np.integer)
     values, near = want.reshape(-1), tolerance.reshape(-1)
-    found = [(data_set, int(p), int(values[p]) if whole else float(values[p]), float(near[p])) for p in places]
+    numbers = np.arange(want.size) if known is None else known
+    found = [(data_set, int(numbers[p]), (int if whole else float)(values[p]), float(near[p])) for p in places]
     special = [(*check[:3], 0.0) for check in found if not np.isfinite(check[2])]
     return [check for check in found if np.isfinite(check[2:]).all()] + special
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.tree.kernel import Prefetch
 from autosched.ir.value import Read

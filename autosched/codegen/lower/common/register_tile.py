@@ -9,12 +9,12 @@ from itertools import groupby
 from math import gcd, prod
 from types import MappingProxyType
 
-from autosched.codegen.lower.common.computed_source import ComputedSource
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.edges import without_guards
 from autosched.codegen.lower.common.fused_stages import epilogue, fused_start
 from autosched.codegen.lower.common.guarded_steps import Parts, Spans, all_count, any_counts, prefixes, spans, stepped
-from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.operands.computed_source import ComputedSource
+from autosched.codegen.lower.common.operands.edges import without_guards
+from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position, elements
 from autosched.codegen.lower.common.prefetches import NextBlock, ahead
 from autosched.codegen.lower.common.sums import Sums

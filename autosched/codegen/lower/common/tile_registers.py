@@ -7,7 +7,7 @@ from typing import Any
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.guarded_steps import Parts
-from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.prefetches import next_block
 from autosched.codegen.lower.common.register_tile import RegisterTile, held_axes
 from autosched.codegen.lower.common.sums import Sums

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, product
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.tree.kernel import Assign, IntrinsicCall, Lane, RegisterRef, Stmt
 from autosched.codegen.tree.rename import place

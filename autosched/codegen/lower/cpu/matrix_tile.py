@@ -15,7 +15,7 @@ from autosched.codegen.analysis.matrix_moves import apart_in_memory, held_in, ro
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.fused_stages import fused_start
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
-from autosched.codegen.lower.common.operands import OperandSource
+from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.positions import LANE
 from autosched.codegen.lower.common.register_tile import Places, RegisterTile
 from autosched.codegen.lower.common.tile_registers import fields_of

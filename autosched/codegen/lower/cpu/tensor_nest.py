@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from autosched.codegen.lower.common.computed_source import computed_source
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.copied_part import ALL, part_of
 from autosched.codegen.lower.common.matrix_rows import ROW
-from autosched.codegen.lower.common.operands import OperandSource, source
-from autosched.codegen.lower.common.panel_scope import Around
+from autosched.codegen.lower.common.operands.computed_source import computed_source
+from autosched.codegen.lower.common.operands.copied_part import ALL, part_of
+from autosched.codegen.lower.common.operands.panel_scope import Around
+from autosched.codegen.lower.common.operands.sources import OperandSource, source
 from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
 from autosched.codegen.lower.common.row_epilogue import waiting

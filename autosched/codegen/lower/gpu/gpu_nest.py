@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange
 from autosched.codegen.lower.gpu.grid import BLOCK, RANK, BlockWork, TileGrid

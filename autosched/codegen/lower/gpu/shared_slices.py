@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.panels import or_zero
+from autosched.codegen.lower.common.operands.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.gpu.grid import RANK, BlockWork, Receivers, TileGrid
 from autosched.codegen.lower.gpu.im2col_map import corner, walk_of, walked

@@ -26,6 +26,7 @@ from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
 from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
 from autosched.codegen.lower.gpu.kept_slices import kept_slices
 from autosched.codegen.lower.gpu.unmasked import unmasked_apart
+from autosched.codegen.lower.gpu.used_part import used_part
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -42,7 +43,7 @@ from autosched.codegen.tree.kernel import (
 from autosched.codegen.tree.uses import used_buffers
 from autosched.logic import Const, Int, Var, all_of
 from autosched.logic.walk import substitute_int
-from autosched.tiling.analysis.accesses import all_reads
+from autosched.tiling.analysis.left_behind import left_behind
 from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import defined_first, stages_of
@@ -120,7 +121,8 @@ class _BlockLoops:
         over all iterations comes from memory in front of the loops, and goes there behind them."""
         body = in_registers(body, self.held) if self.held else body
         before, after = self.carried()
-        moved = Moved({n: self.place(b) for n, b in self.inner.buffers.items()}, self.at)
+        every = (*before, *body, *after)
+        moved = Moved({n: self.place(b, every) for n, b in self.inner.buffers.items()}, self.at)
         body = moved.of(body)
         inside = [t for t in self.part.loops if t not in self.blocks]
         before = moved.of(before)
@@ -184,7 +186,7 @@ class _BlockLoops:
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """What fills registers in front of the loops, and what leaves them behind. A tensor is not filled that nothing
         has written, nor one that each iteration writes before it reads it; the latter leaves where something else reads
-        it and there was an iteration."""
+        what is in it and there was an iteration."""
         if self.rows is None:
             return (), ()
         rows = self.rows.rows
@@ -210,10 +212,9 @@ class _BlockLoops:
         return made or not self.ctx.program.tensors[tensor].intermediate
 
     def read_outside(self, tensor: str) -> bool:
-        """Whether anything but these loops may read a tensor."""
+        """Whether anything but these loops may read what they leave in a tensor."""
         program = self.ctx.program
-        others = (s for s in program.stages if s.name not in self.part.stages)
-        return not program.tensors[tensor].intermediate or any(r.tensor == tensor for s in others for r in all_reads(s))
+        return not program.tensors[tensor].intermediate or left_behind(program, tensor, self.part.stages)
 
     def merged(self, loops: Sequence[TileLoop | None], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """More loops than a grid has dimensions, by one number."""
@@ -227,9 +228,9 @@ class _BlockLoops:
         note = "blocks of " + ", ".join(t.axis.name for t in kept)
         return (For(LONE, Const(0), Const(below), bind(body, places), GRID[-1], note=note),)
 
-    def place(self, buffer: Buffer) -> BufferPlace:
+    def place(self, buffer: Buffer, body: tuple[Stmt, ...]) -> BufferPlace:
         """Where a buffer of the body lies in the kernel: what the body keeps for itself in shared memory, or in memory,
-        each block's apart."""
+        each block's apart; of what registers hold inside, as much as the body still touches."""
         ctx, name = self.ctx, buffer.name
         if name in self.part.windows:
             window = self.part.windows[name]
@@ -244,7 +245,8 @@ class _BlockLoops:
             for loop in self.blocks:
                 owners.append(self.at[loop.axis.name] - loop.first)
                 shape.append(loop.last - loop.first + 1)
-        whole = (*shape, *buffer.shape)
+        used = used_part(buffer, body) if buffer.scope == "workspace" else buffer
+        whole = (*shape, *used.shape)
         lanes = buffer.elements_per_thread
         new = ctx.declare(name, buffer.dtype, whole, scope, None, lanes, fragment=buffer.fragment)
         if scope == "workspace":  # its name may be another's in the body around

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.operands import MemorySource, OperandSource
-from autosched.codegen.lower.common.panels import or_zero
+from autosched.codegen.lower.common.operands.panels import or_zero
+from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.passes.substitute import bind

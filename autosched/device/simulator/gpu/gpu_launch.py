@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from autosched.codegen.tree.kernel import Kernel
+import numpy as np
+
+from autosched.codegen.tree.kernel import Buffer, Kernel
 from autosched.device.simulator.gpu.live_registers import most_live
 from autosched.device.simulator.walk.facts import Facts, Level
 from autosched.errors import AutoschedError
@@ -13,6 +16,8 @@ from autosched.machine.target import Target
 
 OWN_REGISTERS = 30  # a thread's, beside its fragments
 WARPS_OF_A_GROUP = 4  # PTX ISA: a warpgroup is four warps in a row
+ROW_NUMBERS = 3
+"""Dimensions of registers that hold a number of each row: workers, tiles, elements of a fragment."""
 GRANULE = 8  # registers are given out in eights (CUDA occupancy calculator)
 
 
@@ -61,14 +66,19 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> GridLaunch:
         sizes[name] = ceil(elements * buffer.dtype.bits / (32 * together))
     rows = any(kernel.buffers[n].fragment is not None for n in sizes)
     held = most_live(kernel.main.body, sizes) if rows else sum(sizes.values())
+    if rows:
+        held = _of_rows(kernel, sizes, held, limits.get("registers_per_thread", held))
     held_together = [b for n, b in kernel.buffers.items() if b.scope == "shared" and n in found.buffers]
     shared = sum(b.elements * b.dtype.bits / 8 for b in held_together) / cluster
     _within(count, limits.get("threads_per_block"), "threads in a block")
-    _within(held, limits.get("registers_per_thread"), "registers a thread")
+    if not rows:
+        _within(held, limits.get("registers_per_thread"), "registers a thread")
     _within(shared, limits.get("shared_bytes"), "bytes of shared memory in a block")
     each = ceil(count / lanes)
-    _within(held * each * lanes, limits.get("registers_per_core"), "registers in a block")
-    most = min(limits.get("registers_per_thread", 255), limits.get("registers_per_core", 65536) // (each * lanes))
+    of_thread = limits.get("registers_per_thread", 255)
+    taken = min(held, of_thread) if rows else held
+    _within(taken * each * lanes, limits.get("registers_per_core"), "registers in a block")
+    most = min(of_thread, limits.get("registers_per_core", 65536) // (each * lanes))
     registers = min(-(-(held + OWN_REGISTERS) // GRANULE) * GRANULE, most)
     spilled = max(0, held + OWN_REGISTERS - most)
     fits = [limits.get("blocks_per_core", 32), limits.get("warps_per_core", 64) // each]
@@ -78,6 +88,25 @@ def launch(kernel: Kernel, found: Facts, target: Target) -> GridLaunch:
         fits.append(int(on_core // (shared + limits.get("shared_bytes_reserved_per_block", 0))))
     number = prod((p.trips for p in blocks), start=cluster)
     return GridLaunch(blocks, number, workers, count, registers, spilled, shared, max(1, min(fits)))
+
+
+def _of_rows(kernel: Kernel, sizes: Mapping[str, int], held: int, most: int) -> int:
+    """Registers of a thread that holds rows. Where they seem more than there are (`most`), elements of a row that are
+    alike in a thread count once; more than that a compiler spills: what it needs at one point is known from above."""
+    if held <= most:
+        return held
+    alike = {n: ceil(size * _different(kernel.buffers[n])) for n, size in sizes.items()}
+    return min(most_live(kernel.main.body, alike), 2 * most)
+
+
+def _different(buffer: Buffer) -> float:
+    """The share of a thread's elements that differ: of one number a row it has those of several columns."""
+    fragment = buffer.fragment
+    if fragment is None or len(buffer.shape) != ROW_NUMBERS:
+        return 1.0
+    mine = np.flatnonzero(fragment.owners[0] == 0)
+    wide = fragment.shape[1]
+    return max(len(np.unique(mine // wide)), len(np.unique(mine % wide))) / len(mine)
 
 
 def _within(value: float, limit: int | None, what: str) -> None:

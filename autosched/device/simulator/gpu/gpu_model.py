@@ -36,7 +36,16 @@ from autosched.device.simulator.engine import (
 )
 from autosched.device.simulator.estimate import Estimate
 from autosched.device.simulator.gpu.block_code import DRAM, L2, PIPE, SERVERS, SHARED, SLOT, Emit, Shares, ahead_of
-from autosched.device.simulator.gpu.gpu_costs import PORT, QUARTERS, SHARED_LINES, Costs, dram_bytes, left_behind, speed
+from autosched.device.simulator.gpu.gpu_costs import (
+    PORT,
+    QUARTERS,
+    SHARED_LINES,
+    Costs,
+    dram_bytes,
+    left_behind,
+    rate,
+    speed,
+)
 from autosched.device.simulator.gpu.gpu_launch import GridLaunch, launch
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.script import script
@@ -81,9 +90,8 @@ def gpu_estimate(kernel: Kernel, parts: list[Facts], target: Target) -> Estimate
         kept = run.left
         moved.append(run.moved)
         busy = run.outcome.busy
-        totals["tensor pipe" if any(i.intrinsic.scope != "thread" for i in found.issues) else "pipe"] += (
-            max(busy[PIPE : PIPE + QUARTERS]) * tick
-        )
+        for name, share in of_pipes(found, target).items():
+            totals[name] += share * max(busy[PIPE : PIPE + QUARTERS]) * tick
         totals["schedulers"] += max(busy[SLOT : SLOT + QUARTERS]) * tick
         for name, server in (("shared", SHARED), ("l2", L2), ("dram", DRAM)):
             totals[name] += busy[server] * tick
@@ -131,6 +139,16 @@ def play(
     actors = layout.names(min(grid.at_once, each + bool(tail)))
     moved = {"shared": _shared(found), "L2": past_l1, "DRAM": read + written}
     return GpuRun(grid, outcome, actors, moved, left_behind(found, costs.prints, target))
+
+
+def of_pipes(found: Facts, target: Target) -> dict[str, float]:
+    """The shares of the pipes' time that instructions of warps and warpgroups take, and those of one thread."""
+    taken: dict[str, float] = defaultdict(float)
+    for issue in found.issues:
+        own = "arithmetic" if issue.intrinsic.scope == "thread" else "tensor pipe"
+        taken[own] += issue.runs / rate(issue.intrinsic, target)
+    every = sum(taken.values())
+    return {name: cycles / every for name, cycles in taken.items()} if every else {"arithmetic": 1.0}
 
 
 def _shared(found: Facts) -> float:

@@ -21,12 +21,14 @@ Run = Callable[[Kernel, Arrays, Mapping[str, Any]], dict[str, npt.NDArray[np.gen
 @dataclass(frozen=True)
 class Runner:
     """`run` returns a kernel's outputs on arrays and scalars. Every trial runs kernels of at most `most` statements,
-    which takes well under a second; the final round runs those of at most `final`."""
+    which takes well under a second; the final round runs those of at most `final`. `emulated`: those of at most so many
+    would be run with --emulate (0: there is no emulator, or this is it)."""
 
     name: str
     run: Run
     most: int
     final: int
+    emulated: int = 0
 
 
 INTERPRETER = Runner("the interpreter", run_kernel, 6_000, 6_000)

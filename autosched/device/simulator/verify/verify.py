@@ -102,7 +102,16 @@ class Verifier:
             return KernelVerdict(f"{self.runner.name}, with loops cut to {most[0]} iterations{but}", difference)
         size = f" ({whole:,.0f} statements, of {self.runner.final:,} that it runs)" if whole else ""
         loops = ", and tile loops are not cut down" if plan.in_tile_loops else ""
-        return unverified(f": too large for {self.runner.name}{size}{loops}", plan)
+        return unverified(f": too large for {self.runner.name}{size}{loops}{self._emulated(whole)}", plan)
+
+    def _emulated(self, whole: float) -> str:
+        """What the emulated card would run of kernels like this one, where there is one and it is not asked."""
+        most = self.runner.emulated
+        if not whole or not most:
+            return ""
+        if whole <= most:
+            return "; with --emulate it is run"
+        return f"; smaller sizes (-D) are run with --emulate: {most:,} statements at most"
 
     def _checked(
         self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None

@@ -29,7 +29,7 @@ from autosched.ir.rewrites.factors.distribute import distributed
 from autosched.ir.rewrites.names import FreeNames
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member
-from autosched.ir.rewrites.online.staging import Found, Term, filled, staged
+from autosched.ir.rewrites.online.staging import Found, Term, filled, staged, under_or_zero
 from autosched.ir.rewrites.online.states import CarriedState, MemberStates, factor_of, replaced
 from autosched.ir.value import (
     Arith,
@@ -248,8 +248,9 @@ class Pass:
                     at = self.term(carried, state, moving)
                     for found in (f for f in staged((at, at)) if f in once and f not in places):
                         places[found] = self.block_of(state, found[0].dtype)
-                        fill = StateUpdate(places[found], "=", found[0])
-                        steps += self.inside(to, partial(self.points, carried.member, fill, count, lower))
+                        fill = StateUpdate(places[found], "=", under_or_zero(*found))
+                        whole = replace(carried.member, guards=())  # kernels read elements that no sum asks for, too
+                        steps += self.inside(to, partial(self.points, whole, fill, count, lower))
                     term = filled(at, places)
                 if state.extreme is not None:
                     before, now = moving.before[state.extreme], moving.running[state.extreme]

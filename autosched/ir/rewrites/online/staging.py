@@ -55,14 +55,14 @@ def staged(terms: Iterable[Term]) -> tuple[Found, ...]:
 
 def filled(term: Term, places: Mapping[Found, Value]) -> Value:
     """The term with what is computed once read from where it is kept."""
-    return _visited(term, lambda value, when: places.get((_under(value, when), term.guards)))
+    return _visited(term, lambda value, when: places.get((under_or_zero(value, when), term.guards)))
 
 
 def _parts(term: Term) -> list[Found]:
     found: list[Found] = []
 
     def take(value: Value, when: tuple[Condition, ...]) -> Value | None:
-        found.append((_under(value, when), term.guards))
+        found.append((under_or_zero(value, when), term.guards))
         return value
 
     _visited(term, take)
@@ -97,8 +97,8 @@ def _costs(value: Value) -> bool:
     return isinstance(value, Call) and value.function in TRANSCENDENTAL
 
 
-def _under(value: Value, when: tuple[Condition, ...]) -> Value:
-    """The value where the conditions hold that it is computed under, else zero."""
+def under_or_zero(value: Value, when: tuple[Condition, ...]) -> Value:
+    """The value where all conditions hold, else zero."""
     if not when:
         return value
     formulas = all_of(*(c for c in when if isinstance(c, Bool)))

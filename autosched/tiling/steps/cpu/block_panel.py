@@ -1,5 +1,5 @@
 """Panels of one cache block at a time: filled inside the block loops, by each thread for itself, so that what is packed
-is used while a cache still holds it. The code is in `codegen/lower/common/panel_scope.py`."""
+is used while a cache still holds it. The code is in `codegen/lower/common/operands/panel_scope.py`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 cut along whole dimensions (images of a batch, channels that are convolved each by itself).
 
 A copy of everything goes through the caches twice before it is used; one of a channel is used while the first cache
-still holds it. The code is in `codegen/lower/common/padded_copy.py`.
+still holds it. The code is in `codegen/lower/common/operands/padded_copy.py`.
 """
 
 from __future__ import annotations

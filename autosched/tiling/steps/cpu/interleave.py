@@ -20,7 +20,7 @@ from autosched.tiling.steps.common.layout import RUN_ELEMENTS, contiguous, even_
 from autosched.tiling.steps.cpu.fills import reach_ends, spans
 
 COPIED_BYTES = 64
-"""Bytes that one step of a copy moves (`codegen/lower/common/padded_copy.py`)."""
+"""Bytes that one step of a copy moves (`codegen/lower/common/operands/padded_copy.py`)."""
 
 
 @dataclass(frozen=True)

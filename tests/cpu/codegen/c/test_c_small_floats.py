@@ -79,7 +79,7 @@ def case(
 @needs_compiler
 @compiled
 @pytest.mark.x86
-@pytest.mark.sampled(2)
+@pytest.mark.sampled("4--O2", "16--O2 -mno-avx512f -Wno-psabi")
 @pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_every_pattern(lanes: int, flags: tuple[str, ...], tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled("1-nobody's products", "1-dependent bounds", "2-dependent bounds, narrow", "2-no iteration")
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", CASES)

@@ -20,6 +20,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_of_it_computes_what_the_program_says(name):
     features = host_features()

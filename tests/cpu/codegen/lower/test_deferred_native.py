@@ -4,6 +4,7 @@ where its sums are finite and where they are not."""
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,12 @@ def deferred_plans(program: Program, threads: int = 1) -> list[Plan]:
     return [p for p in found.every if any(r.name == "defer" for r in p.rewrites)]
 
 
+@cache
+def weights(threads: int = 1, **sizes: int) -> tuple[Program, list[Plan]]:
+    program = ir.parse(WEIGHTS, sizes=sizes)
+    return program, deferred_plans(program, threads)
+
+
 def kernels(plans: list[Plan], count: int) -> list[Kernel]:
     made = []
     for plan in plans:
@@ -53,25 +60,28 @@ def kernels(plans: list[Plan], count: int) -> list[Kernel]:
     return made
 
 
+@pytest.mark.sampled("2")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_machine_code(threads: int) -> None:
-    program = ir.parse(WEIGHTS)
-    made = kernels(deferred_plans(program, threads)[:6], 3)
+    program, plans = weights(threads)
+    made = kernels(plans[:6], 3)
     assert made
     check_machine_code(made, expect(program))
 
 
 @needs_compiler
 def test_exported_c(tmp_path: Path) -> None:
-    program = ir.parse(WEIGHTS, sizes={"m": 1, "k": 44})
-    made = kernels(deferred_plans(program)[:4], 2)
+    program, plans = weights(m=1, k=44)
+    made = kernels(plans[:4], 2)
     check_exported_c([(k, expect(program)) for k in made], tmp_path)
 
 
+@pytest.mark.sampled("1")
 @pytest.mark.parametrize("m", [1, 2])
 def test_what_data_ask_for_is_asked_once_a_row(m: int) -> None:
     """The loops of a sum that is computed as written stand behind a branch."""
-    made = kernels(deferred_plans(ir.parse(WEIGHTS, sizes={"m": m})), 3)
+    _, plans = weights(m=m)
+    made = kernels(plans, 3)
     alike = [k for k in made if k.schedule.get("Y.3.vector", 1) == 1]
     assert alike
     for kernel in alike:
@@ -80,8 +90,8 @@ def test_what_data_ask_for_is_asked_once_a_row(m: int) -> None:
 
 @pytest.mark.parametrize("kind", ["infinite", "nan"])
 def test_sums_that_are_not_finite(kind: str) -> None:
-    program = ir.parse(WEIGHTS)
-    made = kernels(deferred_plans(program)[:4], 2)
+    program, plans = weights()
+    made = kernels(plans[:4], 2)
     for seed in range(2):
         data = grouped_data(program, seed, kind)
         with np.errstate(all="ignore"):

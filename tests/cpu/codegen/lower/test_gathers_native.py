@@ -95,6 +95,7 @@ def test_machine_code_reads_only_what_is_wanted(name: str) -> None:
         np.testing.assert_array_equal(compiled(kernel)(**given), expected["Y"])
 
 
+@pytest.mark.sampled(4)
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", GUARDED_READS)

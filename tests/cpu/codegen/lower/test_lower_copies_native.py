@@ -1,10 +1,10 @@
 """Copies of operands as machine code: what the interpreter is held to
-(tests/pure/codegen/lower/test_lower_copies.py)."""
+(tests/pure/codegen/lower/operands/test_lower_copies.py)."""
 
 from __future__ import annotations
 
 import pytest
-from pure.codegen.lower.test_lower_copies import BORDERED, INTERLEAVED, ONLY, SHUFFLED
+from pure.codegen.lower.operands.test_lower_copies import BORDERED, INTERLEAVED, ONLY, SHUFFLED
 from support.compiled.native import check_machine_code
 from support.match.agreement import expect
 from support.plans import plans_of, this_machine

@@ -31,6 +31,7 @@ def kernels(program: Program, count: int, threads: int = 1) -> list[Kernel]:
     return made
 
 
+@pytest.mark.sampled("mx", "gathered", "rotated", "masked", "one_tile", "normalised", "fp4_packed", "converted")
 @pytest.mark.x86
 @pytest.mark.parametrize("name", COMPUTED)
 def test_machine_code(name: str) -> None:
@@ -42,6 +43,7 @@ def test_machine_code(name: str) -> None:
 
 
 @pytest.mark.x86
+@pytest.mark.sampled("one_tile")
 @pytest.mark.parametrize("name", ["normalised", "one_tile", "rows"])
 def test_threads_share_what_is_packed(name: str) -> None:
     """Registers that hold what stays along the depth are each thread's own."""
@@ -67,8 +69,13 @@ def test_machine_code_of_random_expressions(text: str, threads: int, seed: int) 
 
 @needs_compiler
 @pytest.mark.compiler
-def test_exported_c(tmp_path: Path) -> None:
-    made = [(k, expect(COMPUTED[name])) for name in COMPUTED for k in kernels(COMPUTED[name], 2)]
+@pytest.mark.parametrize(
+    "names",
+    [("masked", "fp4_packed"), pytest.param(tuple(COMPUTED), marks=pytest.mark.slow)],
+    ids=["two programs", "all programs"],
+)
+def test_exported_c(names: tuple[str, ...], tmp_path: Path) -> None:
+    made = [(k, expect(COMPUTED[name])) for name in names for k in kernels(COMPUTED[name], 2)]
     check_exported_c([m for m in made if not missing_features(m[0])], tmp_path, "-fopenmp")
 
 

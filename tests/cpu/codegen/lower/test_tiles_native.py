@@ -29,6 +29,7 @@ def kernels(name: str, count: int) -> list[Kernel]:
     return made
 
 
+@pytest.mark.sampled("mlp", "kept", "turned")
 @pytest.mark.x86
 @pytest.mark.parametrize("name", PRODUCTS_IN_TILES)
 def test_machine_code(name: str) -> None:
@@ -39,6 +40,11 @@ def test_machine_code(name: str) -> None:
 
 @needs_compiler
 @pytest.mark.compiler
-def test_exported_c(tmp_path: Path) -> None:
-    made = [(k, expect(PRODUCTS_IN_TILES[name])) for name in PRODUCTS_IN_TILES for k in kernels(name, 2)]
+@pytest.mark.parametrize(
+    "names",
+    [("kept",), pytest.param(tuple(PRODUCTS_IN_TILES), marks=pytest.mark.slow)],
+    ids=["one program", "all programs"],
+)
+def test_exported_c(names: tuple[str, ...], tmp_path: Path) -> None:
+    made = [(k, expect(PRODUCTS_IN_TILES[name])) for name in names for k in kernels(name, 2)]
     check_exported_c([m for m in made if not missing_features(m[0])], tmp_path, "-fopenmp")

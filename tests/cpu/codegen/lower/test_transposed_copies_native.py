@@ -49,6 +49,7 @@ def kernels(name: str) -> tuple[list[Kernel], Expected]:
     return found, expect(program)
 
 
+@pytest.mark.sampled("transpose f32", "transpose s8", "transpose narrow", "f32")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_machine_code(name: str) -> None:
     made, expected = kernels(name)

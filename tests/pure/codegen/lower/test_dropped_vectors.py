@@ -36,6 +36,7 @@ def plan_along_columns(guard: str, init: str = "0") -> Plan:
     )
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize("init", ["0", "Q[i, 0] * 2.0"])
 def test_kernels_compute_the_program(guard: str, init: str) -> None:

@@ -88,6 +88,7 @@ def shape(kernel: Kernel) -> str:
     return re.sub(r"\b[a-z_]\w*\b(?!=)", lambda m: "v" if m[0] in loops else m[0], "\n".join(lines))
 
 
+@pytest.mark.sampled("rows-cpu")
 @pytest.mark.parametrize("target", [machine(), H200], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("text", [ROWS, CHAIN], ids=["rows", "chain"])
 def test_any_name_of_generated_code_may_be_a_loops(text: str, target: Target) -> None:

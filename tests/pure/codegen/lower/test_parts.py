@@ -56,6 +56,7 @@ def test_threads_have_parts_of_their_own_and_one_merges_them() -> None:
     assert not any(w.tensor == "S_block" for w in passing.windows.values())  # each thread keeps its own
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("size", range(len(SIZES)))
 @pytest.mark.parametrize("kind", ["empty part", "empty row", "infinite", "no number", "great"])
 def test_rows_that_hurt(kind: str, size: int) -> None:

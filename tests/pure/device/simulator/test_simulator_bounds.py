@@ -22,7 +22,7 @@ from autosched.tiling.plans.plan import Plan
 BYTES = {"a": "s8", "b": "s8", "acc": "s32"}
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}
 SIZES = {"m": 72, "n": 40, "k": 56}
-UNITS = ("array", "arithmetic", "tensor pipe", "pipe")
+UNITS = ("array", "arithmetic", "tensor pipe")
 """What issues instructions, by the simulator's name for it."""
 
 

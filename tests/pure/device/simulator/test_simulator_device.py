@@ -18,6 +18,7 @@ import autosched
 from autosched.codegen.lower import lower
 from autosched.device import registry
 from autosched.device import simulator as package
+from autosched.device.emulated import simulator
 from autosched.device.protocol import Device
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.verify import verify
@@ -132,10 +133,15 @@ def test_what_is_too_large_says_how_large() -> None:
     program = workload("attention", h=1, n=128, l=128, d=32)
     found = planned(TuneRequest(program, H200)).plans
     plan = next(p for p in found if any(isinstance(q, TileLoopsPart) for q in p.parts))
-    device = SimulatorDevice(target=H200)
+    device = simulator(target=H200)
     said = device.measure(device.build(Candidate(plan, int(plan.space.few[0]))), "final").extra["verified_by"]
     size = r"\([0-9,]+ statements, of 6,000 that it runs\)"
-    assert re.fullmatch(f"not verified: too large for the interpreter {size}, and tile loops are not cut down.*", said)
+    more = "; smaller sizes \\(-D\\) are run with --emulate: 300,000 statements at most"
+    size += ", and tile loops are not cut down"
+    assert re.fullmatch(f"not verified: too large for the interpreter {size}{more}.*", said)
+    asked = dataclasses.replace(INTERPRETER, emulated=300_000)
+    verdict = verify.Verifier(0, runner=asked).cut_down(plan, plan.space.schedule(int(plan.space.few[0])), 1, 100_000)
+    assert "that it runs), and tile loops are not cut down; with --emulate it is run" in verdict.by
 
 
 def test_of_a_plan_without_instructions_no_mapping_is_said_to_be_proved() -> None:

@@ -14,7 +14,10 @@ from autosched.codegen.lower import lower
 from autosched.costmodel.analytic.clock import clock
 from autosched.costmodel.analytic.limits import limit
 from autosched.device.simulator import SimulatorDevice
+from autosched.device.simulator.gpu.gpu_costs import rate
+from autosched.device.simulator.gpu.gpu_model import of_pipes
 from autosched.device.simulator.trace import trace
+from autosched.device.simulator.walk.walk import facts
 from autosched.errors import SpecError
 from autosched.ir import parse
 from autosched.ir.program import Program
@@ -278,3 +281,26 @@ def test_an_epilogue_costs_time_on_a_cpu_too() -> None:
         assert simulated is not None
         seconds[name] = float(clock(plan, plan.space.values([row]))["total"][0]), simulated
     assert all(with_it > 1.05 * without for without, with_it in zip(*seconds.values(), strict=True))
+
+
+def test_products_on_cuda_cores_take_no_tensor_pipe() -> None:
+    """A kernel of both divides the pipes' time by what each kind of instruction takes of it."""
+    name = {"f16": "tensor pipe", "f32": "arithmetic"}
+    seconds, issues = {}, []
+    for kind in name:
+        program = parse(f"def f(A: {kind}[64, 64], B: {kind}[64, 64], C: f32[64, 64]):\n" + TERMS)
+        plan = next(p for p in plans_of(TuneRequest(program, H200, numerics="real"))[1] if p.tensor_parts)
+        kernel = lower(plan, plan.space.schedule(int(plan.space.sample(1, np.random.default_rng(0))[0])))
+        found = next(f for f in (facts(kernel, s) for s in kernel.main.body) if f.issues)
+        assert of_pipes(found, H200) == {name[kind]: 1.0}
+        issues += found.issues
+        seconds[name[kind]] = sum(i.runs / rate(i.intrinsic, H200) for i in found.issues)
+    both = of_pipes(dataclasses.replace(found, issues=tuple(issues)), H200)
+    assert both == {n: pytest.approx(s / sum(seconds.values())) for n, s in seconds.items()}
+
+
+TERMS = """    for i, j in grid(64, 64):
+        C[i, j] = 0
+        for k in range(64):
+            C[i, j] += f32(A[i, k]) * f32(B[k, j])
+"""

@@ -216,6 +216,7 @@ def attention(Q: f32[n, d], K: f32[l, d], V: f32[l, d], O: f32[n, d], *, n=6, l=
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("score", ["S[i, j]", "(S[i, j] if j <= i else -inf)", "(S[i, j] if j > i - 3 else -inf)"])
 @pytest.mark.parametrize(("tile", "block"), [(1, 8), (2, 5), (3, 8), (100, 24)])
 def test_tiles_of_rows_compute_the_scores_inside(score: str, tile: int, block: int) -> None:
@@ -268,6 +269,7 @@ def nests(S: f32[n, l], V: f32[l], O: f32[n], *, n=9, l=20):
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mask", ["j >= i - 2", "i + 2 < j <= i + 6", "i <= j < i + 1", "j <= i + 3"])
 @pytest.mark.parametrize(("tile", "block"), [(1, 4), (2, 5), (4, 8), (9, 8)])
 def test_an_axis_may_get_the_name_of_one_that_is_gone(mask: str, tile: int, block: int) -> None:

@@ -42,10 +42,11 @@ def one_pass(term: str, score: str = "X[i, j]", dtype: str = "f32", numerics: st
     return next(v for v in found if v.name == "online")
 
 
-def test_four_programs() -> None:
-    found = search(12, 4)
+@pytest.mark.parametrize(("first", "programs"), [(13, 3), pytest.param(12, 4, marks=pytest.mark.slow)])
+def test_few_programs(first: int, programs: int) -> None:
+    found = search(first, programs)
     assert not found.wrong
-    assert found.counts["programs"] == 4
+    assert found.counts["programs"] == programs
 
 
 @pytest.mark.slow

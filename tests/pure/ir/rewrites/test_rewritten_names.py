@@ -26,6 +26,7 @@ def soft(X: f32[3, 7], Y: f32[3, 7]):
 """
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("old", ["i", "j", "k", "M", "Z"])
 @pytest.mark.parametrize("new", ["inf_2", "max_2", "if_2", "_2", "_", "sat", "bits", "M_before", "j_block", "part"])
 def test_names_that_become_words_are_not_taken(old: str, new: str) -> None:

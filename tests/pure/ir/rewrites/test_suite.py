@@ -66,6 +66,7 @@ def test_a_program_is_rewritten_or_refused_as_its_header_says(case: Case) -> Non
         assert all(o.proved for v in found for o in v.obligations)
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("case", REWRITTEN, ids=str)
 def test_one_pass_is_as_close_as_it_says(case: Case) -> None:
     check(case, ("random", "one"), 5)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.report import differences, plots, statistics
 from autosched.report.comparison import StrategyComparison
+from autosched.report.differences import StrategyDifference
+from autosched.report.statistics import Interval
 from autosched.search.evaluate.compare import Row
 from autosched.store.records import Measurement, Trial
 
@@ -294,3 +296,15 @@ class TestPlots:
         given = Figure().add_subplot()
         assert plots.history([], given) is plots.predicted([], given) is plots.comparison({}, given) is given
         assert plots.history(self.trials()[1:2]) is not given
+
+
+def test_pairs_that_all_tie_are_the_same() -> None:
+    """Such pairs count half as better each; two that are apart by as much in turn are not the same."""
+
+    def told(ends: float, count: int) -> str:
+        return str(StrategyDifference("a", "b", "final", Interval(0.0, -ends, ends), 0.5, None, count=count))
+
+    assert told(0.0, 5).endswith("the same in all pairs")
+    assert told(float("nan"), 1).endswith("the same in all pairs")
+    assert told(0.1, 5).endswith("better in 50% of pairs")
+    assert told(float("nan"), 2).endswith("better in 50% of pairs")

@@ -47,6 +47,7 @@ def numbers(rng: Random, dtype: DType, count: int) -> list[Fraction]:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("narrow", "wide"), PAIRS)
 def test_twice_is_once(narrow: str, wide: str) -> None:
     dtype, through, rng = DTYPES[narrow], DTYPES[wide], Random(narrow)

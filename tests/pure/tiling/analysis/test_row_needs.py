@@ -97,9 +97,20 @@ def test_rows_are_kept_by_copies_of_them() -> None:
     assert "        for k in range(2):\n            H_3[k] = H_3[k + 4]\n" in text
 
 
-@examples(120)
+@examples(15)
 @given(st.integers(0, 10**6), st.integers(0, 99))
 def test_tiles_of_random_chains_compute_the_program(seed: int, numbers: int) -> None:
+    tiles_compute_a_chain(seed, numbers)
+
+
+@pytest.mark.slow
+@examples(120)
+@given(st.integers(0, 10**6), st.integers(0, 99))
+def test_tiles_of_more_random_chains_compute_the_program(seed: int, numbers: int) -> None:
+    tiles_compute_a_chain(seed, numbers)
+
+
+def tiles_compute_a_chain(seed: int, numbers: int) -> None:
     program = random_row_chain(seed)
     inputs = random_inputs(program, np.random.default_rng(numbers))
     expected = run(program, inputs)

@@ -13,6 +13,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.plan_program import plan_program
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [

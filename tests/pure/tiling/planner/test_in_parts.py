@@ -28,6 +28,7 @@ def reason(program: Program, threads: int, numerics: str = "rescaled") -> str | 
     return dict(not_planned(program, machine(), numerics, {}, threads)).get(PARTS)
 
 
+@pytest.mark.sampled("3")
 @pytest.mark.parametrize("threads", [2, 3])
 def test_each_thread_has_a_part(threads: int) -> None:
     for program in (workload("attention_decode", **DECODE), parse(LOG_SUM_EXP, sizes={"n": 4096})):
@@ -71,6 +72,7 @@ def test_sums_in_their_order_have_no_parts() -> None:
     assert reason(program, 2, "reassociated") is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("heads", "group", "counts"), [(1, 1, {128, 256}), (8, 8, {128, 256}), (16, 8, {64, 128, 256})]
 )

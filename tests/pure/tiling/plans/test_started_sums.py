@@ -64,6 +64,7 @@ def test_sums_begin_with_what_the_stage_makes(made: Program) -> None:
         assert [s.assign.tensor for s in part.computed_stages] == ["A", "A"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "made",
     [
@@ -85,6 +86,7 @@ def test_what_has_to_be_done_before_stays_in_front(made: Program) -> None:
     assert disagreement(plans[0], plans[0].space.sample(4, np.random.default_rng(4)), expect(made)) is None
 
 
+@pytest.mark.sampled("G[e, i]", "G[i, e]")
 @pytest.mark.parametrize("read", ["G[e, i]", "G[i // 2, e]", "G[19 - i, e]", "G[i, e]"])
 def test_a_start_that_reads_what_a_stage_behind_writes_stays_in_front(read: str) -> None:
     text = """

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from autosched.logic import Var
 from autosched.tiling.space import subspace
+from autosched.tiling.space.base import Values
 from autosched.tiling.space.counting import counted
 from autosched.tiling.space.enumerate import ROOT, Prefixes
 from autosched.tiling.space.sample import joined_up_to, thinned
@@ -117,3 +120,24 @@ def test_what_no_space_has_is_forgotten() -> None:
     del space
     gc.collect()
     assert len(subspace._KNOWN) <= known - 2
+
+
+def test_rules_that_nothing_is_left_to_decide_of_share_one_row() -> None:
+    """A chain on a GPU has hundreds of them once a few decisions are settled, and a row has as many quantities."""
+
+    class Counting(Space):
+        asked = 0
+
+        def values(self, ids: npt.ArrayLike) -> Values:
+            self.asked += 1
+            return super().values(ids)
+
+    def fixed(name: str, tile: int) -> Step:
+        step = product(name, values=(tile,))
+        return replace(step, decisions=tuple(replace(d, domain=d.domain[:1]) for d in step.decisions))
+
+    settled = [fixed(f"S{n}", 4) for n in range(20)]
+    space = Counting("many", [*settled, product("A"), product("B")], {"most": 12})
+    assert len(space.subspaces) == 2
+    assert space.asked == 1
+    assert Counting("none", [fixed("C", 99), product("A"), product("B")], {"most": 12}).subspaces == ()

@@ -56,6 +56,7 @@ def kernels(program: Program, threads: int = 1) -> list[Kernel]:
     return [lower(p, p.space.schedule(r)) for p in plans_of(program, this_machine(), threads) for r in covering_rows(p)]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", BEGUN)
 @pytest.mark.parametrize("dtype", ["f32", "s32"])
 @pytest.mark.parametrize("n", [1, 21])
@@ -66,6 +67,7 @@ def test_the_first_element_reads_nothing_before_it(name: str, dtype: str, n: int
     check_machine_code(kernels(program), expect(program))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CARRIED)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "s32", "u8"])
 def test_machine_code(name: str, dtype: str) -> None:

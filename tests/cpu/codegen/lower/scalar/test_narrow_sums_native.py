@@ -28,6 +28,7 @@ SUMS = {  # terms of 9000 and -9000 in turn: those of every other element add up
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.x86
 @pytest.mark.parametrize("name", SUMS)
 def test_what_the_program_keeps_finite_is_finite(name: str) -> None:

@@ -25,6 +25,7 @@ from autosched.tiling.steps.common.computed import element_bytes
 TARGETS = (machine(), machine(frozenset({"avx2", "fma"}), registers=16, vector_bytes=32))
 
 
+@pytest.mark.sampled("mx", "column", "turned", "ends", "staged", "two_groups", "fp8", "fp4_packed_rows", "converted")
 @pytest.mark.parametrize("name", COMPUTED)
 def test_they_compute_the_program(name: str) -> None:
     program = COMPUTED[name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.panels import PanelPiece, TileRange
+from autosched.codegen.lower.common.operands.panels import PanelPiece, TileRange
 from autosched.logic import Const, Int, Var, minimum
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis

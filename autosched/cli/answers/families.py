@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from autosched.cli.forms import SAME
+from autosched.cli.answers.forms import SAME
 from autosched.numerics_levels import MEANING, NUMERICS_LEVELS
 from autosched.report.text import compared, counted
 from autosched.search.tuning.families import PlanFamily

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autosched.ir.work import operations
-from autosched.report.text import within_peak
+from autosched.ir.work import operations, within_peak
 from autosched.search.tuning.study import Best
 from autosched.search.tuning.tune import Tuning
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from support.plans import plans_of
 
-from autosched.costmodel.analytic.clock import LANE_CYCLES, clock
+from autosched.costmodel.analytic.clock import clock
+from autosched.costmodel.analytic.cpu.nest_cycles import LANE_CYCLES
 from autosched.ir import workload
 from autosched.machine.catalogue import load_target
 from autosched.tiling.plans.plan import Plan

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from autosched.codegen.lower.common.context import identifier
-from autosched.codegen.lower.common.operands import MemorySource, OperandSource
+from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import Position
 from autosched.logic import TRUE, Bool, Const, Int, all_of
 from autosched.logic.walk import substitute_int

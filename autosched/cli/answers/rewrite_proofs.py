@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autosched.cli.fusion import copy_words, done_by, error_words, memory_words
+from autosched.cli.answers.fusion import copy_words, done_by, error_words, memory_words
 from autosched.codegen.lower import lower
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict

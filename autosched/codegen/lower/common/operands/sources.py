@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.copied_part import ALL, CopiedPart
-from autosched.codegen.lower.common.padded_copy import Copy, PaddedDimension, copy_shape
-from autosched.codegen.lower.common.panels import WHOLE, PanelPiece, TileRange, lanes_index, panel, panel_index
+from autosched.codegen.lower.common.operands.copied_part import ALL, CopiedPart
+from autosched.codegen.lower.common.operands.padded_copy import Copy, PaddedDimension, copy_shape
+from autosched.codegen.lower.common.operands.panels import WHOLE, PanelPiece, TileRange, lanes_index, panel, panel_index
 from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Stmt
 from autosched.codegen.tree.rename import place_index

@@ -9,9 +9,9 @@ from shlex import quote
 from statistics import median
 from typing import Any
 
-from autosched.cli.families import families_json, family_lines, level_lines
-from autosched.cli.forms import faster, form_object, form_told, worth_telling
-from autosched.cli.fusion import (
+from autosched.cli.answers.families import families_json, family_lines, level_lines
+from autosched.cli.answers.forms import faster, form_object, form_told, worth_telling
+from autosched.cli.answers.fusion import (
     fusion_json,
     fusion_lines,
     left_out_lines,
@@ -21,10 +21,11 @@ from autosched.cli.fusion import (
     useful_json,
     work_lines,
 )
+from autosched.cli.answers.peak import peak_lines
+from autosched.cli.answers.unused import without_lines
+from autosched.cli.answers.wide_factors import wide_factor_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
-from autosched.cli.peak import peak_lines
-from autosched.cli.unused import without_lines
 from autosched.codegen.intermediates import kept_in_tiles
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
@@ -89,6 +90,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         verified = {"ok": m.ok and m.verified, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
             {"by": m.extra["verified_by"]} if "verified_by" in m.extra else {}
         )
+        verified |= {"whole": m.extra["whole"]} if "whole" in m.extra else {}
         verified |= {"not_checked": m.extra["not_checked"]} if m.extra.get("not_checked") else {}
         if (far := _far(tuning, result)) is not None:
             found |= {"lower_bound_s": far[0], "gap": far[1]}
@@ -195,6 +197,7 @@ def as_text(
     considered = families(tuning)
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))
     lines += _labelled("note", level_lines(considered))
+    lines += _labelled("note", wide_factor_lines(plan, known()))
     lines += _labelled("plans", family_lines(considered, result.done))
     lines.append(f"check  {checked(m)}")
     asked = [c.text for mapping in best.candidate.plan.mappings for c in mapping.conditions]
@@ -304,13 +307,20 @@ def out_of_time(timeout_s: float, done: int, best: Measurement, finals: bool) ->
     return f"{said}, before the final round: the best was measured in the search alone{unchecked}"
 
 
+FAR = 100
+"""A tolerance so many times the error gets its reason: it is what rounding could do at worst, and errors of long sums
+are far below it."""
+
+
 def checked(m: Measurement) -> str:
     """The reference with which the device compared the outputs and the largest error, or why it compared none."""
     if not m.verified:
         return str(m.extra.get("verified_by", "not checked"))
     by = str(m.extra.get("verified_by", "the interpreter"))
+    by += " in boxes, and the loops as written" if m.extra.get("whole") else ""
     left = m.extra.get("not_checked", ())
     more = f"; not checked: {left[0]}{f'; and {len(left) - 1} more' if len(left) > 1 else ''}" if left else ""
     if m.max_abs_error is not None and m.tolerance:
-        return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}{more}"
+        why = ", the bound of the worst rounding" if m.max_abs_error * FAR < m.tolerance else ""
+        return f"against {by}: largest error {m.max_abs_error:.2e}, allowed {m.tolerance:.2e}{why}{more}"
     return f"against {by}: exact{more}"

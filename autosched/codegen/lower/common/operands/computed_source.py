@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.operands import MemorySource
-from autosched.codegen.lower.common.panels import panel
+from autosched.codegen.lower.common.operands.panels import panel
+from autosched.codegen.lower.common.operands.sources import MemorySource
 from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
 from autosched.codegen.tree.rename import place

@@ -14,9 +14,18 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.held_rows import EACH_ITERATION, FETCHED, LATER, RESIDENT, ROWS, WHEN_NEEDED, WITH_PRODUCT
+from autosched.tiling.steps.gpu.held_rows import (
+    EACH_ITERATION,
+    FETCHED,
+    LATER,
+    RESIDENT,
+    ROWS,
+    WHEN_NEEDED,
+    WITH_PRODUCT,
+)
 
 SIZES = {"h": 1, "n": 128, "l": 128, "d": 64, "tile": 64, "block": 64}
+FLASH = {machine: BlockChain("flash", machine, F16 | SIZES) for machine in (A100, H200)}
 
 
 def held(plan: Plan) -> list[InRegisters]:
@@ -27,7 +36,7 @@ def held(plan: Plan) -> list[InRegisters]:
 @pytest.mark.parametrize(("machine", "warps"), [(A100, 1), (H200, 4)])
 def test_a_warpgroup_is_four_warps(machine: str, warps: int) -> None:
     """They issue as many operations in a quarter of the time, until a core has no more schedulers."""
-    case = BlockChain("flash", machine, F16 | SIZES)
+    case = FLASH[machine]
     rows = held(case.plan)
     assert rows
     assert {row.warps for row in rows} == {warps}
@@ -44,7 +53,8 @@ def test_what_comes_ahead_costs_no_wait() -> None:
     case = BlockChain("flash", H200, F16 | SIZES | {"n": 256, "tile": 128})
     space = case.plan.space
     decisions = {d.name.rsplit(".", 1)[-1]: n for n, d in enumerate(space.decisions)}
-    asked = {decisions[ROWS.name]: 1}
+    position = decisions[ROWS.name]
+    asked = {position: space.decisions[position].domain.index(2)}
 
     def seconds(**values: int) -> float:
         digits = {decisions[n]: space.decisions[decisions[n]].domain.index(v) for n, v in values.items()}
@@ -61,7 +71,7 @@ def test_what_comes_ahead_costs_no_wait() -> None:
 
 def test_numbers_of_the_text_cost_nothing() -> None:
     """`rsqrt(16.0)` is one number, which was counted as a call for each element."""
-    case = BlockChain("flash", H200, F16 | SIZES)
+    case = FLASH[H200]
     text = CHAINS["flash"]
     assert text.count("* 0.25") == 2
     found = usable(CATALOGUE, case.machine, "simulator", None)

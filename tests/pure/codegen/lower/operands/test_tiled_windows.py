@@ -53,9 +53,20 @@ def test_rows_of_the_border_are_computed_outside_the_loop() -> None:
     assert "A_3: f32[3, 2, 6, 4]" in text
 
 
-@examples(60)
+@examples(15)
 @given(st.data())
 def test_tiles_compute_the_program(data: st.DataObject) -> None:
+    tiles_compute_a_chain(data)
+
+
+@pytest.mark.slow
+@examples(60)
+@given(st.data())
+def test_tiles_compute_more_programs(data: st.DataObject) -> None:
+    tiles_compute_a_chain(data)
+
+
+def tiles_compute_a_chain(data: st.DataObject) -> None:
     program = random_chain(data.draw(st.integers(0, 10**6)))
     after = tiled(program, data.draw(st.integers(1, program.tensors["Y"].extents[0])))
     assert parse(str(after), filename="f.py") == after
@@ -71,6 +82,7 @@ def test_random_chains(seed: int) -> None:
     check_kernels(random_chain(seed), 1, seed, least=0)
 
 
+@pytest.mark.sampled("stride-1", "no padding-2")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "program",
@@ -120,11 +132,13 @@ def test_depthwise_after_pointwise(stride: int, tile: int) -> None:
     assert lines.again == (2 if stride == 1 else 0.5)
 
 
+@pytest.mark.sampled("1")
 @pytest.mark.parametrize("stride", [1, 2])
 def test_kernels_in_tiles_of_channels_compute_the_program(stride: int) -> None:
     check_kernels(residual({"h": 7, "w": 6, "st": stride, "ci": 8, "c": 32, "co": 16}), 1, stride, least=1)
 
 
+@pytest.mark.sampled("2-kept")
 @pytest.mark.parametrize("kept", [False, True], ids=["twice", "kept"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_kernels_with_windows_that_overlap_compute_the_program(threads: int, kept: bool) -> None:
@@ -188,6 +202,7 @@ def residual(sizes: dict[str, int]) -> Program:
     return parse(text, "separable.py", "inverted_residual", sizes)
 
 
+@pytest.mark.sampled("1-batches", "3-kept", "3-three")
 @pytest.mark.parametrize("name", PRODUCTS_IN_TILES)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_products_in_tiles_compute_the_program(name: str, threads: int) -> None:

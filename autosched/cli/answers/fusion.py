@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autosched.codegen.intermediates import Kept, kept_in_tiles, launches, whole_bytes, working_bytes
-from autosched.codegen.tree.kernel import Kernel
+from autosched.codegen.tree.kernel import Buffer, Kernel
 from autosched.costmodel.analytic.cpu.guard_work import useful_share
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
@@ -49,16 +50,21 @@ def fusion_lines(plan: Plan, kernel: Kernel, program: Program) -> list[str]:
 
 
 def _kept_words(plan: Plan, kernel: Kernel) -> list[str]:
-    """What bodies of loops keep, a line for each place where some of it lies: a tensor that a loop takes over in
-    registers lies in shared memory around that loop, too."""
+    """What bodies of loops keep, a line for each place where some of it lies. Of a tensor that a loop holds in
+    registers shared memory has what stages outside of that loop use, too."""
     kept = kept_in_tiles(plan)
     if "warp_threads" not in plan.target.limits:
         return _kept_at("in cache", [k for k in kept if _has_buffer(k.tensor, kernel, "workspace")], "thread")
     in_memory = {b.origin for b in kernel.buffers.values() if b.scope == "workspace"}
-    shared = [k for k in kept if k.tensor not in in_memory and _has_buffer(k.tensor, kernel, "shared")]
+    placed = {k: _buffer(k.tensor, kernel, "shared") for k in kept if k.tensor not in in_memory}
+    lying = ((k, b) for k, b in placed.items() if b is not None)
+    shared = {k: replace(k, shape=b.shape, bytes=b.elements * b.dtype.bytes) for k, b in lying}
     named = {k.tensor for k in shared} | in_memory
     held = [k for k in kept if k.tensor not in named or _has_buffer(f"{k.tensor}_held", kernel, "register")]
-    return [*_kept_at("held    ", held, "block, in registers"), *_kept_at("shared  ", shared, "block")]
+    both = dict.fromkeys(k.tensor for k in held if k in shared)
+    beside = f"; {_listed(list(both))} for stages outside the loop that holds them" if both else ""
+    lines = [*_kept_at("held    ", held, "block, in registers"), *_kept_at("shared  ", list(shared.values()), "block")]
+    return [*lines[:-1], *(line + beside for line in lines[-1:])]
 
 
 def _kept_at(place: str, kept: Sequence[Kept], owner: str) -> list[str]:
@@ -106,10 +112,20 @@ def memory_words(kernel: Kernel, program: Program) -> list[str]:
     return [f"{_size(now)} of intermediates and copies; intermediates as written {_size(before)}"] if before else []
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
 def _has_buffer(tensor: str, kernel: Kernel, scope: str) -> bool:
-    """Whether an intermediate has a buffer there, under its name or that with a number."""
+    return _buffer(tensor, kernel, scope) is not None
+
+
+def _buffer(tensor: str, kernel: Kernel, scope: str) -> Buffer | None:
+    """An intermediate's buffer there, under its name or that with a number."""
     of_tensor = re.compile(rf"{re.escape(tensor)}(_\d+)?")
-    return any(b.scope == scope and of_tensor.fullmatch(b.name) for b in kernel.buffers.values())
+    found = (b for b in kernel.buffers.values() if b.scope == scope and of_tensor.fullmatch(b.name))
+    return next(found, None)
 
 
 def _loops(plan: Plan, around: Mapping[str, str] = {}) -> Iterator[LoopBounds]:

@@ -1,0 +1,1 @@
+"""What commands answer: lines for people, objects for `--json`."""

@@ -1,0 +1,48 @@
+"""Where there is no terminal, a run says what takes long, and how long trials will take by their own pace."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+import autosched
+from autosched import api
+from autosched.cli.progress import Progress
+from autosched.search.events import StudyOpened, TrialDone
+from autosched.search.request import TuneRequest
+from autosched.store.records import Measurement, Trial
+
+REQUEST = TuneRequest(autosched.workload("matmul", m=8, n=8, k=8), api.target("x86-avx512"))
+
+
+def trial(number: int, elapsed_s: float) -> TrialDone:
+    return TrialDone(Trial(number, "p", 0, {}, Measurement("ok", 1e-3)), 1e-3, number, 16, {}, elapsed_s)
+
+
+def test_a_silent_search_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(REQUEST, quiet=False, verbose=False, plain_every_s=0.05) as told:
+        told(StudyOpened("s", 0, 16, None, True, 0))
+        said, until = "", time.monotonic() + 20
+        while "so far" not in said and time.monotonic() < until:
+            time.sleep(0.02)
+            said += capsys.readouterr().err
+    line = r"^\.\.\.    scoring the space by the clock, for the first candidates \(\d+ s so far\)$"
+    assert re.search(line, said, re.MULTILINE)
+
+
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(REQUEST, quiet=True, verbose=False, plain_every_s=0.01):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+def test_time_left_is_of_trials_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Scoring took 160 s before the first of 16 trials, of half a second each: that is no 2,400 s for the others."""
+    told = Progress(REQUEST, quiet=False, verbose=False)
+    told(trial(1, 160.0))
+    told(trial(2, 200.0))
+    first, second = (line for line in capsys.readouterr().err.splitlines() if "trials" in line)
+    assert "left" not in first
+    assert second.endswith("~560 s left")
