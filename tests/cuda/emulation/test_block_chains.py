@@ -267,11 +267,11 @@ def one_pass_in_registers(mask: str, machine: str, sizes: dict[str, int], only: 
     assert all(("wgmma" in text) == (machine == "nvidia-h200") for text in texts)
     assert any("Q_kept" in text for text in texts)
     assert any("start_copy" in text and "wait_copies<0>" in text for text in texts)
-    for row in rows:  # the scores' one later use sets them first: one column is left, which no register goes to
+    for row in rows:  # the scores' one later use sets them first: at most one column is left, which no register goes to
         kernel = lower(plan, plan.space.schedule(row))
         stores = (s for s in kernel.statements if isinstance(s, Assign) and s.buffer == "S_block_2")
         assert not any("S_block_held" in str(store.value) for store in stores)
-        assert kernel.buffers["S_block_2"].shape[-1] == 1
+        assert "S_block_2" not in kernel.buffers or kernel.buffers["S_block_2"].shape[-1] == 1
     special = compute(program, 0, slack=slack(plan)).inputs
     special["Q"][0, 3] = np.inf
     if sizes["h"] > 1:  # no row of this head has a number then, and each is computed as written, in seconds
