@@ -85,7 +85,7 @@ class SimulatorDevice:
     def describe(self) -> dict[str, Any]:
         """What results depend on."""
         aim = {} if self.objective == "latency" else {"objective": self.objective}
-        checked = {} if self._runner is INTERPRETER else {"checked": "as printed"}
+        checked = {} if self._runner.name == INTERPRETER.name else {"checked": "as printed"}
         return {
             **aim,
             **checked,
