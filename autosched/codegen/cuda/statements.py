@@ -128,7 +128,7 @@ class CudaStatementPrinter:
             case Comment(text):
                 yield from (f"// {in_comment(line)}".rstrip() for line in text.splitlines())
             case Chosen():
-                raise UsageError("slices that data choose are for CPU kernels", hint="CUDA gathers their elements")
+                yield from self._chosen(stmt, path)
             case Prefetch() | StoreFence() | Configure():
                 return
             case TileCopy():
@@ -152,6 +152,20 @@ class CudaStatementPrinter:
                 raise UsageError("a choice inside a block is not printed", hint="rows without it")
             case _:
                 assert_never(stmt)
+
+    def _chosen(self, stmt: Chosen, path: Path | None) -> Iterator[str]:
+        """All threads of a block choose alike."""
+        scope = self.scope
+        var, last = scope.names.local(stmt.var), stmt.extent - 1
+        first = last if stmt.value.dtype.name == "u64" else 0  # its greatest numbers have no sign
+        with scope.ranged({stmt.var: (0, last)}):
+            inner = list(self.inside(stmt.body, path))
+        yield "{"
+        yield f"{INDENT}int64_t {var}_wanted = {scope.values.value(stmt.value)};"
+        chosen = f"{var}_wanted < 0 ? {first} : {var}_wanted < {last} ? {var}_wanted : {last}"
+        yield f"{INDENT}const int {var} = (int)({chosen});"
+        yield from inner
+        yield "}"
 
     def _warp_specialize(
         self, stmt: WarpSpecialize, parts: tuple[tuple[Stmt, ...], ...], path: Path | None

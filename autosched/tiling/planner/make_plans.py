@@ -84,7 +84,7 @@ def make_plans(
     workers = threads > 1 or is_gpu(target)
     kept_in: Sequence[Held] = [literal]
     if members:
-        kept_in = tile_loops(program, literal, members, prefix, workers, loops, choose=not is_gpu(target))
+        kept_in = tile_loops(program, literal, members, prefix, workers, loops, is_gpu(target))
     choices: list[list[Nest | None]] = []
     stages = [s for s in program.stages if s.name not in literal and s.assign.tensor not in prepared]
     for stage in stages:

@@ -102,7 +102,7 @@ def plan_program(
         deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
         one_pass_programs(program, intrinsics, numerics, sizes, is_gpu(target)) if inside else (),
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
-        chosen_programs(simple, intrinsics, numerics) if inside and not is_gpu(target) else (),
+        chosen_programs(simple, intrinsics, numerics) if inside and grids else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))

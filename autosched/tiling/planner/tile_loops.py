@@ -20,6 +20,7 @@ from autosched.tiling.planner.block_body import holding_first
 from autosched.tiling.plans.plan import LiteralPart, Plan, TileLoop, TileLoopsPart
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps import is_gpu
+from autosched.tiling.steps.gpu.block_tile import is_block_loop
 
 MemberPlanner = Callable[[Program, str], Sequence[Plan]]
 """The plans of a body, the fastest first; the names of their decisions begin with the text."""
@@ -38,20 +39,25 @@ def tile_loops(
     prefix: str,
     shared: bool,
     kept: Collection[str] = (),
-    choose: bool = False,
+    gpu: bool = False,
 ) -> list[Held]:
     """What holds the stages of literal parts together, the best choice first: tile loops where the body is a program of
     its own, else the statements as written. `shared`: whether several workers may share loops, which have to be proved
-    independent then. Loops named in `kept` stay around any statements. `choose`: whether data may choose slices."""
+    independent then. Loops named in `kept` stay around any statements. `gpu`: data choose slices for whole
+    blocks of the grid there; else bodies gather what they need."""
     parts = list({id(p): p for p in literal.values()}.values())
     found: list[list[LiteralPart | TileLoopsPart]] = []
     for part in parts:
         given, inside_them = nested(part.body, kept)
         loops, body = told_apart(program, given, inside_them)
-        made = windowed(program, loops, body, choose) if loops else None
         called = {new.name: old.name for new, old in zip(loops, given, strict=True)}
-        inside = [*_tile_loops(program, part, loops, called, made, members, prefix, shared)] if made else []
-        if inside and is_gpu(inside[0].member.target):
+        inside = list[TileLoopsPart]()
+        for choose in (True, False) if gpu else (True,):
+            made = windowed(program, loops, body, choose) if loops and not inside else None
+            if made is not None:
+                laid = _tile_loops(program, part, loops, called, made, members, prefix, shared)
+                inside = [p for p in laid if not gpu or _by_blocks(p)]
+        if gpu and inside:
             inside = holding_first(inside)
         found.append([*inside[:MOST_MEMBERS]] or [part])
     choices: list[Held] = []
@@ -92,6 +98,12 @@ def _tile_loops(
     for plan in members(made.program, names.prefix):
         grid = not prefix and is_gpu(plan.target)
         yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips, grid, made.chosen)
+
+
+def _by_blocks(part: TileLoopsPart) -> bool:
+    """Whether data choose once for each block of the grid, or nothing."""
+    blocks = {t.axis.name for t in part.loops if part.grid and is_block_loop(t.parallel, t.axis.lower, t.axis.upper)}
+    return all(c.moved_by <= blocks for c in part.chosen)
 
 
 def _worthwhile(made: Windowed) -> bool:

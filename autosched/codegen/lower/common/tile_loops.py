@@ -54,7 +54,7 @@ def lower_tile_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -
     body = tuple(s for p in part.member.parts for s in lower_part(p, inner))
     lowering = _TileLoops(part, ctx, inner, threads)
     before = lowering.prepared()
-    body = lowering.choosing(lowering.moved.of(body), {t.axis.name for t in part.loops})
+    body = choosing(part, lowering.at, lowering.moved.of(body), {t.axis.name for t in part.loops})
     for depth in reversed(range(len(part.loops))):
         body = (lowering.loop(part.loops[depth], (*before[depth + 1], *body)),)
     body = (*before[0], *body)
@@ -62,6 +62,17 @@ def lower_tile_loops(part: TileLoopsPart, ctx: Context, lower_part: LowerPart) -
         return body
     note = f"threads share {part.shared.axis.name}"
     return (For("thread", Const(0), Const(threads), body, "parallel", note=note),)
+
+
+def choosing(
+    part: TileLoopsPart, at: Mapping[str, Int], body: tuple[Stmt, ...], around: Collection[str]
+) -> tuple[Stmt, ...]:
+    """The body inside of what chooses slices in these loops, those first on which others depend; `at`: where the loops'
+    variables and the chosen numbers are."""
+    for c in reversed([c for c in part.chosen if c.moved_by <= set(around)]):
+        value = map_value(c.value, on_int=lambda i: substitute_int(i, at), on_bool=lambda b: substitute_bool(b, at))
+        body = (Chosen(identifier(c.name), value, c.extent, body),)
+    return body
 
 
 @dataclass(frozen=True)
@@ -109,13 +120,6 @@ class _TileLoops:
         """What moves sizes that statements name: a loop whose length depends on the tile, a condition on its rows."""
         yield from (Mover(t.axis.name, t.first, t.last) for t in self.part.loops if t.axis.name in used)
         yield from (Mover(c.name, 0, c.extent - 1) for c in self.part.chosen if c.name in used)
-
-    def choosing(self, body: tuple[Stmt, ...], around: Collection[str]) -> tuple[Stmt, ...]:
-        """The body inside of what chooses slices in these loops, those first on which others depend."""
-        for c in reversed([c for c in self.part.chosen if c.moved_by <= set(around)]):
-            value = map_value(c.value, on_int=self.outside, on_bool=lambda b: substitute_bool(b, self.at))
-            body = (Chosen(identifier(c.name), value, c.extent, body),)
-        return body
 
     def known(self, buffer: str) -> bool:
         """Whether its elements are known before the run."""
@@ -189,7 +193,7 @@ class _TileLoops:
             made = function.buffers[-1]
             body, fixed = self.moved.of(function.body), made in self.fixed
             if not fixed:
-                body = self.choosing(body, {m.name for m in self.moving[made]})
+                body = choosing(self.part, self.at, body, {m.name for m in self.moving[made]})
             for mover in reversed(self.again(made)):
                 body = (self.whole(mover, body),)
             if not fixed:

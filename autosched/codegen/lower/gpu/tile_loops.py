@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved
+from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved, choosing
 from autosched.codegen.lower.gpu.calls_together import calls_together
 from autosched.codegen.lower.gpu.constant_starts import constant_start, runs
 from autosched.codegen.lower.gpu.fetched_ahead import fetched_ahead
@@ -41,6 +41,7 @@ from autosched.codegen.tree.kernel import (
     statements,
 )
 from autosched.codegen.tree.uses import used_buffers
+from autosched.ir.value import reads
 from autosched.logic import Const, Int, Var, all_of
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.left_behind import left_behind
@@ -75,7 +76,10 @@ class _BlockLoops:
 
     def __init__(self, part: TileLoopsPart, ctx: Context, inner: Context) -> None:
         self.part, self.ctx = part, ctx
-        self.at: dict[str, Int] = {t.axis.name: Var(identifier(t.axis.name)) for t in part.loops}
+        names = [*(t.axis.name for t in part.loops), *(c.name for c in part.chosen)]
+        self.at: dict[str, Int] = {name: Var(identifier(name)) for name in names}
+        for read in (r for c in part.chosen for r in reads(c.value)):
+            ctx.tensor(read.tensor)
         self.blocks = [t for t in part.loops if part.grid and is_block_loop(t.parallel, t.axis.lower, t.axis.upper)]
         self.inner = inner
         self.held: dict[str, HeldTensor] = {}
@@ -137,7 +141,8 @@ class _BlockLoops:
         if not self.part.grid:
             return body
         threads = block_threads(body, self.ctx.lanes)
-        return self.of_registers(self.in_grid(in_block(body, threads)), threads)
+        body = choosing(self.part, self.at, in_block(body, threads), {t.axis.name for t in self.blocks})
+        return self.of_registers(self.in_grid(body), threads)
 
     def of_registers(self, grid: tuple[Stmt, ...], threads: int) -> tuple[Stmt, ...]:
         """The grid, whose threads may take as many registers as leave room for the blocks that a core is to hold."""
