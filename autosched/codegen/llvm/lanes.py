@@ -11,6 +11,7 @@ from autosched.codegen.llvm.accesses.indexing import COMPARES, Indexing, Linear,
 from autosched.codegen.llvm.types import splat_text, vector_text
 from autosched.codegen.tree.kernel import Lane
 from autosched.logic import And, Binary, Bool, Compare, Const, Int, Not, Or, Where, affine, evaluate, free_vars
+from autosched.logic.walk import substitute_bool
 
 
 @workarounds.CLEAN_WIDTH
@@ -50,8 +51,8 @@ class LaneIndexing(Indexing):
         """
         if lane is None or lane.var not in free_vars(node):
             return self.condition(node)
-        if free_vars(node) == {lane.var}:  # decided as a whole, so that the store sees which lanes it keeps
-            return constant_mask(lane_truth(node, lane.var, lane.width))
+        if (known := self._known(node, lane)) is not None:  # as a whole, so that the store sees which lanes it keeps
+            return constant_mask(lane_truth(known, lane.var, lane.width))
         match node:
             case And(parts) | Or(parts):
                 op = "and" if isinstance(node, And) else "or"
@@ -68,6 +69,13 @@ class LaneIndexing(Indexing):
             case Compare(op, a, b):
                 return self._compare_lanes(op, a, b, lane, bits)
         raise AssertionError(f"not a condition: {node!r}")
+
+    def _known(self, node: Bool, lane: Lane) -> Bool | None:
+        """A condition on the lane alone, with numbers for the variables that have one here; None where others move."""
+        others = free_vars(node) - {lane.var}
+        if any(self.env[name].terms for name in others):
+            return None
+        return substitute_bool(node, {name: Const(self.env[name].constant) for name in others}) if others else node
 
     def _compare_lanes(self, op: str, a: Int, b: Int, lane: Lane, bits: int) -> bool | Lanes:
         n = lane.width
