@@ -10,6 +10,7 @@ import contextlib
 import platform
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -60,7 +61,7 @@ DATA_LIMIT_S = 120.0
 PLAIN_S, FURTHER_S = 20.0, 8.0
 """What the loops as written may take on random data, and on all further data sets together."""
 STRAYS = 4
-"""The most elements of one measurement for which the interpreter computes one more box."""
+"""The most elements of an output on a data set for which one measurement has the interpreter compute one more box."""
 T = TypeVar("T")
 
 
@@ -333,9 +334,9 @@ class CpuDevice:
             return True
 
         answer = ask_worker(self.worker, (what, *message), deadline_s, ready, _why)
-        for _ in range(STRAYS):
-            if (at := _stray(answer)) is None or not self._look_at(*at):
-                break
+        looks = Counter[tuple[str, str]]()
+        while (at := _stray(answer)) is not None and looks[at[:2]] < STRAYS and self._look_at(*at):
+            looks[at[:2]] += 1
             answer = ask_worker(self.worker, (what, *message), deadline_s, ready, _why)
         return answer
 

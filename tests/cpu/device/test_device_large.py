@@ -21,6 +21,10 @@ from autosched.ir import parse, workload
 from autosched.ir.oracle.blocks import seconds
 from autosched.ir.oracle.nests import plan
 from autosched.ir.oracle.slicing import slice_of
+from autosched.search.tuning.tune import usable
+from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.candidate import Candidate
+from autosched.tiling.planner.plan_program import plan_program
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the timing worker needs POSIX")
 
@@ -104,6 +108,23 @@ def test_what_is_wrong_outside_the_boxes_of_special_data_is_found(device):
     assert wrong.status == "wrong"
     assert f"where X holds NaN and infinities: Y[{places[0]}] is 9, not nan" in wrong.message
     assert device.measure(kernels.built(kernels.kernel())).status == "ok"
+
+
+def test_as_many_outputs_are_looked_at_as_there_are():
+    """Of each a few elements are so large that no box knows how far two right kernels may be apart there."""
+    outputs = "ABCDEF"
+    lines = [f"def sums(X: f32[m, n], {', '.join(f'{y}: f32[m]' for y in outputs)}, *, m=2000, n=64):"]
+    for factor, y in enumerate(outputs):
+        lines += ["    for i in range(m):", f"        {y}[i] = 0", "        for j in range(n):"]
+        lines += [f"            {y}[i] += X[i, j] * {factor + 1.1}"]
+        lines += [f"        {y}[i] *= 1000000.0 if i // 7 == 201 else 1.0"]
+    program = parse("\n".join(lines) + "\n")
+    with Sampling(program, deadline_s=20.0) as device:
+        catalogue = Catalogue.builtin()
+        found = plan_program(program, device.target, catalogue, usable(catalogue, device.target, "cpu", None))
+        rows = [(p, int(p.space.thinned(1, np.random.default_rng(0))[0])) for p in found.plans[:2]]
+        measured = [device.measure(device.build(Candidate(p, row))) for p, row in rows]
+    assert [(m.status, m.message) for m in measured] == [("ok", "")] * len(rows)
 
 
 @pytest.mark.slow
