@@ -51,12 +51,12 @@ def tile_loops(
         given, inside_them = nested(part.body, kept)
         loops, body = told_apart(program, given, inside_them)
         called = {new.name: old.name for new, old in zip(loops, given, strict=True)}
-        inside = list[TileLoopsPart]()
-        for choose in (True, False) if gpu else (True,):
-            made = windowed(program, loops, body, choose) if loops and not inside else None
-            if made is not None:
-                laid = _tile_loops(program, part, loops, called, made, members, prefix, shared)
-                inside = [p for p in laid if not gpu or _by_blocks(p)]
+        made = windowed(program, loops, body, choose=True) if loops else None
+        inside = [*_tile_loops(program, part, loops, called, made, members, prefix, shared)] if made else []
+        if gpu and made and made.chosen:
+            inside = [p for p in inside if _by_blocks(p)]
+            if not inside and (made := windowed(program, loops, body, choose=False)):
+                inside = [*_tile_loops(program, part, loops, called, made, members, prefix, shared)]
         if gpu and inside:
             inside = holding_first(inside)
         found.append([*inside[:MOST_MEMBERS]] or [part])

@@ -133,7 +133,8 @@ def _drawn_rate(space: SpaceBase, part: RulePart) -> float:
 
 class Joiner:
     """One run over a space's stages: counts what each rule removes. `parts` are the space's own unless given (to ask
-    which rules contradict each other); `stages` are those of `plan_stages` unless given."""
+    which rules contradict each other); `stages` are those of `plan_stages` unless given. A stage ends early once `most`
+    combinations have been looked at in all (None: as many as there are)."""
 
     def __init__(
         self,
@@ -141,9 +142,11 @@ class Joiner:
         block: int = BLOCK,
         parts: Sequence[RulePart] | None = None,
         stages: Sequence[JoinStage] | None = None,
+        most: int | None = None,
     ) -> None:
         self.space = space
         self.block = block
+        self.most, self.looked = most, 0
         if stages is None:
             stages = join_stages(space) if parts is None else plan_stages(space, parts)
         self.stages = tuple(stages)
@@ -176,6 +179,9 @@ class Joiner:
                 chunk = batch[top : top + tall]
                 for left in range(0, width, self.block):
                     group = self.group(stage.decisions, left, min(width, left + self.block))
+                    self.looked += len(chunk.ids) * len(group.ids)
+                    if self.most is not None and self.looked > self.most:
+                        return
                     yield self.pruned(stage, chunk, group)
 
     def group(self, decisions: tuple[int, ...], start: int, stop: int) -> Prefixes:

@@ -16,6 +16,9 @@ from autosched.tiling.space.base import RulePart, SpaceBase
 from autosched.tiling.space.enumerate import Joiner
 from autosched.tiling.step import Rule
 
+MOST_LOOKED = 1 << 20
+"""Combinations of decisions that are looked at for a row that comes near: spaces have up to 10¹⁸."""
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -145,11 +148,12 @@ def explain(space: SpaceBase, timeout_s: float) -> Explanation | None:
 
 
 def _closest(space: SpaceBase, core: frozenset[int], broken: int) -> str:
-    """The rule's sentence for the row that satisfies the rest of the core and misses this rule by least."""
+    """The rule's sentence for the row that satisfies the rest of the core and misses this rule by least, of as many as
+    are looked at."""
     rule = space.rules[broken]
     others = [p for p in space.parts if p.rule in core and p.rule != broken]
     miss = RulePart(broken, negate(rule.holds), space.depends_on(rule.holds))
-    joiner = Joiner(space, parts=[*others, miss])
+    joiner = Joiner(space, parts=[*others, miss], most=MOST_LOOKED)
     comparisons = [p.holds for p in space.parts if p.rule == broken and isinstance(p.holds, Compare)]
     best: tuple[int, int] | None = None
     for prefixes in joiner.run(sum(1 for s in joiner.stages if s.parts)):  # open decisions are at their first value
