@@ -13,6 +13,9 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """For libraries that this process loads: their idle threads spin on the cores where kernels are timed, and the work
 here is small. Other values in the environment win."""
 
+SHOWN_NAME = 60
+"""Characters of a file's name that no file may have."""
+
 
 @dataclass
 class Start:
@@ -83,6 +86,9 @@ def run(start: Start | None = None) -> int:
                 sys.stdout.flush()
             except OSError:  # the full disk is the one that holds the output
                 _drop_output()
+            return 2
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            complain(f"{str(error.filename)[:SHOWN_NAME]}…: {error.strerror}", "give a shorter name")
             return 2
         complain("this is a bug in autosched, not in your input; please report what follows")
         traceback.print_exc()

@@ -24,7 +24,7 @@ from autosched.costmodel.analytic import clock as clocks
 from autosched.costmodel.features import FEATURE_VERSION
 from autosched.device.checked import description_of
 from autosched.device.protocol import Device
-from autosched.errors import UsageError
+from autosched.errors import StoreError, UsageError
 from autosched.machine.catalogue import target_yaml
 from autosched.search.defer_signals import defer_signals
 from autosched.search.evaluate.recorder import RowDone, columns_of, said_of
@@ -113,6 +113,8 @@ def record_to(
     """
     if not path.absolute().parent.is_dir():
         raise UsageError(f"-o {path}: there is no such folder")
+    if path.exists() and not path.is_file():  # a pipe without a writer would wait for ever
+        raise StoreError(f"cannot write {path}: it is no file", hint="give another path with -o")
     deadline = deadline or Deadline(None)
     before = read_replay(path) if path.exists() else None  # what is no recording is not overwritten
     before = None if fresh else before

@@ -222,11 +222,22 @@ def test_a_damaged_part_is_refused_with_its_line(cli: Cli) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
-def test_a_pipe_in_the_place_of_the_part_is_refused(small: Cli) -> None:
-    """Opening it would wait for a reader for ever."""
+@pytest.mark.parametrize("name", [f"{FILE}.part", FILE])
+def test_a_pipe_in_the_place_of_a_file_is_refused(small: Cli, name: str) -> None:
+    """Opening it would wait for a reader, or a writer, for ever."""
     cli = small.near()
-    os.mkfifo(cli.folder / f"{FILE}.part")
-    assert f"cannot write {FILE}.part: it is no file" in cli("record", "scale.py", "--all", "-o", FILE, status=2).err
+    os.mkfifo(cli.folder / name)
+    assert f"cannot write {name}: it is no file" in cli("record", "scale.py", "--all", "-o", FILE, status=2).err
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [(("record", "scale.py", "--all", "-o"), ".json"), (("match",), ".py:f"), (("intrinsics", "check"), ".yaml")],
+)
+def test_a_name_that_no_file_may_have_is_refused(small: Cli, words: tuple[str, ...], end: str) -> None:
+    done = small.near()(*words, "a" * 300 + end, status=2)
+    assert "name too long" in done.err
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.slow
