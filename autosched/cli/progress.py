@@ -94,6 +94,8 @@ class Progress:
             case events.NearMiss():
                 why = "; ".join(event.differences)
                 self._line(f"note   a new study, though {event.study} is of the same program: {why}")
+            case events.WithoutEffect(decisions):
+                self._line(f"note   of the schedule given {'; '.join(decisions)}")
             case events.StudyOpened():
                 self.before = event.done
                 self._line(f"study  {event.name}   ({_state(event)}; seed {event.seed})")

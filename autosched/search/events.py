@@ -66,6 +66,13 @@ class NearMiss:
 
 
 @dataclass(frozen=True)
+class WithoutEffect:
+    """A schedule of the user's sets decisions that change nothing beside its others: they are at their first values."""
+
+    decisions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Proposed:
     """The strategy has chosen so many candidates; they are built and measured next."""
 
@@ -154,6 +161,7 @@ Event: TypeAlias = (
     | NotPlanned
     | Scored
     | NearMiss
+    | WithoutEffect
     | StudyOpened
     | Proposed
     | TrialDone

@@ -22,7 +22,7 @@ from autosched.ir.work import operations
 from autosched.machine.host import host_features
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
-from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened
+from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened, WithoutEffect
 from autosched.search.request import TuneRequest
 from autosched.search.space import recorded
 from autosched.search.space.answer_cache import AnswerCache, answers_key
@@ -39,7 +39,7 @@ from autosched.search.tuning.fallbacks import with_fallbacks
 from autosched.search.tuning.identity import study_record
 from autosched.search.tuning.loop import BATCH, Result, run
 from autosched.search.tuning.study import Study, open_study
-from autosched.search.tuning.user_schedules import candidate_of
+from autosched.search.tuning.user_schedules import candidate_of, without_effect
 from autosched.store.protocol import Store
 from autosched.store.records import StudyRecord
 from autosched.tensorize.explanation.forms import Form, better_forms
@@ -215,6 +215,9 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
             space = recorded.space_of(recording, seed=request.seed)
         refuse_empty(space)
     user_schedules = [candidate_of(schedule, space) for schedule in request.user_schedules]
+    for schedule, candidate in zip(request.user_schedules, user_schedules, strict=True):
+        if changed := without_effect(schedule, candidate):
+            emit(WithoutEffect(changed))
     _say_near_miss(request, record, emit)
     study = open_study(
         record,

@@ -31,6 +31,18 @@ def candidate_of(schedule: Trial, space: SearchSpace) -> Candidate:
     return Candidate(plan, row)
 
 
+def without_effect(schedule: Trial, candidate: Candidate) -> tuple[str, ...]:
+    """What a schedule asks for that changes nothing beside its other decisions, in words."""
+    space, row = candidate.plan.space, candidate.row
+    asked = space.schedule(space.row_of(schedule.schedule))
+    taken = space.schedule(row)
+    return tuple(
+        f"{name} = {asked.named[name]} has no effect, and is taken for {taken.named[name]}"
+        for name, value in asked.values.items()
+        if value != taken.values[name]
+    )
+
+
 def _nearest(space: Space, row: int) -> str:
     """What to change of an illegal row: how the nearest legal ones differ from it."""
     wanted = space.schedule(row)
