@@ -72,8 +72,8 @@ def test_the_share_of_a_masked_product_that_is_useful(rows: int) -> None:
     below = np.tri(64, dtype=bool)
     tiles = below.reshape(64 // rows, rows, 4, 16).any(axis=(1, 3))  # a tile's vector is computed if any element counts
     useful = below.sum() / (tiles.sum() * rows * 16)
-    what = f"about {useful:.0%} of what x86/vfmadd.f32.zmm computes of C.2 is useful"
-    assert said == f"{what}, a mask leaves out {1 - useful:.0%}"
+    what = f"about {useful:.0%} of what x86/vfmadd.f32.zmm computes of C.2 is within the mask's bounds that it keeps to"
+    assert said == f"{what}, {1 - useful:.0%} beyond"
     assert useful_json(plan, row_with(plan, rows)) == {
         "useful": {"C.2": 1.0},
         "useful_under_mask": {"C.2": round(useful, 6)},

@@ -172,10 +172,11 @@ def _some(names: Sequence[str]) -> str:
 
 
 def masked_lines(plan: Plan, row: int) -> list[str]:
-    """For each product whose row computes much that a mask leaves out: the share that is useful."""
+    """For each product whose row computes much beyond the bounds of a mask that it keeps to: the share within."""
     said = {(of, part.nest.intrinsic.name): useful for of, part, useful in _under_masks(plan, row)}
     return [
-        f"about {useful:.0%} of what {name} computes of {of} is useful, a mask leaves out {1 - useful:.0%}"
+        f"about {useful:.0%} of what {name} computes of {of} is within the mask's bounds that it keeps to, "
+        f"{1 - useful:.0%} beyond"
         for (of, name), useful in said.items()
         if useful < WORTH_SAYING
     ]
