@@ -113,9 +113,8 @@ class StrategyComparison:
         first = self.strategies[0] if baseline is None else baseline
         if first not in self.strategies:
             raise UnknownNameError("strategy", first, self.strategies)
-        rng = np.random.default_rng(seed)
-        summaries = tuple(self._summarised(s, chosen, rng) for s in self.strategies)
-        found = self._differences(first, rng)
+        summaries = tuple(self._summarised(s, chosen, np.random.default_rng(seed)) for s in self.strategies)
+        found = self._differences(first, seed)
         until = {n: self.performance.until_s(n) for n in chosen if self.performance and len(self.performance.moments_s)}
         return Summary(summaries, found, family(found, f"{len(self.seeds)} seeds, paired"), len(self.seeds), until)
 
@@ -149,7 +148,7 @@ class StrategyComparison:
             areas_of_time,
         )
 
-    def _differences(self, baseline: str, rng: np.random.Generator) -> tuple[StrategyDifference, ...]:
+    def _differences(self, baseline: str, seed: int) -> tuple[StrategyDifference, ...]:
         regrets = self.regrets
         outcomes = {
             "performance": {s: [self.performance.scores(s)] for s in self.strategies} if self.performance else {},
@@ -161,7 +160,7 @@ class StrategyComparison:
         return tuple(
             d
             for number, (outcome, of) in enumerate(known.items())
-            for d in differences(of, baseline, outcome, rng, alike=alike, tested=number == 0)
+            for d in differences(of, baseline, outcome, seed, alike=alike, tested=number == 0)
         )
 
     @cached_property

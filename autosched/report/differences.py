@@ -49,18 +49,19 @@ def differences(
     values: Mapping[str, Sequence[Floats]],
     baseline: str,
     outcome: str,
-    rng: np.random.Generator,
+    seed: int,
     *,
     alike: Collection[str] = (),
     tested: bool = True,
 ) -> tuple[StrategyDifference, ...]:
-    """Of an outcome by strategy and space, each an array over the same seeds. With `tested`, the differences are one
-    family of tests. In one space those of strategies that are `alike` for all seeds are not tested."""
+    """Of an outcome by strategy and space, each an array over the same seeds. `seed` draws the resamples, of each
+    difference anew: which others are asked about changes none. With `tested`, the differences are one family of tests.
+    In one space those of strategies that are `alike` for all seeds are not tested."""
     sign = 1 if outcome not in LESS_IS_BETTER else -1
     base, found, open_ = values[baseline], list[StrategyDifference](), dict[int, MeanEstimate]()
     for name in (n for n in values if n != baseline):
         pairs = [np.asarray(mine) - theirs for mine, theirs in zip(values[name], base, strict=True)]
-        estimate = statistics.estimate(pairs, rng)
+        estimate = statistics.estimate(pairs, np.random.default_rng(seed))
         better = [statistics.superiority(sign * m, sign * b) for m, b in zip(values[name], base, strict=True)]
         why = _why_not(estimate, [n for n in (name, baseline) if n in alike]) if tested else ""
         if tested and not why:

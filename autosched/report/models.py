@@ -72,18 +72,16 @@ def models_compared(spaces: Sequence[Sequence[Evaluated]]) -> ModelsCompared:
     asked = [[(e.model, e.chosen, e.measured, e.seeds) for e in space] for space in spaces]
     if any(one != asked[0] for one in asked):
         raise UsageError("the spaces were judged with other models, rows or seeds")
-    rng = np.random.default_rng(0)
     figures: dict[str, dict[str, Interval]] = {}
     tested: dict[str, list[Floats]] = {}
     for number, model in enumerate(e.model for e in first):
         values = {name: [np.array(space[number].values[name]) for space in spaces] for name in FIGURES}
         known = {n: v for n, v in values.items() if all(np.isfinite(x).all() for x in v)}
         least = {"spearman": -1.0, "kendall": -1.0}
-        figures[model] = {
-            n: statistics.estimate(v, rng).interval.within(least.get(n, 0.0), 1.0) for n, v in known.items()
-        }
+        estimates = {n: statistics.estimate(v, np.random.default_rng(0)) for n, v in known.items()}
+        figures[model] = {n: e.interval.within(least.get(n, 0.0), 1.0) for n, e in estimates.items()}
         if TESTED in known:
             tested[model] = values[TESTED]
     baseline = first[0].model
-    compared = differences(tested, baseline, _NAMES[TESTED], rng) if baseline in tested else ()
+    compared = differences(tested, baseline, _NAMES[TESTED], 0) if baseline in tested else ()
     return ModelsCompared(first[0].chosen, len(spaces), len(first[0].seeds), figures, compared)

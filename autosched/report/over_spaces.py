@@ -71,9 +71,9 @@ def over_spaces(found: Sequence[StrategyComparison], baseline: str | None = None
         scores[name] = [p.scores(name) for p in each if p is not None]
         if len(scores[name]) < len(found):
             raise UsageError("performance needs spaces that are known whole: recordings")
-    rng = np.random.default_rng(seed)
-    means = {name: statistics.estimate(values, rng).interval.within(most=1.0) for name, values in scores.items()}
-    compared = differences(scores, base, "performance", rng)
+    estimates = {name: statistics.estimate(values, np.random.default_rng(seed)) for name, values in scores.items()}
+    means = {name: found.interval.within(most=1.0) for name, found in estimates.items()}
+    compared = differences(scores, base, "performance", seed)
     return OverSpaces(tuple(c.program for c in found), len(found[0].seeds), means, compared)
 
 

@@ -131,7 +131,7 @@ def against(kept: Kept, clock: bool, baseline: str = "auto") -> tuple[StrategyDi
     if baseline not in found:
         return ()
     scores = {s: [np.array([kept[n].runs[s][seed].performance for seed in seeds]) for n in names] for s in found}
-    return differences(scores, baseline, "performance", np.random.default_rng(0))
+    return differences(scores, baseline, "performance", 0)
 
 
 def overall(kept: Kept) -> str:

@@ -308,3 +308,13 @@ def test_pairs_that_all_tie_are_the_same() -> None:
     assert told(float("nan"), 1).endswith("the same in all pairs")
     assert told(0.1, 5).endswith("better in 50% of pairs")
     assert told(float("nan"), 2).endswith("better in 50% of pairs")
+
+
+def test_a_difference_does_not_hang_on_which_others_are_asked_about() -> None:
+    rng = np.random.default_rng(3)
+    values = {name: [rng.normal(at, 1.0, 8)] for at, name in enumerate(("base", "one", "two", "three"))}
+    every = {d.strategy: d for d in differences.differences(values, "base", "performance", 0, tested=False)}
+    for name in ("one", "two", "three"):
+        two = {n: values[n] for n in (name, "base")}
+        (alone,) = differences.differences(two, "base", "performance", 0, tested=False)
+        assert alone == every[name]
