@@ -101,8 +101,10 @@ class Progress:
                 self._line(f"study  {event.name}   ({_state(event)}; seed {event.seed})")
                 self.doing = "scoring the space by the clock, for the first candidates"
                 self.bar.update(self.task, completed=event.done, total=max(event.done, event.total), said="")
-            case events.Proposed() if self.bar.tasks[0].completed == self.before:  # no trial has said more yet
-                self.bar.update(self.task, said=f"measuring {counted(event.candidates, 'candidate')}")
+            case events.Proposed():
+                self.doing = f"measuring {counted(event.candidates, 'candidate')}"
+                if self.bar.tasks[0].completed == self.before:  # no trial has said more yet
+                    self.bar.update(self.task, said=self.doing)
             case events.TrialDone():
                 self._trial(event)
             case events.NewBest():
@@ -124,7 +126,6 @@ class Progress:
                 self._line(f"note   {why}: other plans are tried")
             case (
                 events.NotPlanned()
-                | events.Proposed()
                 | events.MeasuredAgain()
                 | events.WorkerDied()
                 | events.Stopped()

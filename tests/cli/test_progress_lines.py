@@ -10,7 +10,7 @@ import pytest
 import autosched
 from autosched import api
 from autosched.cli.progress import Progress
-from autosched.search.events import StudyOpened, TrialDone
+from autosched.search.events import Event, Proposed, StudyOpened, TrialDone
 from autosched.search.request import TuneRequest
 from autosched.store.records import Measurement, Trial
 
@@ -21,15 +21,22 @@ def trial(number: int, elapsed_s: float) -> TrialDone:
     return TrialDone(Trial(number, "p", 0, {}, Measurement("ok", 1e-3)), 1e-3, number, 16, {}, elapsed_s)
 
 
-def test_a_silent_search_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("heard", "doing"),
+    [((), "scoring the space by the clock, for the first candidates"), ((Proposed(3),), "measuring 3 candidates")],
+)
+def test_a_silent_search_says_what_it_does(
+    heard: tuple[Event, ...], doing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Progress(REQUEST, quiet=False, verbose=False, plain_every_s=0.05) as told:
-        told(StudyOpened("s", 0, 16, None, True, 0))
+        for event in (StudyOpened("s", 0, 16, None, True, 0), *heard):
+            told(event)
+        capsys.readouterr()
         said, until = "", time.monotonic() + 20
         while "so far" not in said and time.monotonic() < until:
             time.sleep(0.02)
             said += capsys.readouterr().err
-    line = r"^\.\.\.    scoring the space by the clock, for the first candidates \(\d+ s so far\)$"
-    assert re.search(line, said, re.MULTILINE)
+    assert re.search(rf"^\.\.\.    {doing} \(\d+ s so far\)$", said, re.MULTILINE)
 
 
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
