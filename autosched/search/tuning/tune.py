@@ -180,8 +180,8 @@ def prepare(
     return replace(tuning, device=device)
 
 
-def limit_loops(device: Device, timeout_s: float | None) -> None:
-    """Leave the loops as written a part of a run's time, where there is a limit."""
+def limit_loops(device: object, timeout_s: float | None) -> None:
+    """A device that runs the loops as written may take a part of a run's time for them, where there is a limit."""
     if timeout_s is not None and isinstance(device, RunsLoops):
         device.plain_s = min(device.plain_s, LOOPS_SHARE * timeout_s)
 

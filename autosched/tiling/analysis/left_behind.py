@@ -1,6 +1,6 @@
 """Whether anything reads what some stages leave in a tensor, or sets each element that it reads before.
 
-    for j_block: S[i, j] = …                    what the blocks leave in S nobody reads:
+    for j_block: S[i, j] = …                    no stage reads what the blocks leave in S:
     if odd[i]:
         for j:
             S[i, 0] = 0                         each use of S[i, 0] here has this number,

@@ -79,10 +79,10 @@ def test_the_answer_says_what_is_compared(baseline: Baseline, device: str, said:
 
 def test_the_loops_as_written_have_a_tenth_of_a_limited_time() -> None:
     device = SimpleNamespace(plain_s=20.0)
-    limit_loops(device, None)  # type: ignore[arg-type]
+    limit_loops(device, None)
     assert device.plain_s == 20.0
-    limit_loops(device, 30.0)  # type: ignore[arg-type]
+    limit_loops(device, 30.0)
     assert device.plain_s == pytest.approx(3.0)
-    limit_loops(device, 600.0)  # type: ignore[arg-type]
+    limit_loops(device, 600.0)
     assert device.plain_s == pytest.approx(3.0)
-    limit_loops(SimpleNamespace(), 30.0)  # type: ignore[arg-type]
+    limit_loops(SimpleNamespace(), 30.0)

@@ -20,7 +20,7 @@ two iterations ahead, into the place of those that it has read.
 
 With `late`, workers do not wait for each other where they are: each says that it has come, and waits until all others
 have begun the iteration before. So one may compute rows while another's products run. Slices are fetched one iteration
-earlier, and take turns in four places: nobody reads the one that is filled, however far apart two workers are.
+earlier, and take turns in four places: no worker reads the place that is filled, however far apart two of them are.
 """
 
 from __future__ import annotations

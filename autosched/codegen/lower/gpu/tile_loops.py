@@ -219,7 +219,12 @@ class _BlockLoops:
     def read_outside(self, tensor: str) -> bool:
         """Whether anything but these loops may read what they leave in a tensor."""
         program = self.ctx.program
-        return not program.tensors[tensor].intermediate or left_behind(program, tensor, self.part.stages)
+        if not program.tensors[tensor].intermediate:
+            return True
+        known, key = self.part.cache, ("left behind", tensor)
+        if key not in known:
+            known[key] = left_behind(program, tensor, self.part.stages)
+        return bool(known[key])
 
     def merged(self, loops: Sequence[TileLoop | None], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """More loops than a grid has dimensions, by one number."""
