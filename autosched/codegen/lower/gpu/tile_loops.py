@@ -26,7 +26,7 @@ from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
 from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
 from autosched.codegen.lower.gpu.kept_slices import kept_slices
 from autosched.codegen.lower.gpu.unmasked import unmasked_apart
-from autosched.codegen.lower.gpu.used_part import used_part
+from autosched.codegen.lower.gpu.used_part import Touched, touched, used_part
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -125,8 +125,8 @@ class _BlockLoops:
         over all iterations comes from memory in front of the loops, and goes there behind them."""
         body = in_registers(body, self.held) if self.held else body
         before, after = self.carried()
-        every = (*before, *body, *after)
-        moved = Moved({n: self.place(b, every) for n, b in self.inner.buffers.items()}, self.at)
+        used = touched((*before, *body, *after))
+        moved = Moved({n: self.place(b, used) for n, b in self.inner.buffers.items()}, self.at)
         body = moved.of(body)
         inside = [t for t in self.part.loops if t not in self.blocks]
         before = moved.of(before)
@@ -238,7 +238,7 @@ class _BlockLoops:
         note = "blocks of " + ", ".join(t.axis.name for t in kept)
         return (For(LONE, Const(0), Const(below), bind(body, places), GRID[-1], note=note),)
 
-    def place(self, buffer: Buffer, body: tuple[Stmt, ...]) -> BufferPlace:
+    def place(self, buffer: Buffer, touched_at: Touched) -> BufferPlace:
         """Where a buffer of the body lies in the kernel: what the body keeps for itself in shared memory, or in memory,
         each block's apart; of what registers hold inside, as much as the body still touches."""
         ctx, name = self.ctx, buffer.name
@@ -255,7 +255,7 @@ class _BlockLoops:
             for loop in self.blocks:
                 owners.append(self.at[loop.axis.name] - loop.first)
                 shape.append(loop.last - loop.first + 1)
-        used = used_part(buffer, body) if buffer.scope == "workspace" else buffer
+        used = used_part(buffer, touched_at) if buffer.scope == "workspace" else buffer
         whole = (*shape, *used.shape)
         lanes = buffer.elements_per_thread
         new = ctx.declare(name, buffer.dtype, whole, scope, None, lanes, fragment=buffer.fragment)

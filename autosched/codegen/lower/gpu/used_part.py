@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from autosched.codegen.tree.kernel import Assign, Branch, Buffer, Chosen, Stmt, statements, with_bodies
@@ -16,20 +17,31 @@ PLAIN = Assign | Branch | Chosen
 """Statements of which `places` tells every element that they touch."""
 
 
-def used_part(buffer: Buffer, body: tuple[Stmt, ...]) -> Buffer:
-    """The buffer, no longer than the statements need it in dimensions whose subscripts are all numbers."""
-    touched: list[tuple[Index, ...]] = []
+Touched = Mapping[str, list[tuple[Index, ...]] | None]
+"""The subscripts at which statements touch each buffer; None where one of them does not tell."""
+
+
+def touched(body: tuple[Stmt, ...]) -> Touched:
+    """Of all statements of a body."""
+    found: dict[str, list[tuple[Index, ...]] | None] = {}
     for stmt in statements(body):
-        own = with_bodies(stmt, lambda _: ()) or stmt
-        if buffer.name not in used_buffers((own,)):
-            continue
-        if not isinstance(stmt, PLAIN):
-            return buffer
-        touched += [index for name, index in places(stmt) if name == buffer.name]
-    if not touched:
+        if isinstance(stmt, PLAIN):
+            for name, index in places(stmt):
+                if (known := found.setdefault(name, [])) is not None:
+                    known.append(index)
+        else:
+            own = with_bodies(stmt, lambda _: ()) or stmt
+            found |= dict.fromkeys(used_buffers((own,)))
+    return found
+
+
+def used_part(buffer: Buffer, at: Touched) -> Buffer:
+    """The buffer, no longer than the statements need it in dimensions whose subscripts are all numbers."""
+    known = at.get(buffer.name)
+    if not known:
         return buffer
     shape = list(buffer.shape)
-    for dimension, subscripts in enumerate(zip(*touched, strict=True)):
+    for dimension, subscripts in enumerate(zip(*known, strict=True)):
         if all(isinstance(i, Const) for i in subscripts):
             shape[dimension] = 1 + max(i.value for i in subscripts if isinstance(i, Const))
     return replace(buffer, shape=tuple(shape))
