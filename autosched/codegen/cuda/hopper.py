@@ -15,6 +15,7 @@ from autosched.codegen.cuda.fragments.lane_registers import ACROSS, ALONG, HELD
 from autosched.codegen.cuda.grids import WARP
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import (
+    Assign,
     AsyncCalls,
     AsyncCopies,
     BarrierArrive,
@@ -207,6 +208,13 @@ class EnginePrinter:
         yield f"group_wait<{stmt.pending}>();"
         if stmt.pending == 0:
             yield from (f"hold({self.scope.names(name)});" for name in self.sums)
+
+    def filled(self, phase: For) -> Iterator[str]:
+        """Sums that a phase sets before others call are in their registers where it ends, says `hold` to the compiler:
+        set later, while calls on other sums run, they would make each call wait for the one before."""
+        if self.sums and not any(isinstance(s, AsyncCalls) for s in statements(phase.body)):
+            made = {s.buffer for s in statements(phase.body) if isinstance(s, Assign)}
+            yield from (f"hold({self.scope.names(name)});" for name in self.sums if name in made)
 
     def call(self, stmt: IntrinsicCall) -> str:
         """A call some of whose operands are in shared memory."""

@@ -202,6 +202,7 @@ class CudaStatementPrinter:
                 yield "}"
             else:
                 yield from self.body(loop.body, None if path is None else path)
+        yield from self.engine.filled(loop)
         del scope.workers[loop.var]
 
     def _shared_out(self, loop: For) -> list[str] | None:

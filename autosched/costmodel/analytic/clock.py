@@ -55,7 +55,7 @@ from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.gpu.uneven_grid import ORDER, uneven_grid
 
-VERSION, GPU_VERSION = "12", "13"
+VERSION, GPU_VERSION = "12", "14"
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 

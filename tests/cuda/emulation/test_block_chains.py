@@ -39,7 +39,7 @@ from autosched.tiling.planner.families import PARTS, family_of
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.find_warp_rows import rows_inside
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
-from autosched.tiling.steps.gpu.held_rows import AHEAD, WITH_PRODUCT
+from autosched.tiling.steps.gpu.held_rows import AHEAD, BESIDE_LAST, WITH_PRODUCT
 from autosched.tiling.variants.one_pass import one_pass_programs
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
@@ -144,6 +144,24 @@ def test_the_first_product_runs_while_rows_are_computed() -> None:
         assert [loop.count(part) for part in ("group_wait<0>();", "group_begin();")] == [1, 2]
         issued, rows_at = loop.index("group_begin();"), loop.index("exp_f32")
         assert loop.index("group_wait<0>();") < issued < rows_at < loop.index("group_begin();", issued + 1)
+
+
+@pytest.mark.sampled("192 keys")
+@pytest.mark.parametrize("keys", [128, 192], ids=lambda n: f"{n} keys")
+def test_the_first_product_is_issued_beside_the_last(keys: int) -> None:
+    """Nothing waits between the rows and the next iteration, which begins with the only wait; behind the loop the sums
+    are waited for once more."""
+    sizes = {"h": 1, "n": 256, "l": keys, "d": 64, "tile": 64, "block": 64}
+    plan = BlockChain("flash", H200, F16 | sizes).plan
+    (ahead,) = (d.name for d in plan.space.decisions if d.name.endswith("." + AHEAD.name))
+    rows = [r for r in holding(plan, 8) if plan.space.schedule(r).values[ahead] == BESIDE_LAST]
+    assert rows
+    for text in check(plan, rows, f"beside{keys}"):
+        before, after = text.split("for (int j_block", 1)
+        assert before.count("group_begin();") == 1
+        assert [after.count(part) for part in ("group_wait<0>();", "group_begin();")] == [2, 2]
+        assert after.index("group_wait<0>();") < after.index("exp_f32") < after.index("group_begin();")
+        assert after.rindex("group_begin();") < after.rindex("group_wait<0>();")
 
 
 @pytest.mark.parametrize(("programs", "least"), [(2, 1), pytest.param(8, 4, marks=pytest.mark.slow)])

@@ -18,6 +18,18 @@ two iterations ahead, into the place of those that it has read.
         begin: S <- Q K_shared[1 - turn], if there is one
         … rows of S_held …; A <- … V_shared[turn]
 
+With `last`, the first product of the next iteration is issued behind the rows, beside this one's last, and both are
+waited for where the next iteration begins: the first one's sums need no registers of their own while rows are computed.
+
+    … S <- Q K_shared[0]; acc = A
+    for j_block:
+        wait for copies and calls; A = acc; S_held = S
+        K_shared[turn] = K[j_block + 2, …]; V_shared[1 - turn] = V[j_block + 1, …]
+        … rows of S_held and A …; acc = A
+        begin: S <- Q K_shared[1 - turn] (in the last iteration once more of what was there: no branch)
+        begin: acc <- … V_shared[turn]
+    wait for calls; A = acc
+
 With `late`, workers do not wait for each other where they are: each says that it has come, and waits until all others
 have begun the iteration before. So one may compute rows while another's products run. Slices are fetched one iteration
 earlier, and take turns in four places: no worker reads the place that is filled, however far apart two of them are.
@@ -26,15 +38,15 @@ earlier, and take turns in four places: no worker reads the place that is filled
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.gpu.kept_slices import copied
+from autosched.codegen.lower.gpu.products_ahead import FirstProduct, LastProduct, written
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
     Assign,
-    AsyncCalls,
     AsyncCopies,
     AsyncProxyFence,
     BarrierArrive,
@@ -48,12 +60,11 @@ from autosched.codegen.tree.kernel import (
     WaitCopies,
     WorkerBarrier,
     bodies,
-    statements,
     with_bodies,
 )
 from autosched.codegen.tree.uses import used_buffers
 from autosched.ir.value import Read, Value, map_value, walk
-from autosched.logic import TRUE, Bool, Const, Int, Var
+from autosched.logic import TRUE, Bool, Const, Int, Var, minimum
 
 Body = tuple[Stmt, ...]
 STAGES, LATE_STAGES = 2, 4
@@ -62,22 +73,32 @@ SLOTS = 2
 """Of a barrier at which workers arrive for one iteration while others still wait for the one before."""
 
 
+@dataclass(frozen=True)
+class AheadOfLoop:
+    """What stands around a loop whose slices are fetched ahead: `begun` fetches those of the first iteration, `issued`
+    those after it, and issues its first product; `body` fetches those of iterations to come; `ended` stands behind the
+    loop."""
+
+    begun: Body
+    issued: Body
+    body: Body
+    ended: Body = ()
+
+
 def fetched_ahead(
-    body: Body, loop: For, ctx: Context, products: bool = False, late: bool = False
-) -> tuple[Body, Body, Body]:
-    """What fetches the slices of the first iteration, what fetches those after it and issues its first product, and the
-    body that fetches those of iterations to come: slices that phases of the block's workers fill whole, of memory that
-    the body does not write."""
+    body: Body, loop: For, ctx: Context, products: bool = False, last: bool = False, late: bool = False
+) -> AheadOfLoop:
+    """Slices that phases of the block's workers fill whole, of memory that the body does not write, fetched ahead."""
     fills = [s for s in body if isinstance(s, For) and _fills_shared(s, body, ctx)]
     if not fills:
-        return (), (), body
-    shared = {n for f in fills for n in _written((f,))}
+        return AheadOfLoop((), (), body)
+    shared = {n for f in fills for n in written((f,))}
     others = [s for s in body if not any(s is f for f in fills)]
     stages = LATE_STAGES if late else STAGES
     for name in shared:
         old = ctx.buffers[name]
         ctx.buffers[name] = replace(old, shape=(stages, *old.shape))
-    changed, here = _written(tuple(others)), Var(loop.var)
+    changed, here = written(others), Var(loop.var)
     number = here - loop.lower
     reach = 2 if late else 1  # iterations from a fetch to the one that needs it
 
@@ -90,32 +111,40 @@ def fetched_ahead(
 
     landed = tuple(replace(f, body=(WaitCopies(0), *_fences(some))) for f, some in _by_workers(fills).items())
     meet = _late(landed, number, ctx) if late else landed
-    first = _first_product(others) if products else None
-    calls, results, rest = first or (None, (), others)
-    read = used_buffers((calls,)) if calls else frozenset[str]()
-    twice = [f for f in fills if read & _written((f,))]
-    once = [f for f in fills if not read & _written((f,))]
+    first = FirstProduct.of(others) if products else None
+    results, rest = (first.results, first.rest) if first else ((), others)
+    read = used_buffers((first.calls,)) if first else frozenset[str]()
+    twice = [f for f in fills if read & written((f,))]
+    once = [f for f in fills if not read & written((f,))]
+    waited = (replace(first.calls, body=(WaitCalls(0),), no_barrier=True),) if first else ()
 
     def ahead(at: Int) -> Body:
         """The fetches of an iteration."""
         return (*fetch(twice, at + reach + 1), *fetch(once, at + reach))
 
-    def issue(at: Int) -> Body:
-        if calls is None:
+    def issue(at: Int, always: bool = False) -> Body:
+        if first is None:
             return ()
-        (moved,) = bind((_staged(calls, shared, number % stages, ctx),), {loop.var: at})
+        (moved,) = bind((_staged(first.calls, shared, number % stages, ctx),), {loop.var: at})
         assert isinstance(moved, For)
-        return (replace(moved, body=(If(at < loop.upper, moved.body),), no_barrier=True),)
+        calls = moved.body if always else (If(at < loop.upper, moved.body),)
+        return (replace(moved, body=calls, no_barrier=True),)
 
     fetches = ahead(here)
     if late:
         fetches = tuple(replace(f, no_barrier=True) for f in fetches if isinstance(f, For))
-    ended = (replace(calls, body=(WaitCalls(0),), no_barrier=True),) if calls else ()
-    body = (*ended, *meet, *computed(results), *fetches, *issue(here + 1), *computed(rest))
     begun = (*fetch(twice, loop.lower), *(s for n in range(reach, 1, -1) for s in ahead(loop.lower - n)))
-    if not begun:
-        return ahead(loop.lower - 1), (), body
-    return begun, (*landed, *ahead(loop.lower - 1), *issue(loop.lower)), body
+    before, ended = issue(loop.lower), tuple[Stmt, ...]()
+    if final := LastProduct.of(rest, loop.var) if first and last else None:
+        kept = computed((final.results,))
+        body = (*waited, *kept, *meet, *computed(results), *fetches, *computed((*final.before, final.starts)))
+        body = (*body, *issue(minimum(here + 1, loop.upper - 1), always=True), *computed((final.calls,)))
+        before, ended = (*computed((final.starts,)), *before), (*waited, *kept)
+    else:
+        body = (*waited, *meet, *computed(results), *fetches, *issue(here + 1), *computed(rest))
+    if not begun and first is None:
+        return AheadOfLoop(ahead(loop.lower - 1), (), body)
+    return AheadOfLoop(begun, (*landed, *ahead(loop.lower - 1), *before), body, ended)
 
 
 def _late(landed: Sequence[For], number: Int, ctx: Context) -> Body:
@@ -128,31 +157,6 @@ def _late(landed: Sequence[For], number: Int, ctx: Context) -> Body:
     return (*here, arrive, BarrierWait(barrier, before % SLOTS, passed, passed - 1))
 
 
-def _first_product(body: Sequence[Stmt]) -> tuple[For, Sequence[Stmt], Sequence[Stmt]] | None:
-    """The first phase of a body where that calls and waits for the end: the phase without the wait; the phases that
-    take the results; and the rest. None where there is no such phase (registers that it fills would be filled anew
-    while calls read them), where others touch its sums, or where it reads what they write."""
-    phase, *others = body
-    if not isinstance(phase, For) or phase.kind not in WORKERS:
-        return None
-    *before, wait = phase.body
-    if wait != WaitCalls(0) or not all(isinstance(s, AsyncCalls) for s in before):
-        return None
-    sums = _sums(before)
-    taking = [n for n, s in enumerate(others) if sums & used_buffers((s,))]
-    if not taking or taking != list(range(len(taking))):
-        return None
-    if (_written(tuple(others)) | _sums(others)) & used_buffers(tuple(before)):
-        return None
-    return replace(phase, body=tuple(before)), others[: len(taking)], others[len(taking) :]
-
-
-def _sums(body: Sequence[Stmt]) -> set[str]:
-    """What calls add to."""
-    calls = (s for s in statements(tuple(body)) if isinstance(s, IntrinsicCall))
-    return {c.operands[c.intrinsic.accumulator.name].buffer for c in calls}
-
-
 def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
     """Whether a phase of workers copies memory that the body does not write to shared memory, which nothing else fills,
     and no more."""
@@ -162,17 +166,13 @@ def _fills_shared(workers: For, body: Body, ctx: Context) -> bool:
     if found is None:
         return False
     filled, read = found
-    elsewhere = {n for s in body if s is not workers for n in _written((s,))}
+    elsewhere = {n for s in body if s is not workers for n in written((s,))}
     return not (filled & elsewhere or read & (elsewhere | filled))
 
 
 def _fences(phases: Sequence[For]) -> Body:
     """What shows instructions that read shared memory by themselves what has been copied, where a phase does so."""
     return tuple(s for phase in phases for s in phase.body if isinstance(s, AsyncProxyFence))[:1]
-
-
-def _written(body: Body) -> set[str]:
-    return {s.buffer for s in statements(body) if isinstance(s, Assign)}
 
 
 def _copies(fill: For, shared: set[str], stage: Int, at: Mapping[str, Int], ctx: Context) -> For:

@@ -20,7 +20,7 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.tile_loops import BufferPlace, LowerPart, Moved, choosing
 from autosched.codegen.lower.gpu.calls_together import calls_together
 from autosched.codegen.lower.gpu.constant_starts import constant_start, runs
-from autosched.codegen.lower.gpu.fetched_ahead import fetched_ahead
+from autosched.codegen.lower.gpu.fetched_ahead import AheadOfLoop, fetched_ahead
 from autosched.codegen.lower.gpu.fragment_rows import FragmentRows
 from autosched.codegen.lower.gpu.fragment_values import HeldTensor, in_registers
 from autosched.codegen.lower.gpu.kept_fragments import flattened, kept_fragments
@@ -49,7 +49,7 @@ from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoop, TileLoopsPart, WarpCooperativePart
 from autosched.tiling.plans.warp_rows import defined_first, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, is_block_loop
-from autosched.tiling.steps.gpu.held_rows import AHEAD, LATER, MEETING, RESIDENT, ROWS, WITH_PRODUCT
+from autosched.tiling.steps.gpu.held_rows import AHEAD, BESIDE_LAST, LATER, MEETING, RESIDENT, ROWS, WITH_PRODUCT
 from autosched.tiling.steps.gpu.thread_registers import REGISTER_STEP
 from autosched.tiling.steps.gpu.tile_loops import MEMORY, SHARED, place_of
 from autosched.tiling.steps.gpu.uneven_grid import LONGEST_FIRST, ORDER, uneven_grid
@@ -135,8 +135,8 @@ class _BlockLoops:
             made = For(identifier(loop.axis.name), lower, upper, body)
             body = (made,)
             if self.rows is not None and number == 0 and len(inside) == 1:
-                first, made = self.over_iterations(made)
-                before, body = (*before, *first), unmasked_apart(made)
+                first, made, last = self.over_iterations(made)
+                before, body = (*before, *first), (*unmasked_apart(made), *last)
         body = (*before, *body, *moved.of(after))
         if not self.part.grid:
             return body
@@ -175,18 +175,19 @@ class _BlockLoops:
             body = bind(body, {name: (loop.first + loop.last) - Var(name)})
         return [loop, *(t for t in self.blocks if t is not loop)], body
 
-    def over_iterations(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
-        """What stands in front of a loop whose body holds rows in registers, and the loop: fragments and slices that it
-        does not change stay where they are, calls follow each other, and slices are fetched an iteration ahead, if the
-        row says so."""
+    def over_iterations(self, loop: For) -> tuple[tuple[Stmt, ...], For, tuple[Stmt, ...]]:
+        """What stands in front of a loop whose body holds rows in registers, the loop, and what stands behind it:
+        fragments and slices that it does not change stay where they are, calls follow each other, and slices are
+        fetched an iteration ahead, if the row says so."""
         kept, body = kept_fragments(flattened(loop.body), loop.var, self.ctx)
         slices, body = kept_slices(body, loop.var, self.ctx)
         body = calls_together(body, self.ctx)
-        fetched, issued = tuple[Stmt, ...](), tuple[Stmt, ...]()
+        found = AheadOfLoop((), (), body)
         if ahead := AHEAD.of(self.part.names, self.ctx.values):
             late = MEETING.of(self.part.names, self.ctx.values) == LATER
-            fetched, issued, body = fetched_ahead(body, loop, self.ctx, ahead == WITH_PRODUCT, late)
-        return (*fetched, *slices, *kept, *issued), replace(loop, body=body)
+            products, last = ahead in (WITH_PRODUCT, BESIDE_LAST), ahead == BESIDE_LAST
+            found = fetched_ahead(body, loop, self.ctx, products, last, late)
+        return (*found.begun, *slices, *kept, *found.issued), replace(loop, body=found.body), found.ended
 
     def carried(self) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """What fills registers in front of the loops, and what leaves them behind. A tensor is not filled that nothing

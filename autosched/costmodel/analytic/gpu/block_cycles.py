@@ -49,6 +49,7 @@ class BlockCycles:
     schedule: BlockSchedule
     mma: Column
     smem: Column
+    copies: Column  # part of `smem`: for what threads copy there
     l2: Column
     busy: Column  # all units together
     fill: Column  # until the first slice is there
@@ -89,6 +90,7 @@ def block_cycles(
         schedule=s,
         mma=units.mma,
         smem=units.smem,
+        copies=np.where(s.copy == BULK, 0.0, inputs.copied),
         l2=units.l2,
         busy=busy,
         fill=fill,

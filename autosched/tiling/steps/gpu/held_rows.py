@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from autosched.logic import Var, all_of
+from autosched.logic import Var, all_of, any_of
 from autosched.machine.target import Target
 from autosched.tiling.plans.plan import Part, ScalarPart, TileLoopsPart, WarpCooperativePart
-from autosched.tiling.plans.warp_rows import RowProduct, WarpRows
+from autosched.tiling.plans.warp_rows import RowProduct, WarpRows, stages_of
 from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, is_block_loop, workers_name
 from autosched.tiling.steps.gpu.operand_sources import GLOBAL, SHARED, stage_name
@@ -22,13 +22,15 @@ ROWS = Handle("held_rows", 0)
 
 AHEAD = Handle("ahead", 0)
 """Whether slices are fetched while the iteration before computes: two of each in shared memory."""
-WHEN_NEEDED, FETCHED, WITH_PRODUCT = 0, 1, 2
-WHEN = ("when needed", "an iteration ahead", "the first product, too")
+WHEN_NEEDED, FETCHED, WITH_PRODUCT, BESIDE_LAST = 0, 1, 2, 3
+WHEN = ("when needed", "an iteration ahead", "the first product, too", "the first product beside the last")
 MEETING = Handle("meeting", 0)
 """When the warps of a block meet: in each iteration, or one later (each waits until the others have begun the iteration
 before), for which slices take turns in twice as many places."""
 EACH_ITERATION, LATER = 0, 1
 MEETINGS = ("in each iteration", "an iteration later")
+NEVER_LATER = (WHEN_NEEDED, BESIDE_LAST)
+"""Where the warps of a block do not meet later: beside the last product that took 5 % longer (attention, H200)."""
 RESIDENT = Handle("resident", 0)
 """Blocks that a core is to hold at once: threads take no more registers than that leaves. 0: as many as they like."""
 FEWEST_RESIDENT = (0, 2, 3, 4)
@@ -74,6 +76,7 @@ def held_rows_step(
     if fetches(rows):
         ahead = names(AHEAD.name)
         values = (WHEN_NEEDED, FETCHED, *((WITH_PRODUCT,) if issues(rows) else ()))
+        values += (BESIDE_LAST,) if issues(rows) and ends_late(rows) else ()
         decisions.append(Decision(ahead, values, tuple(WHEN[v] for v in values)))
         rules += _fetching(rows, ahead)
         rules += _issuing(rows, ahead) if issues(rows) else ()
@@ -82,7 +85,7 @@ def held_rows_step(
         if late:
             meeting = names(MEETING.name)
             decisions.append(Decision(meeting, (EACH_ITERATION, LATER), MEETINGS))
-            inert[meeting] = inert[ahead] | Var(ahead).eq(WHEN_NEEDED) | Var(handle).eq(1)
+            inert[meeting] = inert[ahead] | any_of(*(Var(ahead).eq(v) for v in NEVER_LATER)) | Var(handle).eq(1)
     return Step("held rows", tuple(decisions), tuple(rules), {}, inert)
 
 
@@ -107,6 +110,19 @@ def issues(rows: WarpRows) -> bool:
     first, *others = rows.products
     runs_on = bool(first.part.nest.intrinsic.shared_memory)
     return bool(others) and runs_on and len(_from_outside(rows, first)) == len(first.part.nest.intrinsic.inputs)
+
+
+def ends_late(rows: WarpRows) -> bool:
+    """Whether the last of several products may be waited for where the next iteration begins: it runs on by itself,
+    adds to what outlives an iteration, and nothing behind it in the body touches that or what it takes."""
+    last, parts = rows.products[-1].part, rows.loops.member.parts
+    sums = last.nest.stage.assign.tensor
+    if not (last.nest.intrinsic.shared_memory and sums in rows.held and sums in rows.carried):
+        return False
+    takes = {t for s in last.computed_stages for t in (s.assign.tensor, *(r.tensor for r in s.reads))}
+    stages = [s for part in parts[parts.index(last) + 1 :] for s in stages_of(part)]
+    apart = all(s.assign.tensor not in takes and sums not in {r.tensor for r in s.reads} for s in stages)
+    return apart and all(rows.computes(part) for part in parts[parts.index(last) + 1 :])
 
 
 def _from_outside(rows: WarpRows, product: RowProduct) -> list[str]:
@@ -137,7 +153,7 @@ def _issuing(rows: WarpRows, ahead: str) -> Iterator[Rule]:
         if not must:
             name = stage_name(first.names, operand)
             sentence = f"{first.nest.stage.name} is issued ahead, and {{{name}}} fills registers for it"
-            yield Rule(f"{ahead} {name}", Var(ahead).ne(WITH_PRODUCT) | Var(name).ne(SHARED), sentence)
+            yield Rule(f"{ahead} {name}", (Var(ahead) < WITH_PRODUCT) | Var(name).ne(SHARED), sentence)
 
 
 def decided(part: Part, steps: Sequence[Step]) -> Iterator[str]:
