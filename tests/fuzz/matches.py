@@ -33,6 +33,7 @@ from autosched.tensorize.spec.load import load_text
 from .mapped import TooLarge, Wrong, run_mapped
 from .pairs import Pair, chosen, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
+from .stepwise import differs, stepwise
 
 MOST_MAPPINGS = 4
 SELDOM = 4
@@ -47,8 +48,8 @@ class Findings:
 
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
-    """One pair, and now and then one of whose operands data choose a slice, and one of which the instruction overwrites
-    its target: what is wrong goes into `found`."""
+    """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
+    target, and one of which either says in several statements what it does: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -56,6 +57,8 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(chosen(rng), rng, seed, found, aloud)
         rng = Random(f"overwriting {seed}")
         check_pair(overwriting(rng), rng, seed, found, aloud)
+        rng = Random(f"steps {seed}")
+        check_pair(stepwise(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
@@ -70,6 +73,12 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
         if aloud:
             print(e)
         return []
+    written = parse(made.semantics)
+    if len(written.stages) > 1:
+        found.counts["instructions of several statements"] += 1
+        memory = {n: filled(t.extents, lambda d=t.dtype: _number(rng, d, None, False)) for n, t in _given(written)}
+        if differs(written, intrinsic.program, memory):
+            found.wrong.append((seed, f"the statements of an instruction are not {intrinsic.program}"))
     begun = time.process_time()
     try:
         answers = match(program, [intrinsic], made.level)
@@ -97,6 +106,10 @@ def _loaded(made: Pair) -> Any:
     body = "".join(f"      {line}\n" for line in made.semantics.splitlines())
     text = f"isa: made\nintrinsics:\n  - name: up\n    semantics: |\n{body}    numerics: {made.numerics}\n"
     return load_text(text)[0]
+
+
+def _given(program: Program) -> list[tuple[str, Any]]:
+    return [(n, t) for n, t in program.tensors.items() if not t.intermediate]
 
 
 def compare(program: Program, mapping: Mapping, level: str, rng: Random, found: Findings) -> None:

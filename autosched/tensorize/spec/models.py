@@ -171,7 +171,7 @@ class IntrinsicKeys(Keys):
     """One intrinsic, or with `for` a family of them."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$")] = Field(description="without the isa")
-    semantics: str = Field(description="a function in the loop-nest language: one statement")
+    semantics: str = Field(description="a function in the loop-nest language: one statement that writes, others fill temporaries")
     family: Annotated[list[_Member], Field(min_length=1)] | _Member | None = Field(
         None, alias="for", description="members of a family: fields and their values; of lists all combinations count"
     )

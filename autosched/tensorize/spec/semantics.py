@@ -11,25 +11,30 @@ from autosched.ir.variables import index_vars
 from autosched.logic import Const, Int, Var, interval
 from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.operands import DocumentSource
+from autosched.tensorize.spec.temporaries import NoTemporary, without_temporaries
 
 MAX_POINTS = 1 << 24
 
 
 def parse_semantics(text: str, kind: str, source: DocumentSource) -> Program:
-    """The program of `semantics`: one statement that updates one operand; SpecError with the line in the YAML file."""
+    """The program of `semantics`: one statement that updates one operand, what it says in temporaries filled in;
+    SpecError with the line in the YAML file."""
     from autosched.ir.parser import parse
 
     try:
-        program = parse(text, filename=source.document.file)
+        program = without_temporaries(parse(text, filename=source.document.file), text)
         stages = program.stages
         shapes = {name: t.extents for name, t in program.tensors.items()}
     except ProgramError as error:
+        raise moved(error.message, error.hint, error.location, text, source) from None
+    except NoTemporary as error:
         raise moved(error.message, error.hint, error.location, text, source) from None
     except ValueError as error:
         raise source.error(f"semantics: {error}", "semantics", hint="give every size a number") from None
     parts = [a for stmt in program.body for a in assigns(stmt)]
     if len(stages) != 1 or len(parts) != 1:
-        hint = "an instruction is one statement; one that can start from zero says so with `overwrite:`"
+        hint = "an instruction writes one operand in one statement, others fill temporaries (`t: s32[16]`)"
+        hint += "; one that can start from zero says so with `overwrite:`"
         where = parts[1].location if len(parts) > 1 else None
         raise moved(f"{len(parts)} statements where one is expected", hint, where, text, source)
     if fault := _fault(program, stages[0], shapes, kind):
