@@ -266,6 +266,12 @@ def touched(program: Program, memory: Memory) -> dict[str, set[tuple[int, ...]]]
 def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int, ...], float]:
     """How far apart the program's and the mapping's sums may lie: what the certificate states of the mapping's, and
     γ of the program's own, relative to the magnitudes that each element sums."""
+    if (share := mapping.intrinsic.numerics.relative) is not None:
+        exact, written = copied(memory), mapping.stage.assign.tensor
+        runner(program)(exact)
+        dtype = program.tensors[written].dtype
+        unit, least = 2.0 ** -(dtype.mantissa + 1), 2.0 ** (1 - dtype.bias)
+        return {k: (share + 8 * unit) * abs(x) + least for k, x in exact[written].items()}
     stated = mapping.certificate.bound
     if mapping.numerics == "bitwise" or stated is None:
         return {}  # nothing but the sign of a zero

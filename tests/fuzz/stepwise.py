@@ -96,7 +96,7 @@ def _placed(
 
 
 def differs(written: Program, read: Program, memory: Memory) -> bool:
-    """Whether an instruction's statements, one after the other, do something else than the one that was made of them."""
+    """Whether an instruction's statements, one after the other, do something else than the one made of them."""
     results: list[Memory] = []
     for program in (written, read):
         here = {name: dict(elements) for name, elements in memory.items()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from autosched.ir.nodes import Assign, Stage
 from autosched.ir.program import Program
@@ -51,9 +51,8 @@ def inlined(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
             continue
         read = inside.update.operands
         if {r.dtype for r in read} == wanted and len(read) <= len(intrinsic.inputs):
-            found.append(Proposal(("inline", step.names), lambda step=step: _adapted(facts.program, step)))
-        for proposal in supplied(inside, intrinsic):
-            found.append(_then(facts.program, step, proposal))
+            found.append(Proposal(("inline", step.names), partial(_adapted, facts.program, step)))
+        found += [_then(facts.program, step, proposal) for proposal in supplied(inside, intrinsic)]
     return found
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Condition, Literal, Read, Value, is_plain, map_value
-from autosched.logic import Bool, Var, all_of, interval, to_z3
+from autosched.ir.value import Condition, Literal, Read, Select, Value, is_plain, map_value, reads, walk
+from autosched.logic import Bool, Const, Int, Var, all_of, interval, to_z3
 from autosched.logic.questions import asked
 from autosched.logic.solver import proving, z3
 from autosched.logic.walk import substitute_int
@@ -189,6 +189,31 @@ class StageFacts:
             text = f"the address of {show_leaf(read)} is a function of {names} alone"
             self._functions[key] = self.ask("addresses", text, claim)
         return self._functions[key]
+
+    @proving
+    def inside(self, read: Read) -> Answer | None:
+        """Whether the element `read` is one of its tensor wherever the stage runs. None: it is, because the stage reads
+        it there, and not only where a choice asks for it."""
+        if read not in self._chosen_reads:
+            return None
+        shape = self.program.tensors[read.tensor].shape
+        parts = [(i, size) for i, size in zip(read.index, shape, strict=True) if isinstance(i, Int)]
+        ends = [(interval(i, self.ranges), size) for i, size in parts]
+        if all(low >= 0 and isinstance(size, Const) and high < size.value for (low, high), size in ends):
+            return None
+        if read not in self.windows:
+            points = Points(self.program, self.stage.axes, "", {})
+            claim = points.domain + [to_z3(g, points.env) for g in self.guards if isinstance(g, Bool)]
+            found = [(to_z3(i, points.env), to_z3(size, points.env)) for i, size in parts]
+            claim.append(z3.Or(*(z3.Or(i < 0, i >= size) for i, size in found)))
+            self.windows[read] = self.ask("addresses", f"{show_leaf(read)} lies inside of {read.tensor}", claim)
+        return self.windows[read]
+
+    @cached_property
+    def _chosen_reads(self) -> frozenset[Read]:
+        """What the term reads where a choice asks for it only."""
+        choices = [v for v in walk(self.update.term) if isinstance(v, Select)]
+        return frozenset(r for v in choices for side in (v.then, v.other) for r in reads(side))
 
     def as_given(self, value: Value) -> Value:
         """`value` with what an adapter's tensor is made of in place of its elements: of what the program itself names.

@@ -85,6 +85,8 @@ class Prover:
                 _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
                 for read in dict.fromkeys(roles.values())
             )
+            for read in dict.fromkeys(roles.values()):
+                obligations += [] if (held := facts.inside(read)) is None else [_granted(held)]
             obligations.extend(
                 _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
             )
@@ -103,7 +105,7 @@ class Prover:
             own = flushed_as(program.term, applied.term) if numerics.flushed and applied.combine is None else None
             if own is not None:  # the program flushes them itself
                 applied, numerics = replace(applied, term=own[0]), replace(numerics, subnormals="kept")
-            body, left_open = self._body(facts, applied)
+            body, left_open = self._body(facts, applied, numerics.relative is not None)
             left_open = left_open if own is None else (*left_open, *own[1])
             obligations.append(body)
             padding = _padding(facts, tile, assignment)
@@ -196,21 +198,22 @@ class Prover:
         text = f"the guard {show_leaf(guard)} depends on {names}, and no operand moves with all of these"
         raise Refused(Reason("DEPENDS", text, fix="leave one of these axes outside"))
 
-    def _body(self, facts: StageFacts, applied: Update) -> tuple[Obligation, tuple[str, ...]]:
-        """The obligation, and what its proof leaves open."""
+    def _body(self, facts: StageFacts, applied: Update, bounded: bool) -> tuple[Obligation, tuple[str, ...]]:
+        """The obligation, and what its proof leaves open. `bounded` as `compare_bodies` takes it."""
         program = facts.update
         mine = program.term, program.target.dtype, program.negated
-        key = mine, applied.term, applied.target.dtype, applied.negated, applied.combine is None
+        key = mine, applied.term, applied.target.dtype, applied.negated, applied.combine is None, bounded
         if key not in self._bodies:
             started = time.perf_counter()
-            found = compare_bodies(program, applied, self.timeout_ms)
+            found = compare_bodies(program, applied, self.timeout_ms, bounded)
             seconds = time.perf_counter() - started
             if isinstance(found, Proof):
                 if found.status == "unknown":
                     self._bodies[key] = Unproved("that the scalar code of one step is the same")
                 else:
                     said = "one step adds" if applied.combine else "each element is"
-                    text = f"{said} the same value for all inputs, as {program.term.dtype}"
+                    whole = "function of reals" if bounded else "value for all inputs"
+                    text = f"{said} the same {whole}, as {program.term.dtype}"
                     left_open = () if found.assumption is None else (found.assumption,)
                     self._bodies[key] = Obligation("body", text, found.method, seconds), left_open
             else:

@@ -16,6 +16,7 @@ from autosched.device.job import Outcome
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 from autosched.ir import parse
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 from autosched.search.tuning.baseline import literal_plan
 from autosched.tiling.candidate import Candidate
 
@@ -109,7 +110,7 @@ def make(program):
 def built(program):
     candidate = Candidate(literal_plan(program, module.load_target("nvidia-h200")), 0)
 
-    def of(kernel, slack=1.0):
+    def of(kernel, slack=NO_SLACK):
         call = LaunchCall(kernel, (1, 1, 1), (N, 1, 1), 0, (Pointer("A"), Pointer("S")))
         return Build(candidate, CudaJob(b"good", (call,), slack=slack), seconds=0.5, kernel_sha="sha")
 
@@ -143,7 +144,7 @@ def test_an_oracle_that_is_given_is_as_wide(make, built, program):
     """Its data, with the interpreter's tolerances: as the simulator compares."""
     drawn = compute(program, 5)
     with make(oracle=drawn) as device:
-        found = [device.measure(built("coarse", slack)).status for slack in (1.0, 64.0, 1.0)]
+        found = [device.measure(built("coarse", slack)).status for slack in (NO_SLACK, Slack(64.0), NO_SLACK)]
         assert found == ["wrong", "ok", "wrong"]
 
 

@@ -1,5 +1,5 @@
-"""Instructions of several steps, and programs that say in several statements what one instruction does: in the loop-tree
-interpreter, machine code and exported C, and each of the catalogue's on this CPU against numpy."""
+"""Instructions of several steps, and programs that say in several statements what one instruction does: in the
+loop-tree interpreter, machine code and exported C, and each of the catalogue's on this CPU against numpy."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_temporary_may_hold_the_target() -> None:
         (" for i in range(8):\n  if i < 4:\n   t[i] = a[i]\n  c[i] = t[i]", "is written under a condition"),
         (" for i in range(4):\n  t[i] = a[i]\n for i in range(8):\n  c[i] = t[i]", "is not written from end to end"),
         (" for i in range(8):\n  t[0] = a[i]\n  c[i] = t[0]", "is not indexed by each of its loops once"),
-        (" u: s16[8]\n for i in range(8):\n  u[i] = t[i]\n for i in range(8):\n  t[i] = a[i]\n  c[i] = u[i]", "'u' reads 't'"),
+        (" u: s16[8]\n for i in range(8):\n  u[i] = t[i]\n  t[i] = a[i]\n  c[i] = u[i]", "'u' reads 't'"),
     ],
 )  # fmt: skip
 def test_what_is_no_temporary(body: str, said: str) -> None:
