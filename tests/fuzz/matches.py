@@ -31,7 +31,7 @@ from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
 from .mapped import TooLarge, Wrong, run_mapped
-from .pairs import Pair, chosen, overwriting, pair
+from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
 from .stepwise import differs, stepwise
 
@@ -49,7 +49,7 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, and one of which either says in several statements what it does: what is wrong goes into `found`."""
+    target, one that asks a mask or a length, and one of which either says in several statements what it does: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -57,6 +57,8 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(chosen(rng), rng, seed, found, aloud)
         rng = Random(f"overwriting {seed}")
         check_pair(overwriting(rng), rng, seed, found, aloud)
+        rng = Random(f"governed {seed}")
+        check_pair(governed(rng), rng, seed, found, aloud)
         rng = Random(f"steps {seed}")
         check_pair(stepwise(rng), rng, seed, found, aloud)
 

@@ -151,6 +151,40 @@ def overwriting(rng: Random) -> Pair:
     return Pair(semantics(made), numerics, found_program.text(), level)
 
 
+def governed(rng: Random) -> Pair:
+    """A pair of which the instruction adds up where a mask or a length says so; the program has none, the same mask on
+    other axes perhaps, or its opposite."""
+    made = instruction(rng)
+    while made.combine != "+=" or made.written != "loop":
+        made = instruction(rng)
+    every = list(made.extents)
+    masked = rng.sample(every, rng.randint(1, len(every))) if rng.random() < 0.8 else []
+    counted = rng.choice(every) if rng.random() < 0.4 or not masked else None
+    head, *loops, core = semantics(made).splitlines()
+    tests, extra = list[str](), list[str]()
+    if masked:
+        tests.append(f"p[{', '.join(masked)}] {rng.choice(('!= 0', '> 0', '== 1'))}")
+        extra.append(f"p: b1[{', '.join(str(made.extents[x]) for x in masked)}]")
+    if counted:
+        tests.append(rng.choice((f"u32({counted}) < vl[0]", f"vl[0] > u32({counted})")))
+        extra.append("vl: u32[1]")
+    rng.shuffle(tests)
+    indent = core[: len(core) - len(core.lstrip())]
+    text = [head.replace("(", f"({', '.join(extra)}, ", 1), *loops, f"{indent}if {' and '.join(tests)}:", f" {core}"]
+    found = _Program(rng, made, fits=rng.random() < 0.5)
+    found.axes()
+    found.elements()
+    if not found.fits:
+        found.conditions()
+    if rng.random() < 0.6:
+        axes = [y for x in masked for y in found.placed[x]] if rng.random() < 0.8 else []
+        axes = axes or rng.sample(list(found.extents), rng.randint(1, len(found.extents)))
+        found.tensors["P"] = f"b1[{', '.join(str(found.extents[y]) for y in axes)}]"
+        found.guards.append(f"P[{', '.join(axes)}] {rng.choice(('!= 0', '!= 0', '> 0', '== 0'))}")
+    numerics = "{accumulate: unordered}" if made.accumulator == "f32" else "{accumulate: exact}"
+    return Pair("\n".join(text), numerics, found.text(), rng.choice(("bitwise", "reassociated", "reassociated")))
+
+
 def fitting(rng: Random) -> Pair:
     """A program that its instruction computes, by construction; some need padding that no value serves as."""
     made = instruction(rng)

@@ -190,9 +190,10 @@ def _list(found: list[Match], quiet: bool) -> None:
     if rows:
         table(("intrinsic", "stage", "verdict", "mappings", "lanes useful", "axes", "conditions"), rows)
     within: dict[str, str] = {}
-    for m, mapping in ((m, mapping) for m in fits for mapping in m.mappings):
-        left = {s.name for s in mapping.program.stages}
-        within |= {s.name: m.stage for s in m.program.stages if s.name not in left}
+    for m in fits:
+        for mapping in m.mappings:
+            left = {s.name for s in mapping.program.stages}
+            within |= {s.name: m.stage for s in m.program.stages if s.name not in left}
     for stage in dict.fromkeys(m.stage for m in found):
         if any(m.stage == stage and m.verdict in ("match", "conditional") for m in found):
             continue

@@ -40,10 +40,17 @@ class StageFacts:
     """
 
     def __init__(
-        self, program: Program, stage: Stage, timeout_ms: int = 2000, lift: bool = True, assigned: bool = False
+        self,
+        program: Program,
+        stage: Stage,
+        timeout_ms: int = 2000,
+        lift: bool = True,
+        assigned: bool = False,
+        masked: bool = False,
     ) -> None:
-        """Without `lift` choices stay in the body, and guards that look at what it reads are choices in it. `assigned`:
-        the stage is taken to assign a value that may depend on what the element held, and not to add to it."""
+        """Without `lift` choices stay in the body, and guards that look at what it reads are choices in it; `masked`:
+        all that look at data. `assigned`: the stage is taken to assign a value that may depend on what the element
+        held, and not to add to it."""
         self.program = program
         self.original = stage
         self.timeout_ms = timeout_ms
@@ -52,10 +59,11 @@ class StageFacts:
         if assigned:
             self.stage, self._zeroed = settled, frozenset[Value]()
         else:
-            self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled), frozenset())
+            self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled, masked), frozenset())
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
         self.windows: dict[object, Answer] = {}
         self.made: frozenset[str] = frozenset()
+        self.masked = masked
         self.choices: frozenset[Condition] = frozenset(set(self.stage.guards) - set(stage.guards))
 
     @cached_property
@@ -64,6 +72,28 @@ class StageFacts:
         no other form."""
         found = StageFacts(self.program, self.original, self.timeout_ms, lift=False)
         return None if found.stage == self.stage else found
+
+    @cached_property
+    def as_choice(self) -> StageFacts:
+        """The same stage with all guards on data as choices of what is added, for instructions with a mask."""
+        found = StageFacts(self.program, self.original, self.timeout_ms, lift=False, masked=True)
+        found.made, found.choices = self.made, frozenset()
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[Read, Literal]:
+        """Elements of which the program says the number: those of intermediates that hold one element, which the stage
+        finds there."""
+        found: dict[Read, Literal] = {}
+        before = self.program.stages[: self.program.stages.index(self.original)]
+        for stage in before:
+            tensor = self.program.tensors[stage.assign.tensor]
+            alone = sum(s.assign.tensor == tensor.name for s in self.program.stages) == 1
+            plain = not stage.axes and not stage.guards and stage.init is None and stage.assign.op == "="
+            if tensor.intermediate and tensor.shape == (Const(1),) and alone and plain:
+                if isinstance(stage.assign.value, Literal):
+                    found[Read(tensor.name, (Const(0),), tensor.dtype)] = stage.assign.value
+        return found
 
     @cached_property
     def as_assignment(self) -> StageFacts:

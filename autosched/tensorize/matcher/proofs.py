@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 from typing import TypeAlias
 
 from autosched.ir.nodes import Stage
@@ -45,6 +46,7 @@ from autosched.tensorize.reduction.combine import Contract, combination_reason, 
 from autosched.tensorize.reduction.partial_sums import is_partial
 from autosched.tensorize.reduction.update import Update
 
+NOTHING: MappingOf[str, Read] = MappingProxyType({})
 Roles: TypeAlias = frozenset[tuple[str, Read]]
 
 
@@ -76,8 +78,10 @@ class Prover:
         assignment: Assignment,
         roles: dict[str, Read],
         level: str,
+        held: MappingOf[str, Read] = NOTHING,
     ) -> Mapping | Refused:
-        """The mapping with its certificate, or why it is none."""
+        """The mapping with its certificate, or why it is none. `held`: what masks and lengths hold that `update` has no
+        condition of any more."""
         obligations: list[Obligation] = []
         try:
             obligations.append(facts.distinct_writes.obligation)
@@ -86,7 +90,7 @@ class Prover:
                 for read in dict.fromkeys(roles.values())
             )
             for read in dict.fromkeys(roles.values()):
-                obligations += [] if (held := facts.inside(read)) is None else [_granted(held)]
+                obligations += [] if (within := facts.inside(read)) is None else [_granted(within)]
             obligations.extend(
                 _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
             )
@@ -120,7 +124,8 @@ class Prover:
             if finite and level in STRICT:
                 raise Refused(_not_finite(finite, level))
             obligations += shown
-            signs = (SIGN_OF_ZERO,) if facts.lifts or staging.sign_of_zero or met else ()
+            masked = facts.masked and of_floats  # where a mask fails nothing is added, not a zero
+            signs = (SIGN_OF_ZERO,) if facts.lifts or staging.sign_of_zero or met or masked else ()
             said = (*contract.assumptions, *left_open, *said_finite(finite), *signs)
             assumptions = tuple(dict.fromkeys(said))
             if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
@@ -131,7 +136,8 @@ class Prover:
             known = Certificate(
                 tuple(obligations), contract.level, assumptions, contract.error_bound, contract.bound, contract.exact
             )
-            operands = {**roles, update.target.tensor: program.target}
+            operands = {**roles, **held, update.target.tensor: program.target}
+            alike = {o: tuple(x for x in intrinsic.operand_axes[o] if x is not None) for o in held}
             return Mapping(
                 facts.program,
                 facts.stage,
@@ -139,7 +145,7 @@ class Prover:
                 assignment.axes,
                 assignment.outer,
                 {o: operands[o] for o in intrinsic.operands if o in operands},
-                replicated(tile, assignment, roles),
+                {**replicated(tile, assignment, roles), **{o: axes for o, axes in alike.items() if axes}},
                 padding,
                 known,
                 conditions=contract.conditions,
