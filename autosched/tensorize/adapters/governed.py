@@ -16,7 +16,7 @@ from itertools import combinations
 from autosched.ir.nodes import Assign, Tensor
 from autosched.ir.value import Literal
 from autosched.logic import Const
-from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted, lemma
+from autosched.tensorize.adapters.proposal import Adapted, Adapter, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.governed import as_held, governing
@@ -24,21 +24,33 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.reduction.update import update_of_intrinsic
 
 
-def governed(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
-    """The stage with all lengths supplied; and as many masks as possible or none, where the program may have some."""
+def lengths(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
+    """The stage with all lengths supplied, for masks that the program has."""
+    return _holding(facts, intrinsic, 0)
+
+
+def masks(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
+    """The stage with all lengths supplied, and some masks, as few as can be first."""
+    count = sum(not counts for counts in governing(update_of_intrinsic(intrinsic)).values())
+    return [p for n in range(1, count + 1) for p in _holding(facts, intrinsic, n)]
+
+
+GOVERNED: tuple[Adapter, ...] = (lengths, masks)
+
+
+def _holding(facts: StageFacts, intrinsic: Intrinsic, count: int) -> list[Proposal]:
+    """Each way to supply all lengths and so many masks."""
     update = update_of_intrinsic(intrinsic)
     conditions = governing(update)
     longest = max((a.extent for a in update.axes), default=1)
     found = []
-    masks = [o for o, counts in conditions.items() if not counts]
-    for count in range(len(masks), -1, -1):
-        for chosen in combinations(masks, count):
-            numbers = {o: longest if counts else 1 for o, counts in conditions.items() if counts or o in chosen}
-            held = {o: Literal(n, intrinsic.operands[o].dtype) for o, n in numbers.items()}
-            fits = all(v.dtype.limits[0] <= v.value <= v.dtype.limits[1] for v in held.values())
-            if held and fits and not held.keys() & governing(as_held(update, held)).keys():
-                key = "govern", tuple((o, v.value, v.dtype) for o, v in held.items())
-                found.append(Proposal(key, partial(_supplied, facts, held)))
+    for chosen in combinations([o for o, counts in conditions.items() if not counts], count):
+        numbers = {o: longest if counts else 1 for o, counts in conditions.items() if counts or o in chosen}
+        held = {o: Literal(n, intrinsic.operands[o].dtype) for o, n in numbers.items()}
+        fits = all(v.dtype.limits[0] <= v.value <= v.dtype.limits[1] for v in held.values())
+        if held and fits and not held.keys() & governing(as_held(update, held)).keys():
+            key = "govern", tuple((o, v.value, v.dtype) for o, v in held.items())
+            found.append(Proposal(key, partial(_supplied, facts, held)))
     return found
 
 

@@ -90,9 +90,9 @@ class StageFacts:
             tensor = self.program.tensors[stage.assign.tensor]
             alone = sum(s.assign.tensor == tensor.name for s in self.program.stages) == 1
             plain = not stage.axes and not stage.guards and stage.init is None and stage.assign.op == "="
-            if tensor.intermediate and tensor.shape == (Const(1),) and alone and plain:
-                if isinstance(stage.assign.value, Literal):
-                    found[Read(tensor.name, (Const(0),), tensor.dtype)] = stage.assign.value
+            number = stage.assign.value if tensor.intermediate and tensor.shape == (Const(1),) else None
+            if isinstance(number, Literal) and alone and plain:
+                found[Read(tensor.name, (Const(0),), tensor.dtype)] = number
         return found
 
     @cached_property

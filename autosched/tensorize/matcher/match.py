@@ -122,7 +122,9 @@ def _match(
             verdict, mappings, reason, notes = chosen
     adaptable = reason is not None and (reason.code in ADAPTABLE or intrinsic.governed)
     if verdict == "no" and adaptable and reason is not None and rule == "superset" and adapt:
-        adapted = _adapted(adapters, intrinsic, numerics, prover)
+        adapted, last = _adapted(adapters, intrinsic, numerics, prover)
+        if not adapted and intrinsic.governed and last is not None:
+            reason = last  # of the instruction whose conditions all hold
         if adapted:
             plainly = (f"as it stands: no. {reason.message}",) if reason.code == "NUMERICS" else ()
             verdict, mappings, reason, notes = _verdict(adapted), adapted, None, plainly
@@ -130,14 +132,18 @@ def _match(
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
 
 
-def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover) -> tuple[Mapping, ...]:
+def _adapted(
+    adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover
+) -> tuple[tuple[Mapping, ...], Reason | None]:
     """The mappings of the stage as the first adapters to fit restate it, each once, with their proofs: those without
-    conditions, or all where every adapter leaves some."""
+    conditions, or all where every adapter leaves some. And why the last one does not fit."""
+    last: Reason | None = None
     found: dict[object, Mapping] = {}
     asking: dict[object, Mapping] = {}
     for made in adapters.fitting(intrinsic):
         for facts, adapted in made:
-            _, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+            _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
+            last = reason or last
             for mapping in mappings:
                 roles = tuple(r.index for r in mapping.operands.values())
                 key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
@@ -146,7 +152,7 @@ def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Pr
                 (asking if stated else found).setdefault(key, mapping)
         if found:
             break
-    return tuple((found or asking).values())
+    return tuple((found or asking).values()), last
 
 
 def _verdict(mappings: tuple[Mapping, ...]) -> str:
@@ -252,7 +258,7 @@ class _Instruction:
 
 
 def _instructions(facts: StageFacts, intrinsic: Intrinsic) -> list[_Instruction]:
-    """The forms of an intrinsic: with numbers of the program in as many masks as there are, then in lengths alone."""
+    """The forms of an intrinsic: with numbers of the program in its lengths, then in as many masks as there are, too."""
     try:
         update = update_of_intrinsic(intrinsic)
     except NotAnUpdate:
@@ -261,7 +267,7 @@ def _instructions(facts: StageFacts, intrinsic: Intrinsic) -> list[_Instruction]
         return [_Instruction(update)]
     found: list[_Instruction] = []
     conditions = governing(update)
-    for wanted in ([*conditions], [o for o, counts in conditions.items() if counts]):
+    for wanted in ([o for o, counts in conditions.items() if counts], [*conditions]):
         held = holding(update, {o: intrinsic.operands[o].dtype for o in wanted}, facts.numbers)
         left = as_held(update, {o: facts.numbers[read] for o, read in held.items()})
         made = _Instruction(as_choice(left), held, bool(left.guards))

@@ -164,8 +164,8 @@ def _intrinsic(
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
     replaces = keys.kind == "compute" and overwrites(program)
     if keys.kind != "compute" and keys.numerics.relative is not None:
-        said, hint = "numerics.relative: only an instruction that computes has one", "a function is bounded by `ulp`"
-        raise source.error(said, "numerics", "relative", hint=hint)
+        wrong, hint = "numerics.relative: only an instruction that computes has one", "a function is bounded by `ulp`"
+        raise source.error(wrong, "numerics", "relative", hint=hint)
     if replaces:
         _check_overwriting(keys, source)
     second = _second(keys.pseudocode, program, operands, source)

@@ -8,6 +8,7 @@ from support.programs.mutants import MUTANTS, Mutant
 
 from autosched.codegen.lower import lower
 from autosched.device.simulator.verify.verify import Verifier
+from autosched.ir.oracle.slack import NO_SLACK
 
 SEEDS = range(3)
 
