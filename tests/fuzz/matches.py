@@ -49,7 +49,8 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, one that asks a mask or a length, and one of which either says in several statements what it does: what is wrong goes into `found`."""
+    target, one that asks a mask or a length, and one of which either says in several statements what it does: what is
+    wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -270,6 +271,7 @@ def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int
     γ of the program's own, relative to the magnitudes that each element sums."""
     if (share := mapping.intrinsic.numerics.relative) is not None:
         exact, written = copied(memory), mapping.stage.assign.tensor
+        written = written if written in program.tensors else program.outputs[0]  # a function of its own
         runner(program)(exact)
         dtype = program.tensors[written].dtype
         unit, least = 2.0 ** -(dtype.mantissa + 1), 2.0 ** (1 - dtype.bias)

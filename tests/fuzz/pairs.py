@@ -130,6 +130,9 @@ def overwriting(rng: Random) -> Pair:
         asked = rng.choice(choices)
     elif rng.random() < 0.5:  # the same function of reals
         same = (("rsqrt({a})", "1.0 / sqrt({a})"), ("sigmoid({a})", "1.0 / (1.0 + exp(-{a}))"))
+        inside = (("rsqrt({a})", "{a} * rsqrt({a} * {a})"), ("sigmoid({a})", "{a} * sigmoid({a} + 1.0)"))
+        inside += (("1.0 / {a}", "({a} + 9.0) / ({a} * {a} + 1.0)"), ("rsqrt({a})", "abs({a}) / sqrt({a} * {a} + 1.0)"))
+        same = inside[rng.randrange(4) :] + inside if rng.random() < 0.4 else same
         asked = replace(made, term=next((made.term.replace(o, n) for o, n in same if o in made.term), made.term))
     found_program = _Program(rng, asked)
     found_program.axes()

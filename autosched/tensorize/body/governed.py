@@ -13,7 +13,19 @@ from dataclasses import replace
 
 from autosched.ir.dtypes import DType
 from autosched.ir.oracle import numerics
-from autosched.ir.value import Comparison, Condition, FromIndex, Literal, Logical, Read, Select, Value, is_value, map_value, walk
+from autosched.ir.value import (
+    Comparison,
+    Condition,
+    FromIndex,
+    Literal,
+    Logical,
+    Read,
+    Select,
+    Value,
+    is_value,
+    map_value,
+    walk,
+)
 from autosched.logic import interval
 from autosched.logic.expr import COMPARE
 from autosched.tensorize.reduction.update import Update

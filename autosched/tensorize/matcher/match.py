@@ -249,8 +249,8 @@ def _decide_form(
 
 @dataclass(frozen=True)
 class _Instruction:
-    """An intrinsic in normal form, with the elements of the program that some of its masks and lengths `hold`; `masked`:
-    a mask is among its operands, as a choice of what is added. `update` is None where it has no normal form."""
+    """An intrinsic in normal form, with the elements of the program that some of its masks and lengths hold (`held`);
+    `masked`: a mask is among its operands, as a choice of what is added. `update` is None where there is none."""
 
     update: Update | None
     held: dict[str, Read] = field(default_factory=dict)
@@ -258,7 +258,7 @@ class _Instruction:
 
 
 def _instructions(facts: StageFacts, intrinsic: Intrinsic) -> list[_Instruction]:
-    """The forms of an intrinsic: with numbers of the program in its lengths, then in as many masks as there are, too."""
+    """The forms of an intrinsic: with numbers of the program in its lengths, then in as many masks as can be, too."""
     try:
         update = update_of_intrinsic(intrinsic)
     except NotAnUpdate:

@@ -89,8 +89,6 @@ class Prover:
                 _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
                 for read in dict.fromkeys(roles.values())
             )
-            for read in dict.fromkeys(roles.values()):
-                obligations += [] if (within := facts.inside(read)) is None else [_granted(within)]
             obligations.extend(
                 _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
             )
@@ -112,6 +110,8 @@ class Prover:
             body, left_open = self._body(facts, applied, numerics.relative is not None)
             left_open = left_open if own is None else (*left_open, *own[1])
             obligations.append(body)
+            for read in dict.fromkeys(roles.values()):
+                obligations += [] if (within := facts.inside(read)) is None else [_granted(within)]
             padding = _padding(facts, tile, assignment)
             fills, unset = self._neutral(facts, update)
             staging = Stager(facts, update, fills, unset, tile, roles).stage(assignment, padding, covers, barred)

@@ -1,4 +1,4 @@
-"""Powers of two of pairs of 16-bit floats, which a GPU's special-function unit approximates: plans at level `real`, in the
+"""Powers of two of pairs of 16-bit floats, which a GPU's special-function unit approximates: plans at `real`, in the
 loop-tree interpreter, on the emulated card and as machine code."""
 
 from __future__ import annotations

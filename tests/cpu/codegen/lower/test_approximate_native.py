@@ -27,7 +27,8 @@ from autosched.tiling.plans.plan import Plan
 
 MEMBERS = sorted(n for n in CATALOGUE if CATALOGUE[n].path.endswith("x86/approximate.yaml"))
 AVX512 = machine(frozenset(["avx2", "fma", "avx512f", "avx512vl", "avx512bw"]))
-ROOTS = "def f(A: f32[70], C: f32[70], D: f32[70]):\n for i in range(70):\n  C[i] = {}\n for i in range(70):\n  D[i] = C[i] * 3.0\n"
+ROOTS = "def f(A: f32[70], C: f32[70], D: f32[70]):\n for i in range(70):\n  C[i] = {}\n"
+ROOTS += " for i in range(70):\n  D[i] = C[i] * 3.0\n"
 
 
 def plans(program: Program, level: str = "real") -> list[Plan]:
@@ -111,9 +112,60 @@ def test_other_levels_refuse_it(level: str) -> None:
     ],
 )
 def test_which_functions_it_computes(name: str, term: str, fits: bool) -> None:
-    """One function of reals, however it is written; a conversion on the way is no such."""
+    """One function of reals, however it is written; a conversion on the way is no such, and stays in the program."""
     program = parse(f"def f(A: f32[70], C: f32[70]):\n for i in range(70):\n  C[i] = {term}\n")
-    assert (check(program, CATALOGUE[f"x86/{name}"], 0, "real").verdict == "match") == fits
+    (found,) = match(program, [CATALOGUE[f"x86/{name}"]], "real", adapt=False)
+    assert (found.verdict == "match") == fits
+    check(program, CATALOGUE[f"x86/{name}"], 0, "real")
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "function"),
+    [
+        ("vrsqrt14ps.zmm", "B[i] * rsqrt(A[i] + 0.5)", "rsqrt(C_argument[i])"),
+        ("vrsqrt14ps.zmm", "B[i] / sqrt(A[i])", "rsqrt(A[i])"),
+        ("vrcp14ps.zmm", "B[i] / (A[i] + 2.0) - 1.0", "1.0 / C_argument[i]"),
+        ("vrcp14ps.zmm", "B[i] * (1.0 / A[i])", "1.0 / A[i]"),
+        ("vrcp14ps.zmm", "2.0 / A[i]", None),
+        ("vrcp14ps.zmm", "sqrt(A[i])", None),
+        ("vrsqrt14ps.zmm", "B[i] / sqrt(-A[i] * 0.0)", "rsqrt(C_argument[i])"),
+    ],
+)
+def test_a_function_within_an_expression(name: str, term: str, function: str | None) -> None:
+    """It is a stage of its own, and what is left takes its elements."""
+    program = parse(f"def f(A: f32[70], B: f32[70], C: f32[70]):\n for i in range(70):\n  C[i] = {term}\n")
+    found = check(program, CATALOGUE[f"x86/{name}"], 0, "real")
+    assert {m.adapters for m in found.mappings} == (set() if function is None else {(f"apart {function}",)})
+
+
+def test_a_function_of_rows_is_computed_for_each_row() -> None:
+    text = "def f(X: f32[9, 70], S: f32[9], C: f32[9, 70]):\n for i, j in grid(9, 70):\n  C[i, j] = X[i, j] / S[i]\n"
+    found = check(parse(text), CATALOGUE["x86/vrcp14ps.zmm"], 0, "real")
+    (shape,) = {m.program.tensors["C_function"].extents for m in found.mappings}
+    assert shape == (9,)
+    for guarded in ("if j < 5:\n   C[i, j] = X[i, j] / S[i]", "C[i, j] = C[i, j] / X[i, j]"):
+        other = parse(text.replace("C[i, j] = X[i, j] / S[i]", guarded))
+        assert check(other, CATALOGUE["x86/vrcp14ps.zmm"], 0, "real").verdict == "no"
+
+
+@pytest.mark.x86
+@pytest.mark.parametrize("term", ["B[i] * rsqrt(A[i] + 0.5)", "B[i] / (A[i] + 2.0)"])
+def test_kernels_with_a_function_apart(term: str) -> None:
+    if missing := {"avx512f", "avx512vl"} - host_features():
+        pytest.skip(f"this machine lacks {', '.join(sorted(missing))}")
+    program = parse(f"def f(A: f32[70], B: f32[70], C: f32[70]):\n for i in range(70):\n  C[i] = {term}\n")
+    made = [p for p in plans(program) if "apart" in p.name]
+    assert made
+    rng = np.random.default_rng(0)
+    given = {n: rng.random(70, np.float32) for n in "AB"}
+    a, b = (given[n].astype(np.float64) for n in "AB")
+    exact = b / np.sqrt(a + 0.5) if "rsqrt" in term else b / (a + 2)
+    for plan in made:
+        kernel = lower(plan, plan.space.schedule(int(plan.space.sample(1, rng)[0])))
+        found, oracle = compiled(kernel)(**given), compute(program, 0, given, slack(plan))
+        off = np.abs(found - exact) / exact
+        assert 2.0**-22 < off.max() < 2.0**-13.9 or "vrcpps" in plan.name or "vrsqrtps" in plan.name
+        assert (np.abs(found - np.asarray(oracle.wants["C"])) <= np.asarray(oracle.tolerances["C"])).all()
 
 
 def test_tolerances_follow() -> None:
@@ -185,13 +237,15 @@ def test_what_no_bound_is(term: str, share: str, said: str) -> None:
 
 
 def test_bounds_are_written_as_vendors_write_them() -> None:
-    for text, said in (("2^-14", "2^-14"), ("1.5 * 2^-12", "1.5·2^-12"), ("2^-9.9", "2^-9.9"), ("0.001", "1.024·2^-10")):
+    known = {"2^-14": "2^-14", "1.5 * 2^-12": "1.5·2^-12", "2^-9.9": "2^-9.9", "0.001": "1.024·2^-10"}
+    for text, said in known.items():
         (found,) = load_text(TEXT.format("c[i] = rsqrt(a[i])", text))
         assert str(found.numerics) == f"within {said} of each element"
 
 
 def test_a_function_has_another_bound() -> None:
-    text = "isa: made\nintrinsics:\n  - name: up\n    kind: function\n    semantics: |\n      def up(x: f32[1], y: f32[1]):\n"
+    text = "isa: made\nintrinsics:\n  - name: up\n    kind: function\n"
+    text += "    semantics: |\n      def up(x: f32[1], y: f32[1]):\n"
     text += "          y[0] = exp(x[0])\n    numerics: {ulp: 2, relative: 2^-14}\n    implementation: |\n"
     text += "      def up(x: f32, y: f32[1]):\n          y[0] = exp(x)\n"
     with pytest.raises(SpecError, match="relative: only an instruction that computes"):

@@ -1,4 +1,4 @@
-"""Instructions with masks and lengths as operands: which programs they compute, and what they hold where there is none."""
+"""Instructions with masks and lengths as operands: which programs they compute, and what is supplied to them."""
 
 from __future__ import annotations
 
@@ -138,6 +138,7 @@ def test_what_no_mask_is(condition: str, statement: str, said: str) -> None:
 
 def test_a_length_that_is_compared_the_other_way() -> None:
     """The largest length does not make `vl < i` true: there is nothing to hold."""
-    text = "def m(vl: u32[1], a: s32[4], b: s32[4], c: s32[4]):\n for i in range(4):\n  if vl[0] < u32(i):\n   c[i] += a[i] * b[i]"
+    text = "def m(vl: u32[1], a: s32[4], b: s32[4], c: s32[4]):\n for i in range(4):\n"
+    text += "  if vl[0] < u32(i):\n   c[i] += a[i] * b[i]"
     (found,) = match(product(), [made_up(text)])
     assert found.verdict == "no"
