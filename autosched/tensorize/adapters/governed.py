@@ -21,7 +21,7 @@ from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.governed import as_held, governing
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.reduction.update import update_of_intrinsic
+from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 
 def lengths(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
@@ -40,6 +40,10 @@ GOVERNED: tuple[Adapter, ...] = (lengths, masks)
 
 def _holding(facts: StageFacts, intrinsic: Intrinsic, count: int) -> list[Proposal]:
     """Each way to supply all lengths and so many masks."""
+    try:
+        _ = facts.update
+    except NotAnUpdate:
+        return []
     update = update_of_intrinsic(intrinsic)
     conditions = governing(update)
     longest = max((a.extent for a in update.axes), default=1)
