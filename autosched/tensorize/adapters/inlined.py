@@ -27,7 +27,7 @@ MOST = 12
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Inside:
     """The program with the intermediates `names` inside of the statement `assign`."""
 
     program: Program
@@ -57,10 +57,10 @@ def inlined(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
 
 
 @lru_cache(maxsize=64)
-def _steps(facts: StageFacts) -> tuple[tuple[_Step, StageFacts], ...]:
+def _steps(facts: StageFacts) -> tuple[tuple[_Inside, StageFacts], ...]:
     """Every program with some of the intermediates inside, those of the fewest first, and the facts of its stage."""
-    todo = [_Step(facts.program, facts.original.assign, ())]
-    seen, found = {frozenset[str]()}, list[tuple[_Step, StageFacts]]()
+    todo = [_Inside(facts.program, facts.original.assign, ())]
+    seen, found = {frozenset[str]()}, list[tuple[_Inside, StageFacts]]()
     while todo and len(found) < MOST:
         here = todo.pop(0)
         if here.names:
@@ -76,17 +76,17 @@ def _steps(facts: StageFacts) -> tuple[tuple[_Step, StageFacts], ...]:
             made = inline_into(here.program, here.assign, name)
             if made is not None:
                 seen.add(frozenset((*here.names, name)))
-                todo.append(_Step(*made, (*here.names, name)))
+                todo.append(_Inside(*made, (*here.names, name)))
     return tuple(found)
 
 
-def _adapted(before: Program, step: _Step) -> Adapted:
+def _adapted(before: Program, step: _Inside) -> Adapted:
     names = " and ".join(step.names)
     said = f"{names} inside of {step.assign.tensor}: nothing that it is computed from changes before it is read"
     return adapted(before, step.program, step.assign, (f"inline {names}",), [lemma(said, "structure")])
 
 
-def _then(before: Program, step: _Step, proposal: Proposal) -> Proposal:
+def _then(before: Program, step: _Inside, proposal: Proposal) -> Proposal:
     def make() -> Adapted:
         first, second = _adapted(before, step), proposal.make()
         proof = (*first.rewrite.proof, *second.rewrite.proof)

@@ -132,7 +132,8 @@ def test_measurements_say_what_was_compared(make, built):
 def test_a_tolerance_is_that_of_the_candidate_whatever_was_measured_before(make, built):
     """Few kept bits widen it for the candidate that keeps few, and for no other."""
     with make() as device:
-        order = [built("coarse"), built("coarse", Slack(64.0)), built("coarse"), built("right"), built("wrong", Slack(64.0))]
+        wide = Slack(64.0)
+        order = [built("coarse"), built("coarse", wide), built("coarse"), built("right"), built("wrong", wide)]
         found = [device.measure(b) for b in order]
         assert [m.status for m in found] == ["wrong", "ok", "wrong", "ok", "wrong"]
         assert [m.status for m in device.measure_interleaved(order, 2)] == ["wrong", "ok", "wrong", "ok", "wrong"]

@@ -22,7 +22,7 @@ from autosched.machine.host import host_features
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan
 
-NAMES = ("x86/vfmadd.f32.mask.zmm", "x86/vfmadd.f64.mask.zmm", "x86/vpdpbusd.mask.zmm")
+NAMES = ("x86/masked.vfmadd.f32.zmm", "x86/masked.vfmadd.f64.zmm", "x86/masked.vpdpbusd.zmm")
 pytestmark = pytest.mark.skipif(
     not {"avx512f", "avx512_vnni"} <= host_features(), reason="this machine lacks AVX-512 with VNNI"
 )

@@ -79,7 +79,7 @@ def test_each_member_of_a_family_has_its_own_length() -> None:
     assert [a.mappings[0].adapters[0] for a in answers] == [f"hold v0 = 1 and vl = {n}" for n in (4, 8, 16)]
 
 
-@pytest.mark.parametrize("name", ["arm/mla.s32.sve256", "riscv/vmacc.e32.zvl256b", "x86/vfmadd.f32.mask.zmm"])
+@pytest.mark.parametrize("name", ["arm/mla.s32.sve256", "riscv/vmacc.e32.zvl256b", "x86/masked.vfmadd.f32.zmm"])
 def test_a_mask_of_the_program(name: str) -> None:
     x = "f32" if "f32" in name else "s32"
     found = check(product("M[j] != 0", x), CATALOGUE[name], 0)
@@ -100,7 +100,7 @@ def test_another_mask_is_not_taken_for_it(guard: str) -> None:
 def test_a_zero_that_is_added_is_not_nothing() -> None:
     """Of floats: -0.0 and 0.0 is 0.0, and an element that takes no part stays -0.0."""
     text = PRODUCT.format(x="f32", guard="").replace("A[i, p] * B[p, j]", "A[i, p] * B[p, j] if M[j] != 0 else 0.0")
-    intrinsic = CATALOGUE["x86/vfmadd.f32.mask.zmm"]
+    intrinsic = CATALOGUE["x86/masked.vfmadd.f32.zmm"]
     (loose,) = match(parse(text), [intrinsic], "reassociated")
     assert loose.verdict == "match"
     assert all("the sign of a zero may differ" in m.certificate.assumptions for m in loose.mappings)
