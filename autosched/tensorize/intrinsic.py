@@ -16,7 +16,7 @@ from autosched.ir.formula import Formula
 from autosched.ir.map import Map
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Index
+from autosched.ir.value import Index, Select
 from autosched.logic import Const, Int, Var
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.numerics.contract import EXACT, Numerics
@@ -256,6 +256,13 @@ class Intrinsic:
         """Whether it takes what its target holds; else it overwrites that (`c[i] = a[i] + b[i]`)."""
         assign = self.stage.assign
         return assign.op != "=" or any(r.tensor == assign.tensor for r in self.stage.reads)
+
+    @property
+    def governed(self) -> bool:
+        """Whether a condition on its operands says which elements take part (a mask, a length); the target keeps what
+        it holds where it fails."""
+        value = self.stage.assign.value
+        return isinstance(value, Select) and value.other == self.stage.target
 
     @property
     def inputs(self) -> tuple[Operand, ...]:

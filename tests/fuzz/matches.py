@@ -31,8 +31,9 @@ from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
 from .mapped import TooLarge, Wrong, run_mapped
-from .pairs import Pair, chosen, overwriting, pair
+from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
+from .stepwise import differs, stepwise
 
 MOST_MAPPINGS = 4
 SELDOM = 4
@@ -47,8 +48,9 @@ class Findings:
 
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
-    """One pair, and now and then one of whose operands data choose a slice, and one of which the instruction overwrites
-    its target: what is wrong goes into `found`."""
+    """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
+    target, one that asks a mask or a length, and one of which either says in several statements what it does: what is
+    wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -56,6 +58,10 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(chosen(rng), rng, seed, found, aloud)
         rng = Random(f"overwriting {seed}")
         check_pair(overwriting(rng), rng, seed, found, aloud)
+        rng = Random(f"governed {seed}")
+        check_pair(governed(rng), rng, seed, found, aloud)
+        rng = Random(f"steps {seed}")
+        check_pair(stepwise(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
@@ -70,6 +76,12 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
         if aloud:
             print(e)
         return []
+    written = parse(made.semantics)
+    if len(written.stages) > 1:
+        found.counts["instructions of several statements"] += 1
+        memory = {n: filled(t.extents, lambda d=t.dtype: _number(rng, d, None, False)) for n, t in _given(written)}
+        if differs(written, intrinsic.program, memory):
+            found.wrong.append((seed, f"the statements of an instruction are not {intrinsic.program}"))
     begun = time.process_time()
     try:
         answers = match(program, [intrinsic], made.level)
@@ -97,6 +109,10 @@ def _loaded(made: Pair) -> Any:
     body = "".join(f"      {line}\n" for line in made.semantics.splitlines())
     text = f"isa: made\nintrinsics:\n  - name: up\n    semantics: |\n{body}    numerics: {made.numerics}\n"
     return load_text(text)[0]
+
+
+def _given(program: Program) -> list[tuple[str, Any]]:
+    return [(n, t) for n, t in program.tensors.items() if not t.intermediate]
 
 
 def compare(program: Program, mapping: Mapping, level: str, rng: Random, found: Findings) -> None:
@@ -253,6 +269,13 @@ def touched(program: Program, memory: Memory) -> dict[str, set[tuple[int, ...]]]
 def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int, ...], float]:
     """How far apart the program's and the mapping's sums may lie: what the certificate states of the mapping's, and
     γ of the program's own, relative to the magnitudes that each element sums."""
+    if (share := mapping.intrinsic.numerics.relative) is not None:
+        exact, written = copied(memory), mapping.stage.assign.tensor
+        written = written if written in program.tensors else program.outputs[0]  # a function of its own
+        runner(program)(exact)
+        dtype = program.tensors[written].dtype
+        unit, least = 2.0 ** -(dtype.mantissa + 1), 2.0 ** (1 - dtype.bias)
+        return {k: (share + 8 * unit) * abs(x) + least for k, x in exact[written].items()}
     stated = mapping.certificate.bound
     if mapping.numerics == "bitwise" or stated is None:
         return {}  # nothing but the sign of a zero

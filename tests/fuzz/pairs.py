@@ -36,7 +36,8 @@ WRITTEN_FLOATS = (
     ("{a} + {b}", 2), ("{a} - {b}", 2), ("{a} * {b}", 2), ("max({a}, {b})", 1), ("min({a}, {b})", 1), ("abs({a})", 1),
     ("-{a}", 1), ("fma({a}, {b}, {d})", 2), ("max(fma({a}, {b}, {d}), 0.0)", 1), ("{a} * {b} + {d}", 1),
     ("{t}({w}({a}) + {w}({b}))", 2), ("{t}({w}({a}) * {w}({b}))", 1), ("{t}({w}({a}) * {w}({b}) + {w}({d}))", 1),
-    ("{t}({w}({a}) / {w}({b}))", 1), ("({a} * {b} if {p} != 0 else {d})", 1),
+    ("{t}({w}({a}) / {w}({b}))", 1), ("({a} * {b} if {p} != 0 else {d})", 1), ("rsqrt({a})", 1), ("1.0 / {a}", 1),
+    ("sigmoid({a})", 1), ("rsqrt({a} * {b})", 1),
 )  # fmt: skip
 WIDER = {"u8": "u16", "s8": "s16", "u16": "u32", "s16": "s32", "s32": "s64"}
 FLOATS = {"f16": "f32", "bf16": "f32", "f32": "f64"}
@@ -120,12 +121,19 @@ def overwriting(rng: Random) -> Pair:
     if rng.random() < 0.3:
         near = ((" + 1)", ")"), ("sat_", ""), ("max(", "min("), (" + ", " - "), (" > ", " >= "), (">> 1", ">> 2"))
         wide = "{t}({w}({a}) + {w}({b}))".replace("{w}", wider[t])
+        near += (("rsqrt(", "sqrt("), ("rsqrt({a}", "1.0 / sqrt(-{a}"), ("sigmoid({a})", "1.0 / (1.0 + exp({a}))"))
         near += (("fma({a}, {b}, {d})", "({a} * {b} + {d})"), ("{a} + {b}", wide))
         found = [made.term.replace(old, new, 1) for old, new in near if old in made.term]
         other = rng.choice([x for x in wider if x != t])
         retyped = replace(made, dtype=made.dtype | {rng.choice([*[n for n in names if n != "p"], "c"]): other})
         choices = [replace(made, term=found_term) for found_term in found] + [retyped, replace(made, combine="+=")]
         asked = rng.choice(choices)
+    elif rng.random() < 0.5:  # the same function of reals
+        same = (("rsqrt({a})", "1.0 / sqrt({a})"), ("sigmoid({a})", "1.0 / (1.0 + exp(-{a}))"))
+        inside = (("rsqrt({a})", "{a} * rsqrt({a} * {a})"), ("sigmoid({a})", "{a} * sigmoid({a} + 1.0)"))
+        inside += (("1.0 / {a}", "({a} + 9.0) / ({a} * {a} + 1.0)"), ("rsqrt({a})", "abs({a}) / sqrt({a} * {a} + 1.0)"))
+        same = inside[rng.randrange(4) :] + inside if rng.random() < 0.4 else same
+        asked = replace(made, term=next((made.term.replace(o, n) for o, n in same if o in made.term), made.term))
     found_program = _Program(rng, asked)
     found_program.axes()
     found_program.elements()
@@ -140,7 +148,44 @@ def overwriting(rng: Random) -> Pair:
         del found_program.tensors[name.upper()]
     found_program.conditions()
     numerics = rng.choice(("{}", "{}", "{subnormals: flushed}")) if floats else "{accumulate: exact}"
-    return Pair(semantics(made), numerics, found_program.text(), rng.choice(("bitwise", "reassociated")))
+    if floats and ("/ {a}" in term or "sqrt" in term or "sigmoid" in term) and rng.random() < 0.7:
+        numerics = "{relative: 2^-6}"
+    level = rng.choice(("bitwise", "reassociated", "real") if "relative" in numerics else ("bitwise", "reassociated"))
+    return Pair(semantics(made), numerics, found_program.text(), level)
+
+
+def governed(rng: Random) -> Pair:
+    """A pair of which the instruction adds up where a mask or a length says so; the program has none, the same mask on
+    other axes perhaps, or its opposite."""
+    made = instruction(rng)
+    while made.combine != "+=" or made.written != "loop":
+        made = instruction(rng)
+    every = list(made.extents)
+    masked = rng.sample(every, rng.randint(1, len(every))) if rng.random() < 0.8 else []
+    counted = rng.choice(every) if rng.random() < 0.4 or not masked else None
+    head, *loops, core = semantics(made).splitlines()
+    tests, extra = list[str](), list[str]()
+    if masked:
+        tests.append(f"p[{', '.join(masked)}] {rng.choice(('!= 0', '> 0', '== 1'))}")
+        extra.append(f"p: b1[{', '.join(str(made.extents[x]) for x in masked)}]")
+    if counted:
+        tests.append(rng.choice((f"u32({counted}) < vl[0]", f"vl[0] > u32({counted})")))
+        extra.append("vl: u32[1]")
+    rng.shuffle(tests)
+    indent = core[: len(core) - len(core.lstrip())]
+    text = [head.replace("(", f"({', '.join(extra)}, ", 1), *loops, f"{indent}if {' and '.join(tests)}:", f" {core}"]
+    found = _Program(rng, made, fits=rng.random() < 0.5)
+    found.axes()
+    found.elements()
+    if not found.fits:
+        found.conditions()
+    if rng.random() < 0.6:
+        axes = [y for x in masked for y in found.placed[x]] if rng.random() < 0.8 else []
+        axes = axes or rng.sample(list(found.extents), rng.randint(1, len(found.extents)))
+        found.tensors["P"] = f"b1[{', '.join(str(found.extents[y]) for y in axes)}]"
+        found.guards.append(f"P[{', '.join(axes)}] {rng.choice(('!= 0', '!= 0', '> 0', '== 0'))}")
+    numerics = "{accumulate: unordered}" if made.accumulator == "f32" else "{accumulate: exact}"
+    return Pair("\n".join(text), numerics, found.text(), rng.choice(("bitwise", "reassociated", "reassociated")))
 
 
 def fitting(rng: Random) -> Pair:

@@ -189,8 +189,17 @@ def _list(found: list[Match], quiet: bool) -> None:
         rows.append((m.intrinsic.name, m.stage, m.verdict, m.mapping_count, useful, axes + more, conditions))
     if rows:
         table(("intrinsic", "stage", "verdict", "mappings", "lanes useful", "axes", "conditions"), rows)
+    within: dict[str, str] = {}
+    for m in fits:
+        for mapping in m.mappings:
+            left = {s.name for s in mapping.program.stages}
+            within |= {s.name: m.stage for s in m.program.stages if s.name not in left}
     for stage in dict.fromkeys(m.stage for m in found):
-        if not any(m.stage == stage and m.verdict in ("match", "conditional") for m in found):
+        if any(m.stage == stage and m.verdict in ("match", "conditional") for m in found):
+            continue
+        if stage in within:
+            answer(f"stage {stage}: inside of {within[stage]}, whose instruction computes both")
+        else:
             answer(f"stage {stage}: no instruction takes it; it runs as scalar or vector code. {_MORE}")
     reasons: dict[str, int] = {}
     for m in found:

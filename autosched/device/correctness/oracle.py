@@ -17,8 +17,10 @@ from autosched.errors import UsageError
 from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.oracle.sets.domains import DECIDED, decided, drawn_inputs
 from autosched.ir.oracle.sets.strength import shares_of_numbers
+from autosched.ir.oracle.slack import NO_SLACK, Slack, joined
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
+from autosched.tensorize.match_types import Mapping as Mapped
 from autosched.tiling.plans.plan import Plan
 
 Array = npt.NDArray[Any]
@@ -45,7 +47,7 @@ class Oracle:
         return "every element, by the interpreter"
 
 
-def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None, slack: float = 1.0) -> Oracle:
+def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None, slack: Slack = NO_SLACK) -> Oracle:
     """Random inputs of `seed` within the program's assumptions, what the interpreter makes of them, and how far a
     kernel may be from it: reassociated sums and fused products within their error bound. `inputs` stand in for the
     random ones of the same names; `slack` as `ir.oracle.tolerances.run_with_error` takes it.
@@ -55,14 +57,14 @@ def compute(program: Program, seed: int, inputs: Mapping[str, Any] | None = None
     if program.symbolic:
         names = ", ".join(program.symbolic)
         raise UsageError(f"the size of {names} is a range; a device measures one size", hint="set it with -D")
-    made = decided(program, lambda domain: _computed(program, seed, {}, 1.0, domain), says)
-    if made is not None and not inputs and slack == 1.0:
+    made = decided(program, lambda domain: _computed(program, seed, {}, NO_SLACK, domain), says)
+    if made is not None and not inputs and slack == NO_SLACK:
         return made
     return _computed(program, seed, inputs or {}, slack)
 
 
 def _computed(
-    program: Program, seed: int, inputs: Mapping[str, Any], slack: float, domain: str | None = DECIDED
+    program: Program, seed: int, inputs: Mapping[str, Any], slack: Slack, domain: str | None = DECIDED
 ) -> Oracle:
     drawn = drawn_inputs(program, np.random.default_rng(seed), domain=domain)
     values, scalars = split_inputs(program, drawn | dict(inputs))
@@ -93,22 +95,32 @@ def scalars_as_bytes(program: Program, scalars: Mapping[str, Any]) -> dict[str, 
     return {n: np.asarray(scalars[n]).astype(s.dtype.numpy).tobytes() for n, s in program.scalars.items()}
 
 
+STEPS = 4
+"""Roundings of a function in the program's own steps: `1 / (1 + exp(-x))`."""
 OVER_REALS = 2.0
 """Of a plan that is equal over the reals only: an operation on each side may round otherwise."""
 
 
-def slack(plan: Plan) -> float:
-    """How much wider tolerances are than the program's own arithmetic earns: 1, or more where an intrinsic keeps fewer
-    fraction bits than its accumulator has (accepted over the reals, or promoted every few steps), where a rewrite is
-    equal over the reals only, and where a function may round its argument."""
+def slack(plan: Plan) -> Slack:
+    """How much wider tolerances are than the program's own arithmetic earns: not at all, or where an intrinsic keeps
+    fewer fraction bits than its accumulator has (accepted over the reals, or promoted every few steps), where a rewrite
+    is equal over the reals only, where a function may round its argument, and what an intrinsic states that
+    approximates what it writes."""
     used = [mapping.intrinsic for mapping in plan.mappings]
     own = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
     anew = any(r.numerics == "real" for r in plan.rewrites) or any(f.argument_ulp for f in plan.formulas.values())
-    return max(own, OVER_REALS) if anew else own
+    shares = (Slack(1.0, ((m.stage.assign.tensor, share),)) for m in plan.mappings if (share := _share(m)))
+    return joined((Slack(max(own, OVER_REALS) if anew else own), *shares))
 
 
-def widened(given: Oracle, program: Program, seed: int, slack: float) -> Oracle:
+def _share(mapping: Mapped) -> float:
+    """Of an element, what an instruction may be off: what it states, and what the program's own roundings cost."""
+    dtype, stated = mapping.intrinsic.accumulator.dtype, mapping.intrinsic.numerics.relative
+    return 0.0 if stated is None else stated + STEPS * 2 * dtype.unit_roundoff
+
+
+def widened(given: Oracle, program: Program, seed: int, slack: Slack) -> Oracle:
     """The given oracle; where there is slack, the interpreter's on its data."""
-    if slack == 1.0:
+    if slack == NO_SLACK:
         return given
     return compute(program, seed, inputs={**given.inputs, **given.scalars}, slack=slack)

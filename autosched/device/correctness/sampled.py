@@ -26,6 +26,7 @@ from autosched.ir.oracle.blocks import run_blocks, seconds
 from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.oracle.nests import Unit, plan
 from autosched.ir.oracle.sets.domains import DECIDED, ENOUGH, decided, drawn_inputs
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 from autosched.ir.oracle.slicing import slice_of
 from autosched.ir.program import Program
 
@@ -48,7 +49,7 @@ class Sampled:
     oracle: Oracle
     boxes: dict[str, tuple[Box, ...]]
     program: Program = field(repr=False)
-    slack: float = 1.0
+    slack: Slack = NO_SLACK
 
     @property
     def text(self) -> str:
@@ -80,12 +81,12 @@ Expected: TypeAlias = Oracle | Sampled
 
 
 def expected(
-    program: Program, seed: int, slack: float = 1.0, inputs: Mapping[str, Any] | None = None
+    program: Program, seed: int, slack: Slack = NO_SLACK, inputs: Mapping[str, Any] | None = None
 ) -> Expected:
     """Inputs and outputs, or boxes of the outputs of large programs; takes its arguments as `oracle.compute` does."""
     if not program.symbolic and is_large(program):
         made = decided(program, lambda domain: sampled(program, seed, domain=domain), says)
-        return made if made is not None and not inputs and slack == 1.0 else sampled(program, seed, slack, inputs)
+        return made if made is not None and not inputs and slack == NO_SLACK else sampled(program, seed, slack, inputs)
     return oracles.compute(program, seed, slack=slack, inputs=inputs)
 
 
@@ -127,7 +128,7 @@ def data_set_s(program: Program) -> float:
 def sampled(
     program: Program,
     seed: int,
-    slack: float = 1.0,
+    slack: Slack = NO_SLACK,
     inputs: Mapping[str, Any] | None = None,
     box_elements: int = BOX_ELEMENTS,
     domain: str | None = DECIDED,
@@ -158,7 +159,7 @@ def sampled(
 
 
 def _elements(
-    program: Program, units: tuple[Unit, ...], boxes: Mapping[str, Box], given: Oracle, slack: float
+    program: Program, units: tuple[Unit, ...], boxes: Mapping[str, Box], given: Oracle, slack: Slack
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The elements of one box an output, flat, and their tolerances."""
     fused = {s.name for s in program.stages}

@@ -35,6 +35,7 @@ from autosched.device.processes.claimable_build import ClaimableBuild, PickledPl
 from autosched.device.processes.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError, ask_worker
 from autosched.device.protocol import Build, Detected, Draft
 from autosched.errors import AutoschedError, MissingError, UsageError
+from autosched.ir.oracle.slack import NO_SLACK, joined
 from autosched.ir.program import Program
 from autosched.machine.detect import cpu_model, detect, usable_cpus
 from autosched.machine.host import host_features
@@ -113,7 +114,7 @@ class CpuDevice:
         self._tensors: tuple[TensorFile, ...] = ()
         self._written: Program | None = None
         self._computed: tuple[Program, Expected] | None = None
-        self._slack = 1.0
+        self._slack = NO_SLACK
         """The most that some plan's tolerances are wider."""
         self._finite: frozenset[str] = frozenset()
         """Tensors that some plan assumed to be finite."""
@@ -343,7 +344,7 @@ class CpuDevice:
     def _allow(self, *plans: Plan) -> None:
         """Have what outputs may be off as wide as these plans need it: computed anew where it is not."""
         with self._lock:
-            if (needed := max(map(slack, plans), default=1.0)) > self._slack:
+            if (needed := joined((self._slack, *map(slack, plans)))) != self._slack:
                 self._slack = needed
                 self._written = self._computed = self._special = self._ends = None
 

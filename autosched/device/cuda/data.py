@@ -17,6 +17,7 @@ from autosched.device.cuda.comparing import BITS, DOUBLES, ELEMENTS, Comparer, W
 from autosched.device.cuda.driver import Card, CudaError
 from autosched.device.cuda.launch_job import Sample
 from autosched.device.job import TensorFile
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 
 GUARD = 4096
 """Canary bytes before and after every array of the check."""
@@ -28,7 +29,7 @@ POISONS = (0xCD, 0x7F)
 """As the CPU's (`device.cpu.arena`): outputs hold the first before the check and the second before timing."""
 
 
-def write_tolerances(folder: Path, wants: Mapping[str, Any], tolerances: Mapping[str, Any], slack: float) -> None:
+def write_tolerances(folder: Path, wants: Mapping[str, Any], tolerances: Mapping[str, Any], slack: Slack) -> None:
     """The tolerances of jobs of this slack, beside those that `.tol` holds."""
     for name, tolerance in tolerances.items():
         if tolerance is not None:
@@ -36,8 +37,8 @@ def write_tolerances(folder: Path, wants: Mapping[str, Any], tolerances: Mapping
             np.ascontiguousarray(whole).tofile(_of(folder, name, slack))
 
 
-def _of(folder: Path, name: str, slack: float) -> Path:
-    return folder / f"{name}.{slack!r}.tol"
+def _of(folder: Path, name: str, slack: Slack) -> Path:
+    return folder / f"{name}.{slack.key}.tol"
 
 
 class CudaData:
@@ -61,10 +62,10 @@ class CudaData:
         """Inouts' values at entry, on the GPU."""
         self.references: dict[str, int] = {}
         """Whole outputs as a plain kernel wrote them, on the GPU."""
-        self._wanted: dict[tuple[str, float], Wanted] = {}
+        self._wanted: dict[tuple[str, Slack], Wanted] = {}
         self._bases: list[int] = []
         self._want: dict[str, npt.NDArray[Any]] = {}
-        self._allowed: dict[tuple[str, float], npt.NDArray[Any] | None] = {}
+        self._allowed: dict[tuple[str, Slack], npt.NDArray[Any] | None] = {}
         for t in tensors:
             base = card.allocate(t.bytes + 2 * GUARD)
             self._bases.append(base)
@@ -79,7 +80,7 @@ class CudaData:
                     self.first[t.name] = card.allocate(t.bytes)
                     card.upload(self.first[t.name], values)
             if t.output:
-                tolerance = self._allowed[t.name, 1.0] = _read(folder / f"{t.name}.tol")
+                tolerance = self._allowed[t.name, NO_SLACK] = _read(folder / f"{t.name}.tol")
                 kind = numpy_dtype(t.dtype) if tolerance is None else np.float64
                 self._want[t.name] = np.fromfile(folder / f"{t.name}.want", kind)
         card.wait("copying to the device", 0)
@@ -119,7 +120,7 @@ class CudaData:
         if touched:
             raise Wrong(f"bytes outside {', '.join(dict.fromkeys(touched))} were written")
 
-    def verify(self, addresses: Mapping[str, int], slack: float = 1.0) -> Difference | None:
+    def verify(self, addresses: Mapping[str, int], slack: Slack = NO_SLACK) -> Difference | None:
         """The difference nearest to its tolerance (that of this slack); Wrong at the first output that is past it."""
         found: list[Difference] = []
         for name in self._want:
@@ -135,7 +136,7 @@ class CudaData:
             self.card.copy(self.references[name], addresses[name], size)
         self.card.wait("copying data")
 
-    def verify_whole(self, addresses: Mapping[str, int], slack: float = 1.0) -> None:
+    def verify_whole(self, addresses: Mapping[str, int], slack: Slack = NO_SLACK) -> None:
         """Wrong where an element is further from the reference than `ROOM` times the largest tolerance of the boxes.
         Inouts hold sums of many calls by now, and are left out."""
         for name, reference in self.references.items():
@@ -156,7 +157,7 @@ class CudaData:
                     said = f"{name}{index} is {shown[0]}; a plain kernel, right in all boxes, says {shown[1]}"
                     raise Wrong(said, index=index)
 
-    def _nearest(self, name: str, address: int, slack: float) -> Difference | None:
+    def _nearest(self, name: str, address: int, slack: Slack) -> Difference | None:
         """The difference nearest to its tolerance, found on the GPU; None where an element is wrong, or there is no
         room."""
         if self.comparer is None:
@@ -181,7 +182,7 @@ class CudaData:
         error_of = 0.0 if tolerance is None or shown == want or np.isnan(want) else abs(shown - want)
         return Difference(True, number, error_of, 0.0 if tolerance is None else float(tolerance[number]), shown, want)
 
-    def _on_card(self, comparer: Comparer, name: str, slack: float) -> Wanted:
+    def _on_card(self, comparer: Comparer, name: str, slack: Slack) -> Wanted:
         """What is wanted of an output, which is put on the GPU when it is first asked for."""
         if (name, slack) not in self._wanted:
             tolerance = self._tolerance(name, slack)
@@ -205,7 +206,7 @@ class CudaData:
                 found[s.start : s.start + s.elements] = flat.reshape(-1)
         return found
 
-    def _compared(self, name: str, address: int, slack: float) -> list[Difference]:
+    def _compared(self, name: str, address: int, slack: Slack) -> list[Difference]:
         """The differences of an output's parts, found here."""
         want, tolerance = self._want[name], self._tolerance(name, slack)
         got = self._output(name, address)
@@ -227,7 +228,7 @@ class CudaData:
         self.card.download(got, address)
         return got
 
-    def _tolerance(self, name: str, slack: float) -> npt.NDArray[Any] | None:
+    def _tolerance(self, name: str, slack: Slack) -> npt.NDArray[Any] | None:
         if (name, slack) not in self._allowed:
             self._allowed[name, slack] = _read(_of(self._folder, name, slack))
         return self._allowed[name, slack]

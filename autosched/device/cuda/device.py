@@ -28,6 +28,7 @@ from autosched.device.cuda.reference import plain_job
 from autosched.device.job import Effort
 from autosched.device.protocol import Build, Detected
 from autosched.errors import AutoschedError, UsageError
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
@@ -81,7 +82,7 @@ class CudaDevice:
         self._compared = ""
         self._oracle = oracle
         self._written: Program | None = None
-        self._slacks: set[float] = set()  # whose tolerances are written
+        self._slacks: set[Slack] = set()  # whose tolerances are written
         self._finite: frozenset[str] = frozenset()
         """Tensors that a plan so far assumes to be finite."""
         self._beside: tuple[Program, frozenset[str], FurtherSets] | None = None
@@ -208,7 +209,7 @@ class CudaDevice:
         with scratch_errors():
             written = write_data(program, found, folder)
         self.client.use(folder, *written, plain, self._comparing())
-        self._written, self._slacks, self.rounds.fastest_s = program, {1.0}, None
+        self._written, self._slacks, self.rounds.fastest_s = program, {NO_SLACK}, None
 
     def _provide_beside(self, program: Program, builds: Sequence[Build]) -> None:
         """Further data sets beside the program's, at the ends of ranges and with NaN and infinities, where they are
@@ -233,10 +234,10 @@ class CudaDevice:
             scalars = scalars_as_bytes(program, data.found.oracle.scalars)
             sets.append((data.folder, str(folder), *written, scalars))
         self.client.use_beside(tuple(sets))
-        for slack in self._slacks - {1.0}:
+        for slack in self._slacks - {NO_SLACK}:
             self._write_further_tolerances(program, slack)
 
-    def _write_further_tolerances(self, program: Program, slack: float) -> None:
+    def _write_further_tolerances(self, program: Program, slack: Slack) -> None:
         """The tolerances of jobs of this slack on further data sets."""
         for data in self._beside[2].sets if self._beside else ():
             oracle = data.found.oracle
@@ -251,7 +252,7 @@ class CudaDevice:
         except CudaCompileError:
             return b""
 
-    def _data_of(self, program: Program, slack: float = 1.0) -> Expected:
+    def _data_of(self, program: Program, slack: Slack = NO_SLACK) -> Expected:
         if self._oracle is not None:
             return widened(self._oracle, program, self.seed, slack)
         return expected(program, self.seed, slack)

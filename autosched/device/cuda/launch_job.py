@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from autosched.device.job import Box as Box
 from autosched.device.job import Sample as Sample
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 
 Dim3 = tuple[int, int, int]
 
@@ -71,7 +72,7 @@ class KernelMemory:
 
 @dataclass(frozen=True)
 class CudaJob:
-    """One built candidate. Buffers that `held` does not name are the program's tensors. `slack` multiplies the
+    """One built candidate. Buffers that `held` does not name are the program's tensors. `slack` widens the
     tolerances (`device.correctness.oracle.slack`)."""
 
     code: bytes = field(repr=False)
@@ -79,7 +80,7 @@ class CudaJob:
     prepare: tuple[LaunchCall, ...] = ()
     held: dict[str, KernelMemory] = field(default_factory=dict)
     maps: dict[str, Encoding] = field(default_factory=dict)
-    slack: float = 1.0
+    slack: Slack = NO_SLACK
 
     def given(self, scalars: Mapping[str, bytes]) -> CudaJob:
         """With these values of scalars."""

@@ -13,8 +13,9 @@ from autosched.ir.oracle.evaluate import Frame
 from autosched.ir.oracle.interpreter import accumulates
 from autosched.ir.oracle.nests import LoopNest
 from autosched.ir.oracle.numerics import container, load, store
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 from autosched.ir.oracle.slicing import Box, Slice
-from autosched.ir.oracle.tolerances import run_units
+from autosched.ir.oracle.tolerances import allowances, run_units
 from autosched.ir.program import Program
 from autosched.ir.value import Call, Cast, Read, walk
 
@@ -51,12 +52,12 @@ def run_blocks(
     arrays: Mapping[str, Any],
     scalars: Mapping[str, Any],
     fused_stages: Collection[str] = frozenset(),
-    slack: float = 1.0,
+    slack: Slack = NO_SLACK,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The wanted boxes of outputs, each of its box' shape, and their tolerances (float64, of the same shape), as
     `ir.oracle.tolerances.run_with_error` gives them for whole outputs. `part` is the program's slice for these boxes.
     `arrays` and `scalars` are as `random_inputs` draws them: whole inputs, of which boxes alone are read."""
-    slack_of = {id(s.assign): slack for s in program.stages if s.name in fused_stages and s.assign.value.dtype.is_float}
+    slack_of = allowances(program, fused_stages, slack)
     fused = {new: slack_of[id(old)] for new, old in part.origin.items() if id(old) in slack_of}
     memory: dict[str, Any] = {}
     for name, box in part.boxes.items():

@@ -24,6 +24,7 @@ from autosched.ir.oracle.evaluate import Frame, both, fetch, put
 from autosched.ir.oracle.interpreter import NestRun, execute, prepare, run_unit
 from autosched.ir.oracle.nests import LoopNest, Serial, Unit, accesses, plan
 from autosched.ir.oracle.numerics import store
+from autosched.ir.oracle.slack import NO_SLACK, Allowed, Slack
 from autosched.ir.program import Program
 from autosched.ir.stages import condition_reads
 from autosched.ir.value import Arith, Call, Read, is_value, walk
@@ -40,17 +41,18 @@ def run_with_error(
     arrays: Mapping[str, Any],
     scalars: Mapping[str, Any] | None = None,
     fused_stages: Collection[str] = frozenset(),
-    slack: float = 1.0,
+    slack: Slack = NO_SLACK,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The program's outputs, and for each a float64 array of tolerances of the same shape.
 
     `fused_stages` names stages whose float sums a kernel may reassociate and whose products it may fuse with additions;
-    `slack` is how many times larger the error of such a sum may be (an instruction keeps fewer bits than its
-    accumulator has), as long as it is `CREDIBLE`; where it is more than 1, conversions may round other numbers, too.
+    `slack` says how many times larger the error of such a sum may be (an instruction keeps fewer bits than its
+    accumulator has), as long as it is `CREDIBLE` (where it is more than 1, conversions may round other numbers, too),
+    and what elements that an instruction approximates may be off.
     Errors as `run`.
     """
     program, memory, numbers = prepare(program, arrays, scalars or {})
-    fused = {id(s.assign): slack for s in program.stages if s.name in fused_stages and s.assign.value.dtype.is_float}
+    fused = allowances(program, fused_stages, slack)
     errors: dict[str, Any] = {}
     if not fused and not any(_transcendental(s.assign.value) for s in program.stages):
         execute(program, memory, numbers)
@@ -61,9 +63,20 @@ def run_with_error(
     return outputs, {n: zero[n] if n in zero else errors[n] for n in program.outputs}
 
 
-def run_units(units: Iterable[Unit], frame: Frame, errors: dict[str, Any], fused: Mapping[int, float]) -> None:
+def allowances(program: Program, fused_stages: Collection[str], slack: Slack) -> dict[int, Allowed]:
+    """What may be off of the assignments of floats of which something may, by `id`."""
+    found: dict[int, Allowed] = {}
+    for stage in program.stages:
+        if stage.assign.value.dtype.is_float:
+            share, fused = slack.share(stage.assign.tensor, program.tensors), stage.name in fused_stages
+            if fused or share:
+                found[id(stage.assign)] = Allowed(fused, slack.sums if fused else 1.0, share)
+    return found
+
+
+def run_units(units: Iterable[Unit], frame: Frame, errors: dict[str, Any], fused: Mapping[int, Allowed]) -> None:
     """Run units on the frame's arrays, in place, and keep what their results may be off in `errors`. `fused` are the
-    assignments, by `id`, whose sums may be reassociated, with their slack."""
+    assignments, by `id`, that may be off by themselves."""
     with np.errstate(all="ignore"):
         for unit in units:
             _run_unit(unit, frame, errors, fused)
@@ -73,7 +86,7 @@ def _transcendental(value: Any) -> bool:
     return any(isinstance(v, Call) and v.function in TRANSCENDENTAL for v in walk(value))
 
 
-def _exact(unit: Unit, errors: Mapping[str, Any], fused: Mapping[int, float]) -> bool:
+def _exact(unit: Unit, errors: Mapping[str, Any], fused: Mapping[int, Allowed]) -> bool:
     """Whether the unit neither meets nor makes an error."""
     if isinstance(unit, Serial):
         guard = () if isinstance(unit.level, Axis) else (unit.level,)
@@ -84,7 +97,7 @@ def _exact(unit: Unit, errors: Mapping[str, Any], fused: Mapping[int, float]) ->
     return not made and not any(a.tensor in errors for a in accesses(unit))
 
 
-def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: Mapping[int, float]) -> None:
+def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: Mapping[int, Allowed]) -> None:
     if _exact(unit, errors, fused):
         run_unit(unit, frame)
         return
@@ -105,11 +118,12 @@ def _run_unit(unit: Unit, frame: Frame, errors: dict[str, Any], fused: Mapping[i
 
 
 class ErrorRun(NestRun):
-    """A nest that also updates the errors of the tensor it writes. `slack` is None where nothing is reassociated."""
+    """A nest that also updates the errors of the tensor it writes. `allowed` is None where nothing is off by itself."""
 
-    def __init__(self, nest: LoopNest, frame: Frame, errors: dict[str, Any], slack: float | None) -> None:
+    def __init__(self, nest: LoopNest, frame: Frame, errors: dict[str, Any], allowed: Allowed | None) -> None:
         super().__init__(nest, frame)
-        self.errors, self.fused, self.slack = errors, slack is not None, slack or 1.0
+        allowed = allowed or Allowed(False, 1.0, 0.0)
+        self.errors, self.fused, self.slack, self.share = errors, allowed.fused, allowed.sums, allowed.share
 
     def go(self) -> None:
         tensor = self.assign.tensor
@@ -141,6 +155,7 @@ class ErrorRun(NestRun):
         if mask is not None and not np.any(mask) and unsure is None:
             return
         new, error = rules.pair(node, mask)
+        error = plus(error, self._approximated(new))
         shape = tuple(e for _, _, e in sorted(frame.slab.values()))
         if unsure is not None:  # the store may or may not happen
             old, before = fetch(frame, a.tensor, a.index, mask), rules.error_of(a.tensor, a.index, mask)
@@ -170,7 +185,15 @@ class ErrorRun(NestRun):
         size, moved = self._magnitudes(shape)
         super().reduce()
         after = np.abs(number(np.broadcast_to(fetch(base, a.tensor, a.index), shape)))
-        self._put_error(base, self._bound(start, before, size, moved, after), where)
+        bound = self._bound(start, before, size, moved, after)
+        self._put_error(base, plus(bound, self._approximated(after)), where)
+
+    def _approximated(self, new: Any) -> Any:
+        """What an instruction may be off that approximates these values; None where none does."""
+        if not self.share:
+            return None
+        size = np.abs(number(new))
+        return np.where(np.isfinite(size), self.share * size + least(self.assign.value.dtype), 0.0)
 
     def _magnitudes(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
         """Σ|term| (or for `min max *`, nothing of use) and the terms' summed (or greatest) error."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.ir.nodes import Assign, Statement
+from autosched.ir.nodes import Assign, Guard, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites.reuse import Place, places_of
 from autosched.ir.rewrites.rewrite import Rewrite
@@ -44,6 +44,38 @@ def _next(program: Program) -> tuple[str, Program] | None:
                 after = _without(program, made, user, dict(zip(_names(made), index, strict=True)))
                 return (name, after) if after.inputs == program.inputs else None
     return None
+
+
+def inline_into(program: Program, assign: Assign, name: str) -> tuple[Program, Assign] | None:
+    """The program in which one statement computes an intermediate where it reads that, and the statement then; None
+    where another value might be there, or some would be computed twice. What others read of it stays."""
+    places = list(places_of(program.body))
+    user = next((p for p in places if p.assign is assign), None)
+    writers = [p for p in places if p.assign.tensor == name]
+    if user is None or len(writers) != 1 or not program.tensors[name].intermediate:
+        return None
+    (made,) = writers
+    index = _single(user, name)
+    if index is None or not _fits(made, user) or not _kept(made, user, places):
+        return None
+    at = dict(zip(_names(made), index, strict=True))
+    others = any(r.tensor == name for p in places if p is not user for r in (*p.reads, *_tested(program.body)))
+    after = _without(program, made, user, at, keep=others)
+    if after.inputs != program.inputs:
+        return None
+    number = user.number - (0 if others else 1)
+    return after, next(p.assign for p in places_of(after.body) if p.number == number)
+
+
+def _tested(body: tuple[Statement, ...]) -> list[Read]:
+    """What conditions of the program read."""
+    found: list[Read] = []
+    for stmt in body:
+        if isinstance(stmt, Guard) and is_value(stmt.condition):
+            found += reads(stmt.condition)
+        if not isinstance(stmt, Assign):
+            found += _tested(stmt.body)
+    return found
 
 
 def _names(place: Place) -> list[str]:
@@ -82,7 +114,8 @@ def _kept(made: Place, user: Place, places: list[Place]) -> bool:
     return True
 
 
-def _without(program: Program, made: Place, user: Place, at: dict[str, Int]) -> Program:
+def _without(program: Program, made: Place, user: Place, at: dict[str, Int], keep: bool = False) -> Program:
+    """The program with the value of `made` where `user` reads it; `keep`: and with `made` itself."""
     here = map_value(
         made.assign.value, on_int=lambda i: substitute_int(i, at), on_bool=lambda b: substitute_bool(b, at)
     )
@@ -98,11 +131,11 @@ def _without(program: Program, made: Place, user: Place, at: dict[str, Int]) -> 
         for stmt in body:
             if isinstance(stmt, Assign):
                 count += 1
-                if count != made.number:
+                if keep or count != made.number:
                     result.append(replace(stmt, value=filled(stmt.value)) if count == user.number else stmt)
             elif inner := visit(stmt.body):
                 result.append(replace(stmt, body=inner))
         return tuple(result)
 
-    tensors = {n: t for n, t in program.tensors.items() if n != name}
-    return replace(program, body=visit(program.body), tensors=tensors)
+    tensors = {n: t for n, t in program.tensors.items() if keep or n != name}
+    return replace(program, body=visit(program.body), tensors=tensors, source="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
+from autosched.tensorize.adapters.hold import GOVERNED
 from autosched.tensorize.adapters.proposal import Adapted, Adapter, NoPlace, NotProved, Proposal
 from autosched.tensorize.adapters.registry import ADAPTERS, OVERWRITING
 from autosched.tensorize.addresses.stage_facts import StageFacts
@@ -23,7 +24,8 @@ class Adapters:
     def fitting(self, intrinsic: Intrinsic) -> Iterator[list[tuple[StageFacts, Adapted]]]:
         """What each adapter that has an answer makes of the stage for the instruction, with facts of the stage to
         match; a later adapter is run only if the iteration goes on."""
-        for adapter in self.adapters if intrinsic.accumulates else OVERWRITING:
+        known = self.adapters if intrinsic.accumulates else OVERWRITING
+        for adapter in GOVERNED if intrinsic.governed else known:
             made = [m for p in adapter(self.facts, intrinsic) if (m := self._once(p)) is not None]
             if made:
                 yield made

@@ -13,8 +13,8 @@ from typing import Any
 
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Condition, Literal, Read, Value, is_plain, map_value
-from autosched.logic import Bool, Var, all_of, interval, to_z3
+from autosched.ir.value import Condition, Literal, Read, Select, Value, is_plain, map_value, reads, walk
+from autosched.logic import Bool, Const, Int, Var, all_of, interval, to_z3
 from autosched.logic.questions import asked
 from autosched.logic.solver import proving, z3
 from autosched.logic.walk import substitute_int
@@ -40,10 +40,17 @@ class StageFacts:
     """
 
     def __init__(
-        self, program: Program, stage: Stage, timeout_ms: int = 2000, lift: bool = True, assigned: bool = False
+        self,
+        program: Program,
+        stage: Stage,
+        timeout_ms: int = 2000,
+        lift: bool = True,
+        assigned: bool = False,
+        masked: bool = False,
     ) -> None:
-        """Without `lift` choices stay in the body, and guards that look at what it reads are choices in it. `assigned`:
-        the stage is taken to assign a value that may depend on what the element held, and not to add to it."""
+        """Without `lift` choices stay in the body, and guards that look at what it reads are choices in it; `masked`:
+        all that look at data. `assigned`: the stage is taken to assign a value that may depend on what the element
+        held, and not to add to it."""
         self.program = program
         self.original = stage
         self.timeout_ms = timeout_ms
@@ -52,10 +59,11 @@ class StageFacts:
         if assigned:
             self.stage, self._zeroed = settled, frozenset[Value]()
         else:
-            self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled), frozenset())
+            self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled, masked), frozenset())
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
         self.windows: dict[object, Answer] = {}
         self.made: frozenset[str] = frozenset()
+        self.masked = masked
         self.choices: frozenset[Condition] = frozenset(set(self.stage.guards) - set(stage.guards))
 
     @cached_property
@@ -64,6 +72,28 @@ class StageFacts:
         no other form."""
         found = StageFacts(self.program, self.original, self.timeout_ms, lift=False)
         return None if found.stage == self.stage else found
+
+    @cached_property
+    def as_choice(self) -> StageFacts:
+        """The same stage with all guards on data as choices of what is added, for instructions with a mask."""
+        found = StageFacts(self.program, self.original, self.timeout_ms, lift=False, masked=True)
+        found.made, found.choices = self.made, frozenset()
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[Read, Literal]:
+        """Elements of which the program says the number: those of intermediates that hold one element, which the stage
+        finds there."""
+        found: dict[Read, Literal] = {}
+        before = self.program.stages[: self.program.stages.index(self.original)]
+        for stage in before:
+            tensor = self.program.tensors[stage.assign.tensor]
+            alone = sum(s.assign.tensor == tensor.name for s in self.program.stages) == 1
+            plain = not stage.axes and not stage.guards and stage.init is None and stage.assign.op == "="
+            number = stage.assign.value if tensor.intermediate and tensor.shape == (Const(1),) else None
+            if isinstance(number, Literal) and alone and plain:
+                found[Read(tensor.name, (Const(0),), tensor.dtype)] = number
+        return found
 
     @cached_property
     def as_assignment(self) -> StageFacts:
@@ -189,6 +219,31 @@ class StageFacts:
             text = f"the address of {show_leaf(read)} is a function of {names} alone"
             self._functions[key] = self.ask("addresses", text, claim)
         return self._functions[key]
+
+    @proving
+    def inside(self, read: Read) -> Answer | None:
+        """Whether the element `read` is one of its tensor wherever the stage runs. None: it is, because the stage reads
+        it there, and not only where a choice asks for it."""
+        if read not in self._chosen_reads:
+            return None
+        shape = self.program.tensors[read.tensor].shape
+        parts = [(i, size) for i, size in zip(read.index, shape, strict=True) if isinstance(i, Int)]
+        ends = [(interval(i, self.ranges), size) for i, size in parts]
+        if all(low >= 0 and isinstance(size, Const) and high < size.value for (low, high), size in ends):
+            return None
+        if read not in self.windows:
+            points = Points(self.program, self.stage.axes, "", {})
+            claim = points.domain + [to_z3(g, points.env) for g in self.guards if isinstance(g, Bool)]
+            found = [(to_z3(i, points.env), to_z3(size, points.env)) for i, size in parts]
+            claim.append(z3.Or(*(z3.Or(i < 0, i >= size) for i, size in found)))
+            self.windows[read] = self.ask("addresses", f"{show_leaf(read)} lies inside of {read.tensor}", claim)
+        return self.windows[read]
+
+    @cached_property
+    def _chosen_reads(self) -> frozenset[Read]:
+        """What the term reads where a choice asks for it only."""
+        choices = [v for v in walk(self.update.term) if isinstance(v, Select)]
+        return frozenset(r for v in choices for side in (v.then, v.other) for r in reads(side))
 
     def as_given(self, value: Value) -> Value:
         """`value` with what an adapter's tensor is made of in place of its elements: of what the program itself names.

@@ -7,13 +7,15 @@ from autosched.ir.printer import print_value
 from autosched.ir.value import Arith, Cast, Unary, Value, converted, map_value
 from autosched.tensorize.body.counterexample import find_difference, leaves, show_leaf
 from autosched.tensorize.body.equal import Proof, canonical, holds, prove_equal
+from autosched.tensorize.body.functions import same_function
 from autosched.tensorize.body.intervals import loses
 from autosched.tensorize.match_types import Reason
 from autosched.tensorize.reduction.update import Update
 
 
-def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int) -> Proof | Reason:
-    """A proof (or an unknown) that the term of `intrinsic`, its roles filled in, is the program's; else why not."""
+def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int, bounded: bool = False) -> Proof | Reason:
+    """A proof (or an unknown) that the term of `intrinsic`, its roles filled in, is the program's; else why not.
+    `bounded`: the intrinsic promises a bound on its error and no bits, so terms need to be one function of reals."""
     term = intrinsic.term
     wanted, offered = program.target.dtype, intrinsic.target.dtype
     if wanted != offered and intrinsic.combine is None:
@@ -28,6 +30,8 @@ def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int) -> Proof
         if not (holds(mine.dtype, wide) and holds(term.dtype, wide)):
             return Proof("unknown", "structure")
         mine, term = converted(mine, wide), converted(term, wide)
+    if bounded and same_function(mine, term):
+        return Proof("proved", "structure")
     # A term wider than the accumulator (a clamped addition's) counts modulo the accumulator.
     proof = prove_equal(mine, converted(term, mine.dtype), timeout_ms)
     return proof if proof.status != "differs" else _differs(program, intrinsic, proof)

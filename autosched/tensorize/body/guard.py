@@ -54,18 +54,18 @@ def lift_guards(stage: Stage) -> tuple[Stage, frozenset[Value]]:
     return replace(stage, guards=tuple(guards), assign=replace(stage.assign, value=value)), frozenset(finite)
 
 
-def fold_guards(stage: Stage) -> Stage:
+def fold_guards(stage: Stage, masked: bool = False) -> Stage:
     """The stage with a choice in its term for those guards that read only elements which the term reads too:
 
         if A[i] > 0: C[i] += s32(A[i])    becomes    C[i] += s32(A[i]) if A[i] > 0 else 0
 
-    An instruction may make that choice by itself.
+    An instruction may make that choice by itself. `masked`: of all guards on data, as an instruction with a mask does.
     """
     value = stage.assign.value
     if stage.assign.op not in ("+=", "-="):
         return stage
     elements = set(reads(value))
-    own = [g for g in stage.guards if is_value(g) and reads(g) and set(leaves(g)) <= elements]
+    own = [g for g in stage.guards if is_value(g) and reads(g) and (masked or set(leaves(g)) <= elements)]
     if not own:
         return stage
     chosen = own[0] if len(own) == 1 else Logical("and", tuple(own))

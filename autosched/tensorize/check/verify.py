@@ -24,7 +24,7 @@ from autosched.tensorize.check.function_error import arguments, worst
 from autosched.tensorize.check.loads import fault_of_load
 from autosched.tensorize.check.native import NativeError, NativeRunner
 from autosched.tensorize.check.second import compare
-from autosched.tensorize.check.values import cases, same_bits
+from autosched.tensorize.check.values import agree, cases
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.model import Arrays, issue
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -190,10 +190,14 @@ def check_llvm(
         return _parsed(intrinsic, runner, str(error))
     except (NativeError, EmulatorError) as error:
         return CheckPart(what, "failed", _refused(error))
-    differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
+    differs = ~agree(expected, got, intrinsic)
     if not differs.any():
-        return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit{where}")
+        return CheckPart(what, "passed", f"{len(got):,} cases agree {_how(intrinsic)}{where}")
     return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, what))
+
+
+def _how(intrinsic: Intrinsic) -> str:
+    return "to the bit" if intrinsic.numerics.relative is None else str(intrinsic.numerics)
 
 
 def _open(intrinsic: Intrinsic) -> bool:
@@ -239,8 +243,8 @@ def check_c(
     except EmulatorError as error:
         return CheckPart(what, "failed", str(error))
     expected = issue(intrinsic, arrays)
-    if not (~same_bits(expected, got, intrinsic.accumulator.dtype)).any():
-        return CheckPart(what, "passed", f"{len(got):,} cases agree to the bit")
+    if agree(expected, got, intrinsic).all():
+        return CheckPart(what, "passed", f"{len(got):,} cases agree {_how(intrinsic)}")
     return CheckPart(what, "failed", _difference(intrinsic, arrays, expected, got, what))
 
 
@@ -271,7 +275,7 @@ def _difference(
     who: str,
 ) -> str:
     """The first element that differs, with the operands' elements along its spatial axes. `who` gave `got`."""
-    differs = ~same_bits(expected, got, intrinsic.accumulator.dtype)
+    differs = ~agree(expected, got, intrinsic)
     at, count = np.argwhere(differs)[0], int(differs.sum())
     case, element = int(at[0]), tuple(int(n) for n in at[1:])
     written = intrinsic.accumulator

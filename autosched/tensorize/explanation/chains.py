@@ -43,7 +43,7 @@ class Transform:
 def chains(mapping: Mapping) -> dict[str, tuple[Transform, ...]]:
     """The chain of each operand, from the program's tensor to the lanes of a tile."""
     update = update_of_intrinsic(mapping.intrinsic)
-    reads = {r.tensor: r for r in (*update.operands, update.target)}
+    reads = {r.tensor: r for r in (*mapping.intrinsic.stage.reads, *update.operands, update.target)}
     facts = StageFacts(mapping.program, mapping.stage)
     return {o: tuple(_chain(mapping, facts, reads[o], read)) for o, read in mapping.operands.items()}
 

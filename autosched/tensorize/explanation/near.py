@@ -34,6 +34,8 @@ def near(asked: Match, others: Iterable[Match], most: int = 4) -> list[Match]:
     for m in sorted(nearer, key=lambda o: (o.verdict == "no", o.intrinsic.portable)):
         if len(kept) == most:
             break
+        if m.intrinsic.governed and any(k.mappings and k.intrinsic.isa == m.intrinsic.isa for k in kept):
+            continue  # with a mask of ones it is what those are
         kind = tuple(o.dtype.name for o in m.intrinsic.operands.values()), m.verdict, m.intrinsic.isa
         if kind not in seen:
             seen.add(kind)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
+from autosched.ir.value import FromIndex, walk
 from autosched.logic import Var
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Match, Obligation, Reason
@@ -35,6 +36,8 @@ def lane_form(intrinsic: Intrinsic) -> Hashable | None:
     stage = intrinsic.stage
     if any(not isinstance(part, Var) for read in (*stage.reads, stage.target) for part in read.index):
         return None
+    if any(isinstance(v, FromIndex) for v in walk(stage.assign.value)):
+        return None  # compared with a length, which is another for another extent
     if any(axis.extent == 1 for axis in stage.axes):
         return None  # such a loop is no axis
     free = {axis.name for axis in intrinsic.spatial}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterable, Iterator
 from collections.abc import Mapping as MappingOf
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autosched.errors import UsageError
@@ -31,6 +31,7 @@ from autosched.tensorize.addresses.axes import (
 from autosched.tensorize.addresses.points import condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.tile import unsupported
+from autosched.tensorize.body.governed import as_choice, as_held, governing, holding
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
@@ -39,7 +40,7 @@ from autosched.tensorize.matcher.family_answer import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.combine import overwriting_reason
-from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
+from autosched.tensorize.reduction.update import NotAnUpdate, Update, update_of_intrinsic
 
 ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
 """Reasons after which matching tries the stage again as adapters restate it."""
@@ -119,8 +120,11 @@ def _match(
         # A step that a guard leaves out is no counterexample: the term with its choices has those that are.
         if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
             verdict, mappings, reason, notes = chosen
-    if verdict == "no" and reason is not None and reason.code in ADAPTABLE and rule == "superset" and adapt:
-        adapted = _adapted(adapters, intrinsic, numerics, prover)
+    adaptable = reason is not None and (reason.code in ADAPTABLE or intrinsic.governed)
+    if verdict == "no" and adaptable and reason is not None and rule == "superset" and adapt:
+        adapted, last = _adapted(adapters, intrinsic, numerics, prover)
+        if not adapted and intrinsic.governed and last is not None:
+            reason = last  # of the instruction whose conditions all hold
         if adapted:
             plainly = (f"as it stands: no. {reason.message}",) if reason.code == "NUMERICS" else ()
             verdict, mappings, reason, notes = _verdict(adapted), adapted, None, plainly
@@ -128,14 +132,18 @@ def _match(
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
 
 
-def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover) -> tuple[Mapping, ...]:
+def _adapted(
+    adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover
+) -> tuple[tuple[Mapping, ...], Reason | None]:
     """The mappings of the stage as the first adapters to fit restate it, each once, with their proofs: those without
-    conditions, or all where every adapter leaves some."""
+    conditions, or all where every adapter leaves some. And why the last one does not fit."""
+    last: Reason | None = None
     found: dict[object, Mapping] = {}
     asking: dict[object, Mapping] = {}
     for made in adapters.fitting(intrinsic):
         for facts, adapted in made:
-            _, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+            _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
+            last = reason or last
             for mapping in mappings:
                 roles = tuple(r.index for r in mapping.operands.values())
                 key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
@@ -144,7 +152,7 @@ def _adapted(adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Pr
                 (asking if stated else found).setdefault(key, mapping)
         if found:
             break
-    return tuple((found or asking).values())
+    return tuple((found or asking).values()), last
 
 
 def _verdict(mappings: tuple[Mapping, ...]) -> str:
@@ -158,12 +166,24 @@ def _decide(
     facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
 ) -> _Decision:
     facts = facts if intrinsic.accumulates else facts.as_assignment
-    early = _whole_stage(facts, intrinsic)
+    first, *others = _instructions(facts, intrinsic)
+    found = _decide_form(facts, intrinsic, first, numerics, prover, rule)
+    for form in others:
+        found = found if found[0] != "no" else _decide_form(facts, intrinsic, form, numerics, prover, rule)
+    return found
+
+
+def _decide_form(
+    facts: StageFacts, intrinsic: Intrinsic, form: _Instruction, numerics: str, prover: Prover, rule: str
+) -> _Decision:
+    """The answer for an intrinsic in one form."""
+    facts, update = facts.as_choice if form.masked else facts, form.update
+    early = _whole_stage(facts, intrinsic, update)
     if isinstance(early, Reason):
         return "no", (), early, ()
     if early is not None:
         return "unknown", (), None, (f"not proved within the limit: {early.statement}",)
-    update = update_of_intrinsic(intrinsic)
+    assert update is not None
     tile = tile_of(update)
     if rule == "amos":
         tile = amos.without_symmetries(tile)
@@ -203,7 +223,7 @@ def _decide(
     mappings: list[Mapping] = []
     undecided = []
     for assignment, roles in without_symmetric(tile, candidates(), cost):
-        answer = prover.mapping(facts, intrinsic, update, tile, assignment, roles, numerics)
+        answer = prover.mapping(facts, intrinsic, update, tile, assignment, roles, numerics, form.held)
         match answer:
             case Mapping():
                 mappings.append(answer)
@@ -227,14 +247,42 @@ def _decide(
     return "no", (), furthest, ()
 
 
-def _whole_stage(facts: StageFacts, intrinsic: Intrinsic) -> Reason | Unproved | None:
+@dataclass(frozen=True)
+class _Instruction:
+    """An intrinsic in normal form, with the elements of the program that some of its masks and lengths hold (`held`);
+    `masked`: a mask is among its operands, as a choice of what is added. `update` is None where there is none."""
+
+    update: Update | None
+    held: dict[str, Read] = field(default_factory=dict)
+    masked: bool = False
+
+
+def _instructions(facts: StageFacts, intrinsic: Intrinsic) -> list[_Instruction]:
+    """The forms of an intrinsic: with numbers of the program in its lengths, then in as many masks as can be, too."""
+    try:
+        update = update_of_intrinsic(intrinsic)
+    except NotAnUpdate:
+        return [_Instruction(None)]
+    if not update.guards:
+        return [_Instruction(update)]
+    found: list[_Instruction] = []
+    conditions = governing(update)
+    for wanted in ([o for o, counts in conditions.items() if counts], [*conditions]):
+        held = holding(update, {o: intrinsic.operands[o].dtype for o in wanted}, facts.numbers)
+        left = as_held(update, {o: facts.numbers[read] for o, read in held.items()})
+        made = _Instruction(as_choice(left), held, bool(left.guards))
+        found += [made] if made not in found else []
+    return found
+
+
+def _whole_stage(facts: StageFacts, intrinsic: Intrinsic, update: Update | None) -> Reason | Unproved | None:
     """What refuses a stage, or an intrinsic, whatever the mapping."""
     if intrinsic.kind != "compute":
         return Reason("UNSUPPORTED", f"{intrinsic.name} is of kind {intrinsic.kind}: it computes nothing")
     if len(intrinsic.program.stages) != 1:
         return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} has more than one stage")
     try:
-        problem = unsupported(intrinsic, update_of_intrinsic(intrinsic))
+        problem = unsupported(intrinsic, update or update_of_intrinsic(intrinsic))
         _ = facts.update
     except NotAnUpdate as e:
         return Reason("UNSUPPORTED", e.message)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 from typing import TypeAlias
 
 from autosched.ir.nodes import Stage
@@ -45,6 +46,7 @@ from autosched.tensorize.reduction.combine import Contract, combination_reason, 
 from autosched.tensorize.reduction.partial_sums import is_partial
 from autosched.tensorize.reduction.update import Update
 
+NOTHING: MappingOf[str, Read] = MappingProxyType({})
 Roles: TypeAlias = frozenset[tuple[str, Read]]
 
 
@@ -76,8 +78,10 @@ class Prover:
         assignment: Assignment,
         roles: dict[str, Read],
         level: str,
+        held: MappingOf[str, Read] = NOTHING,
     ) -> Mapping | Refused:
-        """The mapping with its certificate, or why it is none."""
+        """The mapping with its certificate, or why it is none. `held`: what masks and lengths hold that `update` has no
+        condition of any more."""
         obligations: list[Obligation] = []
         try:
             obligations.append(facts.distinct_writes.obligation)
@@ -103,9 +107,11 @@ class Prover:
             own = flushed_as(program.term, applied.term) if numerics.flushed and applied.combine is None else None
             if own is not None:  # the program flushes them itself
                 applied, numerics = replace(applied, term=own[0]), replace(numerics, subnormals="kept")
-            body, left_open = self._body(facts, applied)
+            body, left_open = self._body(facts, applied, numerics.relative is not None)
             left_open = left_open if own is None else (*left_open, *own[1])
             obligations.append(body)
+            for read in dict.fromkeys(roles.values()):
+                obligations += [] if (within := facts.inside(read)) is None else [_granted(within)]
             padding = _padding(facts, tile, assignment)
             fills, unset = self._neutral(facts, update)
             staging = Stager(facts, update, fills, unset, tile, roles).stage(assignment, padding, covers, barred)
@@ -118,7 +124,8 @@ class Prover:
             if finite and level in STRICT:
                 raise Refused(_not_finite(finite, level))
             obligations += shown
-            signs = (SIGN_OF_ZERO,) if facts.lifts or staging.sign_of_zero or met else ()
+            masked = facts.masked and of_floats  # where a mask fails nothing is added, not a zero
+            signs = (SIGN_OF_ZERO,) if facts.lifts or staging.sign_of_zero or met or masked else ()
             said = (*contract.assumptions, *left_open, *said_finite(finite), *signs)
             assumptions = tuple(dict.fromkeys(said))
             if SIGN_OF_ZERO in assumptions and contract.level == "bitwise":
@@ -129,7 +136,8 @@ class Prover:
             known = Certificate(
                 tuple(obligations), contract.level, assumptions, contract.error_bound, contract.bound, contract.exact
             )
-            operands = {**roles, update.target.tensor: program.target}
+            operands = {**roles, **held, update.target.tensor: program.target}
+            alike = {o: tuple(x for x in intrinsic.operand_axes[o] if x is not None) for o in held}
             return Mapping(
                 facts.program,
                 facts.stage,
@@ -137,7 +145,7 @@ class Prover:
                 assignment.axes,
                 assignment.outer,
                 {o: operands[o] for o in intrinsic.operands if o in operands},
-                replicated(tile, assignment, roles),
+                {**replicated(tile, assignment, roles), **{o: axes for o, axes in alike.items() if axes}},
                 padding,
                 known,
                 conditions=contract.conditions,
@@ -196,21 +204,22 @@ class Prover:
         text = f"the guard {show_leaf(guard)} depends on {names}, and no operand moves with all of these"
         raise Refused(Reason("DEPENDS", text, fix="leave one of these axes outside"))
 
-    def _body(self, facts: StageFacts, applied: Update) -> tuple[Obligation, tuple[str, ...]]:
-        """The obligation, and what its proof leaves open."""
+    def _body(self, facts: StageFacts, applied: Update, bounded: bool) -> tuple[Obligation, tuple[str, ...]]:
+        """The obligation, and what its proof leaves open. `bounded` as `compare_bodies` takes it."""
         program = facts.update
         mine = program.term, program.target.dtype, program.negated
-        key = mine, applied.term, applied.target.dtype, applied.negated, applied.combine is None
+        key = mine, applied.term, applied.target.dtype, applied.negated, applied.combine is None, bounded
         if key not in self._bodies:
             started = time.perf_counter()
-            found = compare_bodies(program, applied, self.timeout_ms)
+            found = compare_bodies(program, applied, self.timeout_ms, bounded)
             seconds = time.perf_counter() - started
             if isinstance(found, Proof):
                 if found.status == "unknown":
                     self._bodies[key] = Unproved("that the scalar code of one step is the same")
                 else:
                     said = "one step adds" if applied.combine else "each element is"
-                    text = f"{said} the same value for all inputs, as {program.term.dtype}"
+                    whole = "function of reals" if bounded else "value for all inputs"
+                    text = f"{said} the same {whole}, as {program.term.dtype}"
                     left_open = () if found.assumption is None else (found.assumption,)
                     self._bodies[key] = Obligation("body", text, found.method, seconds), left_open
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor, log2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,9 @@ class Numerics:
     type's). `operands_as`: factors are converted to this type first, which tells subnormal ones from normal ones.
     `sum_as`: the accumulator is converted to this wider type, sums are in it, and the last one is rounded back to
     nearest even. `subnormals` flushed: factors, the accumulator and every rounded result become a zero of their sign.
+
+    `relative`: of an instruction that overwrites its target, each element may be off the exact value of the semantics
+    by so much of it (vendors state a bound, not bits). What executes the model computes the value itself.
     """
 
     accumulate: str = "exact"  # exact | sequential | unordered
@@ -48,6 +52,7 @@ class Numerics:
     sum_as: str | None = None
     parts: int = 1
     accumulator_reach: int | None = None
+    relative: float | None = None
 
     @property
     def flushed(self) -> bool:
@@ -64,6 +69,9 @@ class Numerics:
 
     def __str__(self) -> str:
         """In words: `16 terms aligned with the accumulator, 25 fraction bits kept, rz`."""
+        if self.relative is not None:
+            flushed = ", subnormals flushed" if self.flushed else ""
+            return f"within {in_powers(self.relative)} of each element{flushed}"
         if self.accumulate == "exact":
             return "exact"
         words = {
@@ -81,6 +89,15 @@ class Numerics:
         if self.flushed:
             parts.append("subnormals flushed")
         return ", ".join(parts) + f" ({self.accumulate})"
+
+
+def in_powers(share: float) -> str:
+    """A share as vendors write it: `2^-14`, `1.5·2^-12`, `2^-9.9`."""
+    exponent = log2(share)
+    if (near := round(exponent, 2)) and abs(2.0**near / share - 1) < 1e-9:
+        return f"2^{near:g}"
+    whole = floor(exponent)
+    return f"{share / 2.0**whole:.6g}·2^{whole}"
 
 
 EXACT = Numerics()

@@ -27,7 +27,7 @@ from autosched.tensorize.conditions.stated import stated_ranges
 from autosched.tensorize.conditions.weakest import ClampedSum, range_condition, weakest
 from autosched.tensorize.match_types import Condition, Reason, accepted
 from autosched.tensorize.numerics.bound import ErrorBound
-from autosched.tensorize.numerics.contract import Numerics
+from autosched.tensorize.numerics.contract import Numerics, in_powers
 from autosched.tensorize.numerics.exact_sums import ExactRange
 from autosched.tensorize.reduction.floats import FLUSHED, float_sum
 from autosched.tensorize.reduction.start import contradicted, start_condition, start_of
@@ -117,6 +117,8 @@ def prove_reduction(
         if intrinsic.clamp is None or isinstance(found, Reason):
             return found
         return _ungrouped(program, update, intrinsic, intrinsic.clamp, filled, fused, found)
+    if contract.relative is not None:
+        return _bounded(update, contract, level)
     if update.combine in (None, "min", "max"):
         text = f"{_NAMES[update.combine]} does not round"
         ordered = () if update.combine is None else ("no operand is NaN",)
@@ -144,6 +146,18 @@ def prove_reduction(
             fix = f"promote the accumulator to {accumulator} every few steps (an adapter), or " + fix
         return Reason("NUMERICS", text, fix=fix)
     return found
+
+
+def _bounded(update: Update, contract: Numerics, level: str) -> Contract | Reason:
+    """The contract of an instruction that approximates what it writes, which `real` alone accepts."""
+    assert contract.relative is not None
+    share = in_powers(contract.relative)
+    if not accepted("real", level):
+        text = f"the intrinsic is off by up to {share} of each element, which the program does not allow"
+        return Reason("NUMERICS", text, fix="accept --numerics real")
+    said = f"each element is within {share} of the exact one"
+    bound = f"{share} · |{show_leaf(update.target)}|"
+    return Contract("real", said, assumptions=(FLUSHED,) if contract.flushed else (), error_bound=bound)
 
 
 def _integer(

@@ -19,6 +19,7 @@ from autosched.ir.value import (
     Cast,
     Condition,
     Read,
+    Select,
     Unary,
     Value,
     is_value,
@@ -90,8 +91,10 @@ def operand_reads(value: Value) -> tuple[Read, ...]:
     return tuple(found)
 
 
-def update_of(stage: Stage) -> Update:
-    """The normal form of `stage`; NotAnUpdate where it reads its target in some other way."""
+def update_of(stage: Stage, merging: bool = False) -> Update:
+    """The normal form of `stage`; NotAnUpdate where it reads its target in some other way. `merging`: where a choice
+    keeps what the target holds, its condition becomes one of the guards (an instruction's; those of a program's stage
+    stand in the stage itself)."""
     assign = stage.assign
     combine = _COMBINE[assign.op]
     plain = Update(stage.target, combine, assign.value, stage.axes, stage.guards, stage.init)
@@ -99,7 +102,14 @@ def update_of(stage: Stage) -> Update:
         return replace(plain, term=negate(assign.value), negated=True)
     if combine is not None or not any(_is(r, stage.target) for r in reads(assign.value)):
         return plain
-    found = _split(assign.value, stage.target)
+    value, kept = assign.value, list[Condition]()
+    while merging and (merged := merge_of(value, stage.target)) is not None:
+        kept.append(merged.condition)
+        value = merged.then
+    if kept and not any(_is(r, stage.target) for r in reads(value)):
+        raise NotAnUpdate(f"{assign.tensor} is kept under a condition, and written anew", location=assign.location)
+    plain = replace(plain, guards=(*plain.guards, *kept))
+    found = _split(value, stage.target)
     if found is None or not found.terms:
         raise NotAnUpdate(f"{assign.tensor} is read in a way that is no accumulation", location=assign.location)
     term = found.terms[0]
@@ -108,6 +118,14 @@ def update_of(stage: Stage) -> Update:
     return replace(
         plain, combine=found.combine, term=term, fused=found.fused, saturate=found.saturate, negated=found.negated
     )
+
+
+def merge_of(value: Value, target: Read) -> Select | None:
+    """`value` as a choice between something else and what the target holds already, by what is not the target."""
+    if not isinstance(value, Select) or not _is(value.other, target):
+        return None
+    tested = reads(value.condition) if is_value(value.condition) else ()
+    return None if any(r.tensor == target.tensor for r in tested) else value
 
 
 def assignment_of(stage: Stage) -> Update:
@@ -122,7 +140,7 @@ def assignment_of(stage: Stage) -> Update:
 def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
     """As `update_of`, with dimensions indexed by constants turned into axes (`Intrinsic.operand_axes` names them)."""
     stage = intrinsic.stage
-    update = update_of(stage)
+    update = update_of(stage, merging=True)
     named = [a for a in intrinsic.axes if "." in a.name]
     if not named:
         return replace(update, axes=intrinsic.axes)

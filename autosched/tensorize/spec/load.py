@@ -163,6 +163,9 @@ def _intrinsic(
     matrices = matrices_of(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
     replaces = keys.kind == "compute" and overwrites(program)
+    if keys.kind != "compute" and keys.numerics.relative is not None:
+        wrong, hint = "numerics.relative: only an instruction that computes has one", "a function is bounded by `ulp`"
+        raise source.error(wrong, "numerics", "relative", hint=hint)
     if replaces:
         _check_overwriting(keys, source)
     second = _second(keys.pseudocode, program, operands, source)
@@ -222,7 +225,7 @@ def _intrinsic(
 def _check_overwriting(keys: IntrinsicKeys, source: DocumentSource) -> None:
     """SpecError for a key that means nothing where the target is overwritten, or that is not supported there."""
     hint = "it adds nothing up: write conversions and roundings into the semantics"
-    for name in sorted(keys.numerics.model_fields_set - {"subnormals"}):
+    for name in sorted(keys.numerics.model_fields_set - {"subnormals", "relative"}):
         if name != "accumulate" or keys.numerics.accumulate != "exact":
             raise source.error(f"numerics.{name} of an instruction that overwrites its target", "numerics", hint=hint)
     if keys.overwrite is not None:

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Header = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_+.-]*(/[A-Za-z0-9_][A-Za-z0-9_+.-]*)*$")]
 Feature = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+$")]
+Power = Annotated[str, Field(pattern=r"^(\d+(\.\d+)? ?\* ?)?2\^-\d{1,2}(\.\d+)?$")]
+"""A power of two, or a multiple of one: `2^-14`, `1.5 * 2^-12`, `2^-9.9`."""
 
 
 class _Range(BaseModel):
@@ -80,6 +82,11 @@ class ContractKeys(Keys):
     fused: bool = Field(False, description="a product and its addition round once")
     ulp: Annotated[float, Field(gt=0, le=4)] | None = Field(
         None, description="of a function: the bound on its error, in units of 2^-23 of an f32 result; at most 4"
+    )
+    relative: Annotated[float, Field(gt=0, le=0.125)] | Power | None = Field(
+        None,
+        description="of an instruction that overwrites its target: each element may be off by so much of it, as a"
+        " number or `2^-14`; at level `real`",
     )
     argument_ulp: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
@@ -171,7 +178,9 @@ class IntrinsicKeys(Keys):
     """One intrinsic, or with `for` a family of them."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$")] = Field(description="without the isa")
-    semantics: str = Field(description="a function in the loop-nest language: one statement")
+    semantics: str = Field(
+        description="a function in the loop-nest language: one statement that writes, others fill temporaries"
+    )
     family: Annotated[list[_Member], Field(min_length=1)] | _Member | None = Field(
         None, alias="for", description="members of a family: fields and their values; of lists all combinations count"
     )

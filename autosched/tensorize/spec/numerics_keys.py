@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import prod
 
 from autosched.ir.program import Program
@@ -13,6 +14,8 @@ from autosched.tensorize.spec.models import ContractKeys, NumericsKeys
 from autosched.tensorize.spec.operands import DocumentSource
 
 _PLACE = ("numerics",)
+MOST_RELATIVE = 0.125
+"""An instruction that is further off says nothing."""
 
 
 def contract(
@@ -61,7 +64,34 @@ def contract(
         parts=keys.parts,
         accumulator_reach=keys.accumulator_reach,
         order=_order(keys, program, source, place),
+        relative=_relative(keys, program, source, place),
     )
+
+
+def _relative(
+    keys: ContractKeys, program: Program, source: DocumentSource, place: tuple[str | int, ...]
+) -> float | None:
+    """The stated bound as a share of each element; SpecError where sums would need one of their own, or where it is
+    less than the type's own rounding."""
+    if keys.relative is None:
+        return None
+    stage = program.stages[0]
+    dtype = program.tensors[stage.assign.tensor].dtype
+    if stage.assign.op != "=" or any(r.tensor == stage.assign.tensor for r in reads(stage.assign.value)):
+        said, hint = "numerics: relative: only an instruction that overwrites its target has one", "bound sums by `sum`"
+        raise source.error(said, *place, "relative", key=True, hint=hint)
+    share = _share(keys.relative)
+    if not dtype.unit_roundoff < share <= MOST_RELATIVE:
+        said = f"numerics: relative: {share:g} is not between the rounding of {dtype} ({dtype.unit_roundoff:g}) and 1/8"
+        raise source.error(said, *place, "relative", hint="leave it out where results are rounded to nearest")
+    return share
+
+
+def _share(given: float | str) -> float:
+    if not isinstance(given, str):
+        return given
+    factor, _, power = given.rpartition("*")
+    return float(factor or 1) * math.pow(2.0, float(power.strip().removeprefix("2^")))
 
 
 def target_contracts(

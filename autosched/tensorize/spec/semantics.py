@@ -2,39 +2,69 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autosched.errors import Location, ProgramError, SpecError
-from autosched.ir.nodes import Axis, Stage
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
-from autosched.ir.value import Read
+from autosched.ir.value import Arith, Read, Select, Value, is_value, reads
 from autosched.ir.variables import index_vars
 from autosched.logic import Const, Int, Var, interval
+from autosched.tensorize.body.governed import conjuncts_of
 from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.operands import DocumentSource
+from autosched.tensorize.spec.temporaries import NoTemporary, without_temporaries
 
 MAX_POINTS = 1 << 24
 
 
 def parse_semantics(text: str, kind: str, source: DocumentSource) -> Program:
-    """The program of `semantics`: one statement that updates one operand; SpecError with the line in the YAML file."""
+    """The program of `semantics`: one statement that updates one operand, what it says in temporaries filled in;
+    SpecError with the line in the YAML file."""
     from autosched.ir.parser import parse
 
     try:
-        program = parse(text, filename=source.document.file)
+        program = without_temporaries(parse(text, filename=source.document.file), text)
         stages = program.stages
         shapes = {name: t.extents for name, t in program.tensors.items()}
     except ProgramError as error:
+        raise moved(error.message, error.hint, error.location, text, source) from None
+    except NoTemporary as error:
         raise moved(error.message, error.hint, error.location, text, source) from None
     except ValueError as error:
         raise source.error(f"semantics: {error}", "semantics", hint="give every size a number") from None
     parts = [a for stmt in program.body for a in assigns(stmt)]
     if len(stages) != 1 or len(parts) != 1:
-        hint = "an instruction is one statement; one that can start from zero says so with `overwrite:`"
+        hint = "an instruction writes one operand in one statement, others fill temporaries (`t: s32[16]`)"
+        hint += "; one that can start from zero says so with `overwrite:`"
         where = parts[1].location if len(parts) > 1 else None
         raise moved(f"{len(parts)} statements where one is expected", hint, where, text, source)
     if fault := _fault(program, stages[0], shapes, kind):
         raise moved(fault[0], fault[1], parts[0].location, text, source)
-    return program
+    return _merging(program) if stages[0].guards else program
+
+
+def _merging(program: Program) -> Program:
+    """The program whose statement keeps what its target holds where its conditions fail, as a value."""
+
+    def visit(stmt: Statement, guards: tuple[Value, ...]) -> Statement:
+        match stmt:
+            case Guard(condition, (inner,)):
+                assert is_value(condition)
+                return visit(inner, (*guards, condition))
+            case Loop(axis, (inner,)):
+                return Loop(axis, (visit(inner, guards),))
+            case Assign(tensor, index, op, value):
+                own = Read(tensor, index, value.dtype)
+                value = value if op == "=" else Arith(op.removesuffix("="), own, value, own.dtype)
+                for guard in reversed(guards):
+                    value = Select(guard, value, own, own.dtype)
+                return replace(stmt, op="=", value=value)
+        raise AssertionError(stmt)
+
+    (stmt,) = program.body
+    return replace(program, body=(visit(stmt, ()),), source="")
 
 
 def overwrites(program: Program) -> bool:
@@ -114,8 +144,10 @@ def _fault(
             f"the parameter {next(iter(program.scalars))!r} is a scalar",
             "write it as a tensor of one element, a: f32[1]",
         )
-    if stage.guards or program.assumptions or any(t.intermediate for t in program.tensors.values()):
-        return "guards, assumptions and intermediate tensors are no part of an instruction", None
+    if program.assumptions or any(t.intermediate for t in program.tensors.values()):
+        return "assumptions and intermediate tensors are no part of an instruction", None
+    if said := _fault_of_guards(stage, kind):
+        return said
     if any(a.lower != Const(0) or not isinstance(a.upper, Const) for a in stage.axes):
         return "loops run from 0 to a constant", None
     points = 1
@@ -134,6 +166,26 @@ def _fault(
     reads_target = any(r.tensor == stage.assign.tensor for r in stage.reads)
     if kind == "compute" and stage.assign.op == "=" and not reads_target:
         return _fault_of_overwriting(stage, shapes)
+    return None
+
+
+def _fault_of_guards(stage: Stage, kind: str) -> tuple[str, str | None] | None:
+    """(message, hint) of what keeps conditions from being masks and lengths; None: nothing, or there are none."""
+    if not stage.guards:
+        return None
+    hint = "compare an operand with a number (p[i] != 0), or an axis with a length (s32(i) < vl[0])"
+    if not all(is_value(g) and all(is_value(c) and reads(c) for c in conjuncts_of(g)) for g in stage.guards):
+        return "a condition asks no operand: the same elements would always take part", hint
+    assign = stage.assign
+    tested = {r.tensor for g in stage.guards if is_value(g) for r in reads(g)}
+    own = assign.op != "=" or any(r.tensor == assign.tensor for r in reads(assign.value))
+    if kind != "compute" or not own:
+        said = f"{assign.tensor} is overwritten under a condition"
+        return said, f"say what else it is: {assign.tensor}[…] = … if p[i] != 0 else d[i]"
+    if assign.tensor in tested:
+        return f"a condition asks {assign.tensor}, which is written", hint
+    if shared := tested & {r.tensor for r in reads(assign.value)}:
+        return f"a condition asks {min(shared)}, which is computed with", "choose in the value: a[i] if a[i] > 0 else 0"
     return None
 
 

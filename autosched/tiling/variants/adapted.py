@@ -146,11 +146,12 @@ def _next(
             yield Variant(in_order.rewrite.after, (), names, {**here.stages, in_order.stage.name: how})
             return
         if any(not m.intrinsic.portable for m in plain):
+            # What takes in the stages before this one saves their passes over memory.
+            whole = [m for m in native if len(m.program.stages) < len(here.program.stages)]
+            yield from _adapted(here, whole)
             continue
         chosen = native or ([] if plain else [m for m in mappings if m.adapters])
-        for mapping in {id(m.program): m for m in chosen}.values():
-            names = (*here.adapters, *mapping.adapters)
-            yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
+        yield from _adapted(here, chosen)
         if chosen and not beside:
             return
         stage = found_of_stage[0].stage
@@ -160,6 +161,13 @@ def _next(
             yield apart
         if chosen or apart is not None:
             return
+
+
+def _adapted(here: Variant, mappings: Sequence[match_types.Mapping]) -> Iterator[Variant]:
+    """The program as the adapters of each mapping restate it."""
+    for mapping in {id(m.program): m for m in mappings}.values():
+        names = (*here.adapters, *mapping.adapters)
+        yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
 
 
 def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Variant | None:

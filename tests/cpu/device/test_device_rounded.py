@@ -32,7 +32,7 @@ def test_one_pass_may_round_other_exponentials(sizes: dict[str, Any]) -> None:
     fitting = usable(catalogue, target, "cpu", None)
     planned = plan_program(program, target, catalogue, fitting, numerics="real")
     plan = next(p for p in planned.every if any(r.name.startswith("online") for r in p.rewrites))
-    assert slack(plan) > 1
+    assert slack(plan).sums > 1
     plain = next(p for p in planned.every if not p.rewrites)
     with CpuDevice(program, target, deadline_s=60) as device:
         for chosen in (plain, plan, plain):  # what was written for one is made as wide as the next one needs it

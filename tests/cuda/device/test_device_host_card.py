@@ -16,6 +16,7 @@ from autosched.device.job import Outcome
 from autosched.device.protocol import Build
 from autosched.errors import UsageError
 from autosched.ir import parse
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 from autosched.search.tuning.baseline import literal_plan
 from autosched.tiling.candidate import Candidate
 
@@ -109,7 +110,7 @@ def make(program):
 def built(program):
     candidate = Candidate(literal_plan(program, module.load_target("nvidia-h200")), 0)
 
-    def of(kernel, slack=1.0):
+    def of(kernel, slack=NO_SLACK):
         call = LaunchCall(kernel, (1, 1, 1), (N, 1, 1), 0, (Pointer("A"), Pointer("S")))
         return Build(candidate, CudaJob(b"good", (call,), slack=slack), seconds=0.5, kernel_sha="sha")
 
@@ -131,7 +132,8 @@ def test_measurements_say_what_was_compared(make, built):
 def test_a_tolerance_is_that_of_the_candidate_whatever_was_measured_before(make, built):
     """Few kept bits widen it for the candidate that keeps few, and for no other."""
     with make() as device:
-        order = [built("coarse"), built("coarse", 64.0), built("coarse"), built("right"), built("wrong", 64.0)]
+        wide = Slack(64.0)
+        order = [built("coarse"), built("coarse", wide), built("coarse"), built("right"), built("wrong", wide)]
         found = [device.measure(b) for b in order]
         assert [m.status for m in found] == ["wrong", "ok", "wrong", "ok", "wrong"]
         assert [m.status for m in device.measure_interleaved(order, 2)] == ["wrong", "ok", "wrong", "ok", "wrong"]
@@ -143,7 +145,7 @@ def test_an_oracle_that_is_given_is_as_wide(make, built, program):
     """Its data, with the interpreter's tolerances: as the simulator compares."""
     drawn = compute(program, 5)
     with make(oracle=drawn) as device:
-        found = [device.measure(built("coarse", slack)).status for slack in (1.0, 64.0, 1.0)]
+        found = [device.measure(built("coarse", slack)).status for slack in (NO_SLACK, Slack(64.0), NO_SLACK)]
         assert found == ["wrong", "ok", "wrong"]
 
 

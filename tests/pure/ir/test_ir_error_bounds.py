@@ -15,6 +15,7 @@ from support.programs.ir_programs import program_texts, reduction_texts
 
 import autosched.ir as ir
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
+from autosched.ir.oracle.slack import Slack
 from autosched.ir.program import Program
 from autosched.ir.value import map_value
 from autosched.logic import Bool, Const, Int, Var
@@ -219,7 +220,7 @@ def test_few_bits_excuse_their_own_rounding_alone(depth: int) -> None:
     """An instruction that keeps 13 of 23 bits passes; no sum at all, or one without its last quarter, does not."""
     program = ir.workload("matmul_nt", m=12, n=12, k=depth, a="e4m3", b="e4m3", acc="f32")
     arrays = ir.random_inputs(program, np.random.default_rng(0))
-    wants, bounds = ir.run_with_error(program, arrays, fused_stages={"C"}, slack=2.0**12)
+    wants, bounds = ir.run_with_error(program, arrays, fused_stages={"C"}, slack=Slack(2.0**12))
     a, b = (np.asarray(arrays[name]).astype(np.float64) for name in ("A", "B"))
     terms = a[:, None, :] * b[None, :, :]
     assert_within(in_thirteen_bits(terms), wants["C"], bounds["C"])

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from autosched.ir.oracle.blocks import run_blocks, seconds
 from autosched.ir.oracle.nests import plan
+from autosched.ir.oracle.slack import Slack
 from autosched.ir.oracle.slicing import Box, Slice, slice_of
 from autosched.ir.oracle.tolerances import run_with_error
 from autosched.ir.program import Program
@@ -55,7 +56,7 @@ class ComparedElements:
         return np.concatenate([np.ravel_multi_index(box, shape).reshape(-1) for box in boxes])
 
     def run(
-        self, arrays: Mapping[str, Any], scalars: Mapping[str, Any], fused: Collection[str], slack: float
+        self, arrays: Mapping[str, Any], scalars: Mapping[str, Any], fused: Collection[str], slack: Slack
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Of each output the elements, and their tolerances (`ir.oracle.tolerances.run_with_error`)."""
         if not self.parts:

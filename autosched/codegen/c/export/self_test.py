@@ -26,6 +26,7 @@ from autosched.ir.oracle.inputs import split_inputs
 from autosched.ir.oracle.sets.domains import DECIDED, decided, drawn_inputs
 from autosched.ir.oracle.sets.ends import end_inputs
 from autosched.ir.oracle.sets.strength import no_less, shares_of_numbers, strongest
+from autosched.ir.oracle.slack import NO_SLACK, Slack, joined
 from autosched.ir.program import Program
 
 VALUES = 61
@@ -40,7 +41,9 @@ MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 """D. E. Knuth's generator modulo 2^64 (MMIX); its upper half is used."""
 
 
-def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: bool = True, slack: float = 1.0) -> str:
+def self_test(
+    kernel: Kernel, code: CSource, program: Program, reassociated: bool = True, slack: Slack = NO_SLACK
+) -> str:
     """The text of `NAME_test.c`. `program` is what the kernel computes; tolerances are tuning's, for `reassociated`
     sums or for the program's own order, and of the plan's `slack` (`device.correctness.oracle`).
 
@@ -56,7 +59,7 @@ def self_test(kernel: Kernel, code: CSource, program: Program, reassociated: boo
             said = f"no self-test: the kernel is for given values of {name}, which it does not hold"
             raise UsageError(said, hint="export without --self-test")
     fused = {s.name for s in program.stages} if reassociated else set()
-    slack = max((slack, *(i.numerics.slack(i.accumulator.dtype.mantissa) for i in kernel.intrinsics)))
+    slack = joined((slack, *(Slack(i.numerics.slack(i.accumulator.dtype.mantissa)) for i in kernel.intrinsics)))
 
     compared, picks = ComparedElements(program), _picks(program)
 

@@ -20,6 +20,7 @@ from autosched.device.correctness.violations import ViolatingData, assuming, vio
 from autosched.device.simulator.verify.runner import INTERPRETER, Run, Runner
 from autosched.device.simulator.verify.smaller import CAPS, nearest_row, smaller
 from autosched.ir.nodes import Assume
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 from autosched.ir.program import Program
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.schedule import Schedule
@@ -74,10 +75,10 @@ class Verifier:
     ) -> None:
         self.seed, self.runner, self._most_elements = seed, runner, most_elements
         self._given = oracle
-        self._oracles: dict[tuple[int, tuple[Assume, ...], float], tuple[Program, Oracle]] = {}
+        self._oracles: dict[tuple[int, tuple[Assume, ...], Slack], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
         self._beside: dict[tuple[object, ...], tuple[Program, tuple[Oracle, ...], tuple[LeftOut, ...]]] = {}
-        self._wider: dict[tuple[int, float], tuple[Program, Oracle]] = {}
+        self._wider: dict[tuple[int, Slack], tuple[Program, Oracle]] = {}
         self._plans: dict[tuple[int, tuple[int, int]], tuple[Plan, Plan | None]] = {}
 
     def whole(self, kernel: Kernel, plan: Plan) -> KernelVerdict:
@@ -114,7 +115,7 @@ class Verifier:
         return f"; smaller sizes (-D) are run with --emulate: {most:,} statements at most"
 
     def _checked(
-        self, kernel: Kernel, program: Program, plan: Plan, slack: float, given: Oracle | None = None
+        self, kernel: Kernel, program: Program, plan: Plan, slack: Slack, given: Oracle | None = None
     ) -> Difference:
         """On data that the plan's checks admit, then on each data set that they refuse, then on data at the
         ends of their ranges and with NaN and infinities: the first that is wrong."""
@@ -136,7 +137,7 @@ class Verifier:
             found = found if again.ok else again
         return found
 
-    def _further(self, program: Program, plan: Plan, slack: float) -> tuple[Oracle, ...]:
+    def _further(self, program: Program, plan: Plan, slack: Slack) -> tuple[Oracle, ...]:
         """The oracles on data at the ends of their ranges and with NaN and infinities, kept by the program's
         identity."""
         conditions = (*plan.guards, *plan.granted)
@@ -157,14 +158,14 @@ class Verifier:
         beside = self._beside.get((id(program), assumed_finite(plan), (*plan.guards, *plan.granted), slack(plan)))
         return not_checked(found[1], beside[2]) if found and beside else {}
 
-    def _widened(self, program: Program, given: Oracle, slack: float) -> Oracle:
+    def _widened(self, program: Program, given: Oracle, slack: Slack) -> Oracle:
         """The given oracle's data, with tolerances of few bits; kept by the program's identity."""
         key = id(program), slack
         if key not in self._wider:
             self._wider[key] = program, widened(given, program, self.seed, slack)
         return self._wider[key][1]
 
-    def _refused(self, violation: ViolatingData, slack: float) -> Oracle:
+    def _refused(self, violation: ViolatingData, slack: Slack) -> Oracle:
         """The oracle on data that break a check, kept by the program's identity."""
         key = id(violation.program), violation.tensor, violation.past, violation.others, slack
         if key not in self._violated:
@@ -181,7 +182,7 @@ class Verifier:
             if found is not None:
                 yield most, found
 
-    def oracle(self, program: Program, conditions: tuple[Assume, ...] = (), slack: float = 1.0) -> Oracle:
+    def oracle(self, program: Program, conditions: tuple[Assume, ...] = (), slack: Slack = NO_SLACK) -> Oracle:
         """The program's oracle on data within the conditions, kept by the program's identity; sums of instructions may
         be off `slack` times as far, before they are rounded to what is stored."""
         key = id(program), conditions, slack

@@ -13,14 +13,14 @@ from fuzz.written import random_program
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cards.emulated import emulator, run_c, run_object
-from support.compiled.c_build import build, call, missing_features, needs_compiler
+from support.compiled.c_build import missing_features, needs_compiler
 from support.compiled.native import check_exported_c, check_machine_code, compiled
+from support.compiled.one_row import agrees, extremes, one_row, wrapped
 from support.match.agreement import Expected, disagreement, expect
 from support.match.computes import CATALOGUE
 from support.match.examples import examples
 from support.plans import machine, plans_of, this_machine
 
-from autosched.codegen.c import print_c
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import IntrinsicCall, Kernel
 from autosched.ir import parse, run, run_with_error
@@ -206,10 +206,10 @@ def test_every_one_has_an_oracle() -> None:
 @pytest.mark.parametrize("name", MEMBERS)
 def test_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
     dtype, oracle = ORACLES[name.partition("/")[2].partition(".")[0]]
-    kernel, arrays = _one_row(name)
+    kernel, arrays = one_row(name)
     wide = object if dtype.endswith("64") else np.int64
     a, b = (arrays.get(n, arrays["a"]).astype(wide) for n in "ab")
-    _agrees(kernel, arrays, _wrapped(oracle(a, b), arrays["a"].dtype), tmp_path)
+    agrees(kernel, arrays, wrapped(oracle(a, b), arrays["a"].dtype), tmp_path)
 
 
 FLUSHING = tuple(f"2bf16.{width}" for width in ("ymm", "zmm"))
@@ -237,11 +237,11 @@ OF_BITS = sorted(n for n in CATALOGUE if CATALOGUE[n].path.endswith("elementwise
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", OF_BITS)
 def test_bits_and_masks_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
-    kernel, arrays = _one_row(name)
+    kernel, arrays = one_row(name)
     oracle = next(found for start, found in BITS.items() if name.startswith(f"x86/{start}"))
     with np.errstate(all="ignore"):
         wanted = oracle(**arrays)
-    _agrees(kernel, arrays, wanted.astype(CATALOGUE[name].accumulator.dtype.numpy), tmp_path)
+    agrees(kernel, arrays, wanted.astype(CATALOGUE[name].accumulator.dtype.numpy), tmp_path)
 
 
 @needs_compiler
@@ -249,7 +249,7 @@ def test_bits_and_masks_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CONVERSIONS)
 def test_conversions_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> None:
-    kernel, arrays = _one_row(name)
+    kernel, arrays = one_row(name)
     into = np.dtype(CATALOGUE[name].accumulator.dtype.numpy)
     with np.errstate(over="ignore", invalid="ignore"):
         a = arrays["a"]
@@ -257,52 +257,7 @@ def test_conversions_on_this_cpu_against_numpy(name: str, tmp_path: Path) -> Non
         if into.kind in "iu":
             ends = np.iinfo(into)
             wanted = np.array([min(max(int(v), ends.min), ends.max) for v in arrays["a"]], into)
-    _agrees(kernel, arrays, wanted, tmp_path)
-
-
-def _one_row(name: str) -> tuple[Kernel, dict[str, Any]]:
-    """A kernel of the instruction on a row that ends within a vector, and numbers for it."""
-    intrinsic = CATALOGUE[name]
-    if missing := intrinsic.requires - host_features():
-        pytest.skip(f"this machine lacks {', '.join(sorted(missing))}")
-    size = 5 * intrinsic.accumulator.elements // 2 + 3
-    term = next(line for line in str(intrinsic.program).splitlines() if "c[i] =" in line).strip()
-    operands = ", ".join(f"{o.name}: {o.dtype}[{size}]" for o in intrinsic.operands.values())
-    program = parse(f"def f({operands}):\n for i in range({size}):\n  {term}\n")
-    plans = [p for p in plans_of(program, this_machine(), only=(name,)) if p.tensor_parts]
-    kernel = lower(plans[0], plans[0].space.schedule(int(plans[0].space.sample(1, np.random.default_rng(0))[0])))
-    assert {i.name for i in kernel.intrinsics} == {name}
-    rng = np.random.default_rng(3)
-    arrays = {o.name: _extremes(o.dtype.numpy, size, rng) for o in intrinsic.inputs}
-    bits = {o.name for o in intrinsic.inputs if o.dtype.bits == 1}
-    return kernel, {n: a % 2 if n in bits else a for n, a in arrays.items()}
-
-
-def _extremes(dtype: Any, size: int, rng: np.random.Generator) -> Any:
-    """Numbers of all bits, with a limit in every third place."""
-    kind = np.dtype(dtype)
-    whole = kind.kind in "iu"
-    floats = [np.inf, -np.inf, 65519.0, 65520.0, 0.0, 1e-40, -6e-8]
-    ends = [np.iinfo(kind).min, np.iinfo(kind).max, 0] if whole else floats
-    found = np.frombuffer(rng.bytes(size * kind.itemsize), kind).copy()
-    places = rng.integers(0, size, size // 3)
-    with np.errstate(over="ignore"):
-        found[places] = rng.choice(np.array([kind.type(end) for end in ends]), len(places))
-    return found
-
-
-def _wrapped(values: Any, kind: Any) -> Any:
-    bits = 8 * kind.itemsize
-    return np.array([int(v) % (1 << bits) for v in values], np.uint64).astype(f"u{kind.itemsize}").view(kind)
-
-
-def _agrees(kernel: Kernel, arrays: dict[str, Any], wanted: Any, folder: Path) -> None:
-    """As machine code and as exported C."""
-    found = compiled(kernel)(**{n: x.copy() for n, x in arrays.items()})
-    np.testing.assert_array_equal(found, wanted)
-    if not missing_features(kernel):
-        exported = call(build([print_c(kernel)], folder, "-O1"), kernel, arrays)
-        np.testing.assert_array_equal(exported["c"], wanted)
+    agrees(kernel, arrays, wanted, tmp_path)
 
 
 ROUNDED = "def f(A: f32[70], C: bf16[70]):\n for i in range(70):\n  C[i] = bf16(A[i])\n"
@@ -333,7 +288,7 @@ def test_a_program_that_flushes_itself_is_computed_to_the_bit() -> None:
         pytest.skip(f"this machine lacks {', '.join(sorted(missing))}")
     least = "1.1754943508222875e-38"
     program = parse(ROUNDED.replace("bf16(A[i])", f"bf16(A[i] * 0.0 if abs(A[i]) < {least} else A[i])"))
-    numbers = _extremes(np.float32, 70, np.random.default_rng(5))
+    numbers = extremes(np.float32, 70, np.random.default_rng(5))
     plans = [p for p in plans_of(program, this_machine(), only=("x86/vcvtneps2bf16.zmm",)) if p.tensor_parts]
     kernel = lower(plans[0], plans[0].space.schedule(int(plans[0].space.sample(1, np.random.default_rng(0))[0])))
     found, wanted = compiled(kernel)(A=numbers), run(program, {"A": numbers})["C"]

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from fuzz.matches import Findings, check_pair
 from fuzz.pairs import overwriting
+from fuzz.stepwise import stepwise
 from support.match.computes import CATALOGUE, check
 from support.plans import machine, plans_of
 
@@ -30,11 +31,11 @@ def f(A: u8[5, 8], B: s8[8, 64], D: u8[5, 64], E: u8[5, 64]):
 """
 
 
-def fuzz(seeds: range) -> Findings:
-    found = Findings()
+def fuzz(seeds: range, kind: str = "overwriting") -> Findings:
+    found, make = Findings(), {"overwriting": overwriting, "steps": stepwise}[kind]
     for seed in seeds:
-        rng = Random(f"overwriting {seed}")
-        check_pair(overwriting(rng), rng, seed, found)
+        rng = Random(f"{kind} {seed}")
+        check_pair(make(rng), rng, seed, found)
     return found
 
 

@@ -12,6 +12,7 @@ from autosched.device.correctness.oracle import OVER_REALS, compute, slack
 from autosched.errors import SpecError
 from autosched.ir import parse
 from autosched.ir.formula import apply_formulas, closed, evaluate_formula
+from autosched.ir.oracle.slack import NO_SLACK, Slack
 from autosched.ir.value import Call, Cast
 from autosched.machine.catalogue import load_target
 from autosched.tensorize.check.function_error import errors, moved
@@ -184,9 +185,9 @@ def test_functions_that_round_their_argument_stand_in_where_asked() -> None:
     for level, wide in (("rescaled", 1.0), ("real", OVER_REALS)):
         plan = plan_program(program, target, catalogue, [], numerics=level).plans[0]
         assert any(f.argument_ulp for f in plan.formulas.values()) == (level == "real")
-        assert slack(plan) == wide
+        assert slack(plan) == Slack(wide)
     inputs = {"X": np.linspace(-80, 80, 8, dtype=np.float32)}
-    narrow, broad = (compute(program, 0, inputs, s) for s in (1.0, OVER_REALS))
+    narrow, broad = (compute(program, 0, inputs, s) for s in (NO_SLACK, Slack(OVER_REALS)))
     one, more = (np.asarray(o.tolerances["Y"]) for o in (narrow, broad))
     assert (more >= one + 2.0**-23 * np.abs(inputs["X"]) * narrow.wants["Y"]).all()
 

@@ -1,0 +1,56 @@
+"""`Slack`: how much wider the tolerances of a kernel's outputs are than the program's own arithmetic earns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Slack:
+    """`sums`: how many times larger the error of a float sum may be (an instruction keeps fewer bits than its
+    accumulator has, or numbers may be rounded anew). `tensors`: of elements that an instruction approximates, by how
+    much of each they may be off, by tensor, in order; of one that a program does not name, all of its tensors may."""
+
+    sums: float = 1.0
+    tensors: tuple[tuple[str, float], ...] = ()
+
+    def joined(self, other: Slack) -> Slack:
+        """What allows both."""
+        shares = dict(self.tensors)
+        for name, share in other.tensors:
+            shares[name] = max(share, shares.get(name, 0.0))
+        return Slack(max(self.sums, other.sums), tuple(sorted(shares.items())))
+
+    def share(self, tensor: str, known: Collection[str]) -> float:
+        """Of an element of a tensor of a program whose tensors are `known`."""
+        return max((s for name, s in self.tensors if name == tensor or name not in known), default=0.0)
+
+    @property
+    def key(self) -> str:
+        """A short word for names of files."""
+        if not self.tensors:
+            return repr(self.sums)
+        return f"{self.sums!r}-{hashlib.sha256(repr(self.tensors).encode()).hexdigest()[:12]}"
+
+
+NO_SLACK = Slack()
+
+
+def joined(all_of: Iterable[Slack]) -> Slack:
+    """What allows all of them."""
+    found = NO_SLACK
+    for one in all_of:
+        found = found.joined(one)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What may be off of one assignment: whether a kernel may reassociate its sums and fuse its products (`fused`),
+    with so many times the error (`sums`), and the `share` of an element that an instruction may be off."""
+
+    fused: bool
+    sums: float
+    share: float
