@@ -345,10 +345,34 @@ def all_of(*parts: Bool) -> Bool:
 
 
 def conjuncts(condition: Bool) -> tuple[Bool, ...]:
-    """The parts of a conjunction; none for TRUE."""
+    """The parts of a conjunction; none for TRUE. To be at or above the greatest of several, or at or below the least of
+    them, is to be so of each: `max(a, b) <= x` has two parts."""
     if condition == TRUE:
         return ()
-    return condition.parts if isinstance(condition, And) else (condition,)
+    parts = condition.parts if isinstance(condition, And) else (condition,)
+    if not any(isinstance(part, Compare) and _of_each(part) is not None for part in parts):
+        return parts
+    found = (q for part in parts for q in _of_each_one(part))
+    return tuple(dict.fromkeys(q for q in found if q != TRUE))
+
+
+def _of_each_one(part: Bool) -> tuple[Bool, ...]:
+    """A condition as those on each of several bounds."""
+    both = _of_each(part) if isinstance(part, Compare) else None
+    return (part,) if both is None else tuple(q for one in both for q in _of_each_one(one))
+
+
+def _of_each(part: Compare) -> tuple[Bool, Bool] | None:
+    """A comparison with the greatest or the least of two as one with each; None where it is of another kind."""
+    below = part.op in ("<", "<=")
+    if not below and part.op not in (">", ">="):
+        return None
+    for node, op in ((part.left, "max" if below else "min"), (part.right, "min" if below else "max")):
+        if isinstance(node, Binary) and node.op == op:
+            if node is part.left:
+                return compare(part.op, node.left, part.right), compare(part.op, node.right, part.right)
+            return compare(part.op, part.left, node.left), compare(part.op, part.left, node.right)
+    return None
 
 
 def any_of(*parts: Bool) -> Bool:

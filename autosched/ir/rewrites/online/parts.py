@@ -196,6 +196,10 @@ class InTiledParts(InParts, Tiled):
     def stretch(self, to: Places) -> tuple[Int, int]:
         return (self.span(to)[0], self.length) if self.equal else super().stretch(to)
 
+    def cuts_apart(self, begun: bool) -> bool:
+        """A part begins where its blocks do: one whose mask cuts off its beginning takes all blocks alike."""
+        return begun
+
     def from_block(self, first: Int, full: int) -> Int:
         return maximum(first, full)
 

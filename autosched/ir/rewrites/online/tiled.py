@@ -18,6 +18,7 @@ from functools import partial
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
+from autosched.ir.rewrites.online.block_runs import BlockRun, Reach, block_runs, has_room, runs_by_whole_blocks
 from autosched.ir.rewrites.online.consumers import Consumer, consumer
 from autosched.ir.rewrites.online.empty_rows import no_number_where
 from autosched.ir.rewrites.online.extremes import extremes
@@ -40,7 +41,7 @@ from autosched.ir.value import (
     substitute_index,
 )
 from autosched.ir.variables import index_vars
-from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, free_vars, interval, maximum, minimum
+from autosched.logic import Bool, Const, Int, Var, all_of, ceil_div, conjuncts, free_vars, interval, maximum
 from autosched.logic.walk import substitute_int
 
 NOTHING = {"=": 0.0, "+=": 0.0, "max=": -float("inf"), "min=": float("inf")}
@@ -218,40 +219,53 @@ class Tiled(Pass):
         return 0 < length <= self.block and self.whole_span(to) == (base, base + length)
 
     def blocks(self, to: Places, moving: Moving) -> tuple[Statement, ...]:
-        """Loops over blocks none of which reaches beyond the axis: whole ones, then what is left of it. Bounds that
-        depend on rows say which blocks there are, and masks which of their points. Where these end the axis and cut
-        blocks, those that all rows have whole come first, without masks, then smaller ones."""
-        (lower, upper), whole = self.whole_span(to), self.cascade.axes[0]
+        """Loops over blocks none of which reaches beyond the axis, then what is left of it behind them. Bounds that
+        depend on rows say which blocks there are, and masks which of their points; blocks that all rows have whole
+        are without masks."""
+        (_, upper), whole = self.whole_span(to), self.cascade.axes[0]
         if not isinstance(whole.lower, Const) or not isinstance(whole.upper, Const):
             self.peeled = False
             return super().blocks(to, moving)
         self.peeled = True
         base, length = self.stretch(to)
-        reached = upper == base + length
-        first = Const(0) if lower == base else (lower - base) // self.block
-        size, body = self.block, list[Statement]()
-        smaller = max(SMALLEST, min(SMALLER, 1 << (self.tile.bit_length() - 1)))
-        cut = self.skipped.cuts_blocks
-        if cut and lower == base and not reached and size % smaller == 0 and size <= length:
-            self.interior = True
-            whole_blocks = minimum(self.not_negative(self.least_upper(to) - base) // size, length // size)
-            body += self.loop(first, whole_blocks, base, to, moving)
-            self.interior = False
-            first, self.block = whole_blocks * (size // smaller), smaller
+        size, body, runs = self.block, list[Statement](), self.runs(to)
+        for run in runs:
+            self.interior, self.block = run.whole, run.size
+            body += self.loop(run.first, run.end, base, to, moving)
+        self.interior = False
         full, rest = divmod(length, self.block)
-        end: Int = Const(full) if reached else minimum(ceil_div(upper - base, self.block), full)
-        body += self.loop(first, end, base, to, moving)
         if rest:
             step, self.block = self.block, rest
             moving.factors.clear()
             left = tuple(self.block_steps(Const(0), base + full * step, to, moving))
             name, stop = self.names(f"{stem(whole.name)}_rest"), ceil_div(upper - base, step)
-            if reached:
+            if upper == base + length:
                 body += left
             elif not (isinstance(stop, Const) and stop.value <= full):
-                body.append(Loop(Axis(name, self.from_block(first, full), stop), left))
+                body.append(Loop(Axis(name, self.from_block(runs[-1].first, full), stop), left))
         self.block = size
         return tuple(body)
+
+    def runs(self, to: Places) -> tuple[BlockRun, ...]:
+        """The blocks of the axis; where masks cut them, those that all rows have whole apart from smaller ones."""
+        (lower, upper), (base, length) = self.whole_span(to), self.stretch(to)
+        begun, reached = lower == base, upper == base + length
+        reach = Reach(None if begun else lower - base, None if reached else upper - base)
+        smaller = max(SMALLEST, min(SMALLER, 1 << (self.tile.bit_length() - 1)))
+        known = self.ends(to)
+        (least, greatest) = known[0] or (lower, None), known[1] or (None, upper)
+        behind, before = least[1], greatest[0]
+        cut = self.skipped.cuts_blocks and self.cuts_apart(begun) and not (begun and reached)
+        if not cut or behind is None or before is None or self.block % smaller or self.block > length:
+            return block_runs(reach, length, self.block)
+        inner = Reach(None if begun else behind - base, None if reached else self.not_negative(before - base))
+        if not has_room(inner, self.block, self.tiles):
+            return block_runs(reach, length, smaller)
+        return runs_by_whole_blocks(reach, inner, length, self.block, smaller)
+
+    def cuts_apart(self, begun: bool) -> bool:
+        """Whether blocks that masks cut are apart from others; `begun`: no mask cuts off what is in front."""
+        return True
 
     def not_negative(self, count: Int) -> Int:
         """So many elements, or none: rows may end in front of the axis."""
@@ -278,14 +292,17 @@ class Tiled(Pass):
         count = self.names(f"{stem(self.cascade.axes[0].name)}_block")
         return [Loop(Axis(count, first, end), tuple(self.block_steps(Var(count), base, to, moving)))]
 
-    def least_upper(self, to: Places) -> Int:
-        """Where the first of the rows ends that end the soonest."""
-        upper = self.ends(to)[1]
-        return upper[0] if upper else self.cascade.axes[0].lower
-
     def begins_inside(self, start: Int, lower: Int) -> bool:
         whole = self.peeled and not self.skipped.cuts_blocks  # blocks are counted from the beginning of the axis
-        return whole or super().begins_inside(start, lower)
+        return whole or self.interior or super().begins_inside(start, lower)
+
+    def bounds_of_points(self, at: Int, start: Int, to: Places) -> list[Bool]:
+        """Where blocks do not reach beyond the axis, those of its bounds need no asking."""
+        asked, whole = super().bounds_of_points(at, start, to), self.cascade.axes[0]
+        if not self.peeled:
+            return asked
+        kept = (at >= whole.lower, at < whole.upper)
+        return [part for condition in asked for part in conjuncts(condition) if part not in kept]
 
     def whole_blocks(self, start: Int, upper: Int) -> bool:
         ends = self.interior or upper == self.cascade.axes[0].upper
