@@ -21,7 +21,7 @@ from autosched.codegen.interpret.concurrent import Concurrency
 from autosched.codegen.interpret.emulate import RegisterEmulator
 from autosched.codegen.interpret.storage import Region, Storage
 from autosched.codegen.interpret.subscripts import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
-from autosched.codegen.interpret.values import compile_value
+from autosched.codegen.interpret.values import compile_kept, compile_value
 from autosched.codegen.tree.kernel import (
     PRIVATE_SCOPES,
     WORKERS,
@@ -302,7 +302,25 @@ class _Machine:
         distinct = width == 1 or (offsets is not None and len(set(offsets)) == width)
         ready = self._ready(stmt.buffer, *(r.tensor for r in reads(stmt.value)))
 
+        kept = compile_kept(stmt, self.storages, self.scalars, self.kernel.formulas)
+
+        def never_written(env: Env, mask: Mask) -> npt.NDArray[np.bool_]:
+            """The lanes that keep what is in an element where nothing was written yet: they read and write nothing."""
+            assert kept is not None
+            if storage.written is None:
+                return np.zeros(width, np.bool_)
+            unwritten = np.broadcast_to(~storage.written[place(env, mask)], (width,))
+            if not unwritten.any():
+                return unwritten
+            keeping = unwritten & ~np.asarray(kept(env, mask), np.bool_)
+            return keeping if mask is None else keeping & mask
+
         def write(env: Env, mask: Mask) -> None:
+            if kept is not None and not register and (without := never_written(env, mask)).any():
+                left = ~without if mask is None else mask & ~without
+                if not left.any():
+                    return
+                mask = None if left.all() else left
             values = store(np.asarray(value(env, mask)), dtype)
             if register and mask is not None:
                 values, mask = np.where(mask, values, storage.data.dtype.type(0)), None

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from autosched.codegen.interpret.storage import Storage
 from autosched.codegen.interpret.subscripts import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
-from autosched.codegen.tree.kernel import Lane
+from autosched.codegen.tree.kernel import Assign, Lane
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.formula import Formula, evaluate_formula
 from autosched.ir.oracle.evaluate import arith, call
@@ -54,6 +54,23 @@ def compile_value(
     by name.
     """
     return _Compiler(storages, scalars, formulas, lane).value(value)
+
+
+def compile_kept(
+    stmt: Assign, storages: Mapping[str, Storage], scalars: Mapping[str, Any], formulas: Mapping[str, Formula]
+) -> Evaluator | None:
+    """Where an assignment `x = v if c else x` takes another value, as a function of variables and mask; None for one of
+    another kind."""
+    own, value, taken = (stmt.buffer, stmt.index), stmt.value, list[Condition]()
+    while isinstance(value, Select) and isinstance(value.other, Read) and (value.other.tensor, value.other.index) == own:
+        taken.append(value.condition)
+        value = value.then
+    if not taken:
+        return None
+    compiler = _Compiler(storages, scalars, formulas, stmt.lane)
+    if len(taken) == 1:
+        return compiler.condition(taken[0])
+    return compiler.all_of([compiler.condition(c) for c in taken])
 
 
 def _lanes(truth: Any, env: Env) -> npt.NDArray[np.bool_]:
@@ -119,6 +136,9 @@ class _Compiler:
             formula = compile_bool(condition)
             return lambda env, mask: formula(env)
         return self.value(condition)
+
+    def all_of(self, parts: list[Evaluator]) -> Evaluator:
+        return self._logical("and", parts)
 
     def _index(self, index: Index) -> Evaluator:
         if isinstance(index, Int):

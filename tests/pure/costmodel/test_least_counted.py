@@ -30,7 +30,8 @@ def nest(guard: str) -> Nest:
     [
         ("j <= i", 65 / 128),
         ("i < 16", 16 / 64),
-        ("j <= i and i < 32", 65 / 128 - 32 / 64),
+        ("j <= i and i < 32", 33 / 64 / 4),
+        ("i - 9 <= j and j <= i", (64 * 10 - 45) / 64**2),
         ("(i + j) % 2 == 0", 1.0),  # no sum: nobody leaves anything out by it
     ],
 )

@@ -11,8 +11,8 @@ what it excludes for all is not visited, and what it allows for all is not asked
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.positions import LANE, Position, elements
@@ -102,28 +102,53 @@ def all_count(nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int])
     return all_of(*known) if len(known) == len(forms) else FALSE
 
 
-def prefixes(
-    nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int]
-) -> Iterator[tuple[Bool, dict[str, int]]]:
-    """Sizes of a tile to its last vector that has a sum which counts, each with where it is the one: guards let fewer
-    count the farther along an axis of vectors. One, everywhere, where they do not."""
-    bounding = [
-        (axis, forms)
-        for axis in nest.spatial
-        if axis.unit > 1 and counts.get(axis.name, 1) > 1
-        if (forms := [f for f in nest.accumulate_sums if f is not None and f.coefficient(axis.name) > 0])
-    ]
-    if not bounding:
-        yield TRUE, dict(counts)
+@dataclass(frozen=True)
+class CountedVectors:
+    """A part of a tile: where it is all that counts, its size in units along each axis, and the first unit that is
+    computed of an axis that does not begin with 0."""
+
+    where: Bool
+    counts: dict[str, int]
+    first: Mapping[str, int] = field(default_factory=dict)
+
+
+def counted_vectors(nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int]) -> Iterator[CountedVectors]:
+    """The vectors of a tile that have a sum which counts: up to the last of them where guards let fewer count the
+    farther along an axis of vectors; of tiles whose last one counts, those from the first on where they let fewer count
+    the nearer to the beginning. All, everywhere, where they do neither."""
+    axis = next((a for a in nest.spatial if a.unit > 1 and counts.get(a.name, 1) > 1 and any(_along(nest, a))), None)
+    if axis is None:
+        yield CountedVectors(TRUE, dict(counts))
         return
-    axis, forms = bounding[0]
-    longer: Bool = FALSE
-    for count in range(counts[axis.name], 0, -1):
-        unit = substitute_int(at[axis.name].unit, {f"{identifier(axis.name)}r": Const(count - 1)})
-        there = {**at, axis.name: replace(at[axis.name], unit=unit)}
-        reached = _any_counts(nest, there, {**counts, axis.name: 1}, forms) if count > 1 else TRUE
-        yield all_of(reached, ~longer), {**counts, axis.name: count}
+    ending, beginning = _along(nest, axis)
+    last = counts[axis.name] - 1
+
+    def counting(unit: int, forms: Sequence[Affine]) -> Bool:
+        here = substitute_int(at[axis.name].unit, {f"{identifier(axis.name)}r": Const(unit)})
+        there = {**at, axis.name: replace(at[axis.name], unit=here)}
+        return _any_counts(nest, there, {**counts, axis.name: 1}, forms)
+
+    earlier: Bool = FALSE
+    whole = counting(last, ending)
+    for first in range(last + 1 if beginning else 1):
+        counted = counting(first, beginning) if first < last else TRUE
+        begin = {axis.name: first} if first else {}
+        yield CountedVectors(all_of(whole, counted, ~earlier), dict(counts), begin)
+        earlier = counted
+    longer = whole
+    for count in range(last, 0, -1) if ending else ():
+        reached = counting(count - 1, ending) if count > 1 else TRUE
+        yield CountedVectors(all_of(reached, ~longer), {**counts, axis.name: count})
         longer = reached
+
+
+def _along(nest: Nest, axis: NestAxis) -> tuple[list[Affine], list[Affine]]:
+    """The guards that let fewer sums count the farther along an axis, and those that let more."""
+    forms = [f for f in nest.accumulate_sums if f is not None]
+    factors = [f.coefficient(axis.name) for f in forms]
+    pairs = list(zip(forms, factors, strict=True))
+    beginning = [f for f, c in pairs if c < 0] if nest.intrinsic.matrices is None else []
+    return [f for f, c in pairs if c > 0], beginning
 
 
 def _any_counts(nest: Nest, at: Mapping[str, Position], counts: Mapping[str, int], forms: Iterable[Affine]) -> Bool:

@@ -11,7 +11,15 @@ from types import MappingProxyType
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.fused_stages import epilogue, fused_start
-from autosched.codegen.lower.common.guarded_steps import Parts, Spans, all_count, any_counts, prefixes, spans, stepped
+from autosched.codegen.lower.common.guarded_steps import (
+    Parts,
+    Spans,
+    all_count,
+    any_counts,
+    counted_vectors,
+    spans,
+    stepped,
+)
 from autosched.codegen.lower.common.operands.computed_source import ComputedSource
 from autosched.codegen.lower.common.operands.edges import without_guards
 from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
@@ -66,7 +74,7 @@ class RegisterTile:
     its own. `sums`: where accumulators wait between visits, if not in the output. `waiting`: where they wait for a loop
     over the tile's rows that computes the fused stages behind, if not in registers. `hold_all`: there are registers for
     all units of every operand. `left`: the guards that leave steps out here. `alike`: for axes whose units keep the
-    same rows, one of them. """
+    same rows, one of them. `computed_from`: the unit with which calls begin, of axes where that is not 0."""
 
     part: TensorPart
     sources: Mapping[str, OperandSource]
@@ -82,6 +90,7 @@ class RegisterTile:
     kept_sums: str = ""
     left: Parts = ()
     alike: Places = field(default_factory=dict)
+    computed_from: Mapping[str, int] = field(default_factory=dict)
     unroll: int = 1
     skips: NestAxis | None = None
     next: NextBlock | None = None
@@ -128,12 +137,15 @@ class RegisterTile:
         )
 
     def counted(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
-        """The reduction where guards over spatial axes let some sum count, of no vectors behind the last of these."""
-        counted = any_counts(self.nest, at, counts)
-        if counted == TRUE:
-            return self.reduce(at, counts, depth)
-        sizes = prefixes(self.nest, at, counts) if self.part.scheme == "cpu" else ((TRUE, counts),)
-        return tuple(If(all_of(counted, where), self.reduce(at, some, depth)) for where, some in sizes)
+        """The reduction where guards over spatial axes let some sum count, of no vectors behind the last of these, nor
+        in front of the first."""
+        counted, made = any_counts(self.nest, at, counts), list[Stmt]()
+        if self.part.scheme != "cpu":
+            return where_it_holds(counted, self.reduce(at, counts, depth))
+        for some in counted_vectors(self.nest, at, counts):
+            tile = replace(self, computed_from=some.first) if some.first and not self.window else self
+            made += where_it_holds(all_of(counted, some.where), tile.reduce(at, some.counts, depth))
+        return tuple(made)
 
     # -- where things are ------------------------------------------------------------------------------------------
 
@@ -304,14 +316,15 @@ class RegisterTile:
         return {a.name: substitute_int(at[a.name].unit, {f"{identifier(a.name)}r": Const(0)}) for a in fixed}
 
     def kept(self, at: Places, counts: dict[str, int]) -> Rows:
-        """The first of the tile's rows that guards do not rule out here, and the one after the last."""
+        """The first of the tile's rows, or vectors, that guards do not rule out here, and the one after the last."""
+        some: Rows = {n: (Const(first), Const(counts[n])) for n, first in self.computed_from.items()}
         row = self.skips
         if row is None or counts[row.name] == 1 or at[row.name].inside:
-            return {}
+            return some
         at = at | self.alike
         window = {a.name: at[a.name].unit for a in unrolled(self.nest, row)}
         first = substitute_int(at[row.name].unit, {f"{identifier(row.name)}r": Const(0)})
-        return {row.name: visited(self.nest, row, window, first, counts[row.name])}
+        return {**some, row.name: visited(self.nest, row, window, first, counts[row.name])}
 
     def unguarded(self, at: Places, counts: dict[str, int], loops: list[NestAxis]) -> RegisterTile:
         """This tile with direct reads free of guards that its loops already see to."""
@@ -590,6 +603,13 @@ class RegisterTile:
             row = self.transposer.row if self.transposer and transposed else None
             found += self.over(tuple(a for a in self.tiled if a is not row), counts, transposed or (store,))
         return tuple(found)
+
+
+def where_it_holds(condition: Bool, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Statements under a condition: in a branch, where that is not decided."""
+    if condition == FALSE:
+        return ()
+    return body if condition == TRUE else (If(condition, body),)
 
 
 def held_axes(

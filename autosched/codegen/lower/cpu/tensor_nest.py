@@ -18,14 +18,14 @@ from autosched.codegen.lower.common.operands.copied_part import ALL, part_of
 from autosched.codegen.lower.common.operands.panel_scope import Around
 from autosched.codegen.lower.common.operands.sources import OperandSource, source
 from autosched.codegen.lower.common.positions import Position
-from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
+from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile, where_it_holds
 from autosched.codegen.lower.common.row_epilogue import waiting
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
 from autosched.codegen.passes.substitute import bind
-from autosched.codegen.tree.kernel import Assign, For, If, Stmt
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
+from autosched.codegen.tree.kernel import Assign, For, Stmt
+from autosched.logic import Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import BLOCK, LOAD, ORDERS, blocked_axes, tiled_axes
@@ -249,20 +249,13 @@ class NestLowering:
                         continue
                     for tile in run:
                         there = bind(place(Const(tile), size, False), {var.name: Const(tile)})  # fills speak of it too
-                        stmts += _where(all_of(r.lower <= tile, upper > tile), there)
+                        stmts += where_it_holds(all_of(r.lower <= tile, upper > tile), there)
             else:
                 stmts += _loop(var.name, r.lower, upper, place(var, size, False))
         if rest:
             last = bind(place(Const(full), rest, axis.extent % axis.unit != 0), {var.name: Const(full)})
-            stmts += _where(all_of(r.lower <= full, r.upper > full), last)
+            stmts += where_it_holds(all_of(r.lower <= full, r.upper > full), last)
         return tuple(stmts)
-
-
-def _where(condition: Bool, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """A branch, where its condition is not decided."""
-    if condition == FALSE:
-        return ()
-    return body if condition == TRUE else (If(condition, body),)
 
 
 def _loop(

@@ -1,4 +1,4 @@
-"""What tile loops around a nest add to a sum over its positions, and how often."""
+"""What tile loops around a nest add to sums over its positions, and how often."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from autosched.tiling.plans.nest import Nest
 
 MOST_ITERATIONS = 1 << 14
 """Iterations of the loops around that are looked at."""
-Shares = dict[int, float]
-"""Number to the share of iterations that add it."""
+Shares = dict[tuple[int, ...], float]
+"""Numbers to the share of iterations that add them."""
 
 
-def added_around(nest: Nest, form: Affine, loops: Sequence[Axis]) -> Shares | None:
-    """What names that are no axes of the nest add, in `loops` around it, the outermost first; None where these are
-    sizes that are not known, or loops with too many iterations."""
-    names = {n for n in form.coefficients if n not in nest.by_name}
+def added_around(nest: Nest, forms: Sequence[Affine], loops: Sequence[Axis]) -> Shares | None:
+    """What names that are no axes of the nest add to each of several sums, in `loops` around it, the outermost first;
+    None where these are sizes that are not known, or loops with too many iterations."""
+    names = {n for form in forms for n in form.coefficients if n not in nest.by_name}
     needed = list[Axis]()
     wanted = set(names)
     for axis in reversed(loops):
@@ -27,11 +27,11 @@ def added_around(nest: Nest, form: Affine, loops: Sequence[Axis]) -> Shares | No
             wanted |= free_vars(axis.lower) | free_vars(axis.upper)
     if wanted != {a.name for a in needed}:
         return None
-    found = Counter[int]()
+    found = Counter[tuple[int, ...]]()
     for count, at in enumerate(_iterations(needed, {})):
         if count == MOST_ITERATIONS:
             return None
-        found[sum(form.coefficient(n) * at[n] for n in names)] += 1
+        found[tuple(sum(form.coefficient(n) * at[n] for n in names) for form in forms)] += 1
     return {n: count / found.total() for n, count in found.items()}
 
 
