@@ -62,7 +62,7 @@ def compile_kept(
     """Where an assignment `x = v if c else x` takes another value, as a function of variables and mask; None for one of
     another kind."""
     own, value, taken = (stmt.buffer, stmt.index), stmt.value, list[Condition]()
-    while isinstance(value, Select) and isinstance(value.other, Read) and (value.other.tensor, value.other.index) == own:
+    while isinstance(value, Select) and isinstance(kept := value.other, Read) and (kept.tensor, kept.index) == own:
         taken.append(value.condition)
         value = value.then
     if not taken:
