@@ -29,15 +29,16 @@ Masks = Mapping[str, Bool]
 def needed(program: Program) -> list[Bool]:
     """Of each stage, a condition on its axes outside of which nothing of it is needed."""
     stages = program.stages
+    inside = frozenset(a.name for s in stages for a in s.axes)
     nonzero: dict[str, Bool] = {}
     own = []
     for stage in stages:
         own.append(all_of(*_bounds(stage.axes), *_axis_guards(stage), _unmasked(stage, nonzero)))
         if _alone(program, stage) and stage.assign.op == "=":
-            nonzero[stage.assign.tensor] = _of_tensor(_nonzero(stage, nonzero), stage.assign.index)
+            nonzero[stage.assign.tensor] = _of_tensor(_nonzero(stage, nonzero), stage.assign.index, inside)
     found = list(own)
     for number in reversed(range(len(stages))):
-        wanted = _wanted(program, number, found)
+        wanted = _wanted(program, number, found, inside)
         names = {at(d): axis for d, axis in enumerate(stages[number].assign.index) if isinstance(axis, Var)}
         if len(names) == len(stages[number].assign.index):
             found[number] = all_of(found[number], substitute_bool(wanted, names))
@@ -74,14 +75,15 @@ def _distinct(index: tuple[Index, ...]) -> bool:
     return len(set(names)) == len(index)
 
 
-def _of_tensor(condition: Bool, index: tuple[Index, ...]) -> Bool:
-    """What a condition on axes says of the element at the index: parts that speak of other axes, nothing."""
+def _of_tensor(condition: Bool, index: tuple[Index, ...], inside: frozenset[str]) -> Bool:
+    """What a condition on axes says of the element at the index: parts that speak of other axes of the program, which
+    are `inside`, nothing. What is outside (sizes, loops around a body) is the same for all of them."""
     names: dict[str, Int] = {i.name: Var(at(d)) for d, i in enumerate(index) if isinstance(i, Var)}
-    parts = [p for p in conjuncts(condition) if free_vars(p) <= names.keys()]
+    parts = [p for p in conjuncts(condition) if not (free_vars(p) - names.keys()) & inside]
     return substitute_bool(all_of(*parts), names) if parts else TRUE
 
 
-def _wanted(program: Program, number: int, found: Sequence[Bool]) -> Bool:
+def _wanted(program: Program, number: int, found: Sequence[Bool], inside: frozenset[str]) -> Bool:
     """Where another stage reads what a stage writes, over `at(dimension)`."""
     name = program.stages[number].assign.tensor
     if not program.tensors[name].intermediate:
@@ -91,7 +93,7 @@ def _wanted(program: Program, number: int, found: Sequence[Bool]) -> Bool:
         for read in (r for r in stage.reads if r.tensor == name):
             if reader <= number or not _distinct(read.index):
                 return TRUE
-            said.append(_of_tensor(found[reader], read.index))
+            said.append(_of_tensor(found[reader], read.index, inside))
     return any_of(*said) if said else TRUE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -13,7 +13,7 @@ from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, Read, Select, Unary, Value, children, walk
 from autosched.ir.variables import value_vars
-from autosched.logic import FALSE, TRUE, Bool, Const, all_of, conjuncts, evaluate, free_vars, interval
+from autosched.logic import FALSE, TRUE, Bool, Const, Var, all_of, conjuncts, evaluate, free_vars, interval
 from autosched.logic.walk import substitute_bool
 
 MOST_POINTS = 1 << 22
@@ -56,6 +56,19 @@ def unmasked_steps(program: Program) -> float:
     ends = {name: Const(high) for name, (_, high) in program.symbolic.items()}
     found = zip(program.stages, needed(program), strict=True)
     return sum(_steps(stage, dict(program.symbolic), substitute_bool(where, ends)) for stage, where in found)
+
+
+def share_needed(program: Program, stage: Stage, around: Sequence[Axis] = ()) -> float | None:
+    """Of the points of a stage's axes in all iterations of the loops `around` the program, the outermost first, the
+    share at which something of it is needed. None where that depends on names that are no axes."""
+    where = needed(program)[program.stages.index(stage)]
+    box: dict[str, tuple[int, int]] = dict(program.symbolic)
+    trips = {a.name: most_trips(a, box) for a in (*around, *stage.axes)}
+    loops = all_of(*(Var(a.name) >= a.lower for a in around), *(Var(a.name) < a.upper for a in around))
+    if not (free_vars(where) | free_vars(loops)) <= trips.keys():
+        return None
+    points = [PointsHeld(trips, box, condition).along(trips) for condition in (all_of(where, loops), loops)]
+    return points[0] / points[1] if points[1] else None
 
 
 def most_trips(axis: Axis, box: dict[str, tuple[int, int]]) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 
 from autosched.codegen.intermediates import Kept, kept_in_tiles, launches, whole_bytes, working_bytes
 from autosched.codegen.tree.kernel import Buffer, Kernel
-from autosched.costmodel.analytic.cpu.guard_work import useful_share
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.work import operations, steps, unmasked_steps
@@ -17,7 +16,6 @@ from autosched.logic import free_vars
 from autosched.report.plan_text import LoopBounds, loop_words
 from autosched.report.text import amount_of
 from autosched.tensorize.explanation.certificate import left_out
-from autosched.tensorize.explanation.padding import WORTH_SAYING
 from autosched.tiling.analysis.dependence import AxisDependence
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
@@ -171,36 +169,6 @@ def _some(names: Sequence[str]) -> str:
     return " ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
-def masked_lines(plan: Plan, row: int) -> list[str]:
-    """For each product whose row computes much beyond the bounds of a mask that it keeps to: the share within."""
-    said = {(of, part.nest.intrinsic.name): useful for of, part, useful in _under_masks(plan, row)}
-    return [
-        f"about {useful:.0%} of what {name} computes of {of} is within the mask's bounds that it keeps to, "
-        f"{1 - useful:.0%} beyond"
-        for (of, name), useful in said.items()
-        if useful < WORTH_SAYING
-    ]
-
-
-def useful_json(plan: Plan, row: int) -> dict[str, dict[str, float]]:
-    """Two fields of `show --json`: by stage the share of an instruction's work that is no padding; by product (a stage,
-    `S_block in j_block_2` in a tile loop) the share that no mask leaves out, of those of which it is known."""
-    return {
-        "useful": {m.stage.name: round(m.utilisation, 6) for m in plan.mappings},
-        "useful_under_mask": {of: round(useful, 6) for of, _, useful in _under_masks(plan, row)},
-    }
-
-
-def _under_masks(plan: Plan, row: int) -> Iterator[tuple[str, TensorPart, float]]:
-    """Each product of which that is known, its part, and the share of what it computes that no mask leaves out."""
-    values = plan.space.values([row])
-    for part, around in _products(plan, ()):
-        useful = useful_share(part.nest, part.names, values, around) if part.scheme == "cpu" else None
-        if useful is not None:
-            where = f" in {around[-1].loops[-1].name}" if around else ""
-            yield f"{part.nest.stage.name}{where}", part, useful
-
-
 def left_out_lines(plan: Plan) -> list[str]:
     """A line for the steps that products leave out under guards; none of a plan that leaves none out."""
     said: dict[str, list[str]] = {}
@@ -209,14 +177,6 @@ def left_out_lines(plan: Plan) -> list[str]:
             said.setdefault(guard, []).append(mapping.stage.name)
     each = (f"{' '.join(dict.fromkeys(stages))} where {guard} fails" for guard, stages in said.items())
     return [f"left out steps of {'; of '.join(each)} (show --as proof has the proof)"] if said else []
-
-
-def _products(plan: Plan, around: tuple[TileLoopsPart, ...]) -> Iterator[tuple[TensorPart, tuple[TileLoopsPart, ...]]]:
-    for part in plan.parts:
-        if isinstance(part, TensorPart):
-            yield part, around
-        elif isinstance(part, TileLoopsPart):
-            yield from _products(part.member, (*around, part))
 
 
 def work_lines(program: Program) -> list[str]:

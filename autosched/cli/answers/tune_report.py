@@ -15,13 +15,12 @@ from autosched.cli.answers.fusion import (
     fusion_json,
     fusion_lines,
     left_out_lines,
-    masked_lines,
     other_lines,
     serial_lines,
-    useful_json,
     work_lines,
 )
 from autosched.cli.answers.peak import peak_lines
+from autosched.cli.answers.under_masks import masked_lines, useful_json
 from autosched.cli.answers.unused import without_lines
 from autosched.cli.answers.wide_factors import wide_factor_lines
 from autosched.cli.inputs import store_path

@@ -16,13 +16,12 @@ from autosched.cli.answers.fusion import (
     fusion_json,
     fusion_lines,
     left_out_lines,
-    masked_lines,
     other_lines,
     serial_lines,
-    useful_json,
     work_lines,
 )
 from autosched.cli.answers.rewrite_proofs import rewrite_lines
+from autosched.cli.answers.under_masks import masked_lines, useful_json
 from autosched.cli.output import answer, answer_json, joules, talk
 from autosched.cli.printed import not_of_a_gpu, tell_wrong_c, text_of
 from autosched.cli.stored import objective_of, opened, picked, plan_in, plan_of, plans_in, target_of

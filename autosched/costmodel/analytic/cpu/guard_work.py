@@ -75,8 +75,10 @@ def useful_share(
 ) -> float | None:
     """The share of the sums and steps computed in a row of the matrix that guards do not drop; 1 where they drop none,
     None where that is not known."""
-    if not _dropping(nest):
+    if not drops(nest):
         return 1.0
+    if None in (*nest.accumulate_sums, *(f for _, f in nest.stepped_sums)):
+        return None
     counted = _share_issued(nest, _loops(around), None)
     if nest.intrinsic.matrices is not None or counted is None:
         return None
@@ -92,6 +94,11 @@ def least_counted(nest: Nest, around: Sequence[TileLoopsPart] = ()) -> float:
 
 def _loops(around: Sequence[TileLoopsPart]) -> tuple[Axis, ...]:
     return tuple(t.axis for part in around for t in part.loops)
+
+
+def drops(nest: Nest) -> bool:
+    """Whether guards drop sums of a nest, or steps of them."""
+    return bool(nest.accumulate_sums or nest.stepped_sums)
 
 
 def _dropping(nest: Nest) -> list[Affine]:
