@@ -12,7 +12,8 @@ from support.cards.block_chains import F16, H200, BlockChain, holding
 from support.cards.gpu_plans import CATALOGUE
 
 from autosched import api
-from autosched.cli.answers.fusion import fusion_lines, masked_lines, other_lines, serial_lines, useful_json, work_lines
+from autosched.cli.answers.fusion import fusion_lines, other_lines, serial_lines, work_lines
+from autosched.cli.answers.under_masks import masked_lines, useful_json
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.text import print_kernel
 from autosched.ir import parse, workload
@@ -72,12 +73,28 @@ def test_the_share_of_a_masked_product_that_is_useful(rows: int) -> None:
     below = np.tri(64, dtype=bool)
     tiles = below.reshape(64 // rows, rows, 4, 16).any(axis=(1, 3))  # a tile's vector is computed if any element counts
     useful = below.sum() / (tiles.sum() * rows * 16)
-    what = f"about {useful:.0%} of what x86/vfmadd.f32.zmm computes of C.2 is within the mask's bounds that it keeps to"
+    what = f"about {useful:.0%} of what x86/vfmadd.f32.zmm computes of C.2 is within the mask"
     assert said == f"{what}, {1 - useful:.0%} beyond"
     assert useful_json(plan, row_with(plan, rows)) == {
         "useful": {"C.2": 1.0},
         "useful_under_mask": {"C.2": round(useful, 6)},
     }
+
+
+def test_the_share_of_a_masked_product_on_a_gpu() -> None:
+    """Blocks of keys are computed whole: what the window leaves of them."""
+    program = workload("attention", mask="window", h=1, n=512, l=512, d=64, window=100, t="f16")
+    target, catalogue = api.target("nvidia-h200"), CATALOGUE
+    found = usable(catalogue, target, "simulator", ("cuda/mma.m16n8k16.f16.f16.f32",))
+    (variant,) = one_pass_programs(program, found, "rescaled", [(64, 64)], one_loop=True)
+    plan = plan_program(variant.program, target, catalogue, found, numerics="rescaled").plans[0]
+    row = int(plan.space.sample(1, np.random.default_rng(0))[0])
+    blocks = [range(max(0, 64 * tile - 99) // 64, min((64 * tile + 127) // 64, 8)) for tile in range(8)]
+    within = sum(min(i + 1, 100) for i in range(512)) / (sum(map(len, blocks)) * 64 * 64)
+    shares = useful_json(plan, row)["useful_under_mask"]
+    assert shares["S_block in j_block"] == pytest.approx(within, abs=0.02)
+    assert any(line.endswith(f"of S_block in j_block is within the mask, {1 - shares['S_block in j_block']:.0%} beyond")
+               for line in masked_lines(plan, row))  # fmt: skip
 
 
 def test_without_a_mask_nothing_is_said() -> None:

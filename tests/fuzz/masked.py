@@ -55,6 +55,9 @@ def program(seed: int, choice: bool) -> Program:
 
 def mask(r: Random, n: int, keys: int) -> str:
     """One to three conditions on a row `i` and a key `j`."""
+    if r.random() < 0.3:
+        width, far = r.choice([1, 5, 16, 33, 64, 90, 150]), r.choice([keys - n, keys - n, 0, -9, 40])
+        return f"i + {far} - {width} < j <= i + {far}".replace("+ -", "- ")
     found = []
     for _ in range(r.choice([1, 1, 2, 3])):
         far = r.choice([-70, -33, -5, -1, 0, 1, 7, 16, 31, 64, 100])
