@@ -150,6 +150,7 @@ def rewrites(
     block: int = 32,
     parts: int = 1,
     tile: int | None = None,
+    only: Sequence[str] | None = None,
     dump_smt: str | Path | None = None,
 ) -> list[RewriteVerdict]:
     """Proved steps from the program to one that computes the same, and those that were tried and refused.
@@ -157,14 +158,15 @@ def rewrites(
     Each `RewriteVerdict` has a `verdict`, the obligations that z3 proved, the `numerics` level that it needs, and the
     program that results (`after`). `block` is how many iterations of an axis share one look at a running reference;
     with `parts` above 1, parts of the axis know nothing of each other, and their states are merged. With `tile`, that
-    many rows share a block, and stages that only the pass reads are computed inside it.
+    many rows share a block, and stages that only the pass reads are computed inside it. `only`: rewrites of these
+    names; factors of sums that `online` takes out are `defer`'s where `online` is not among them.
     `dump_smt` is a folder for the solver's questions, as SMT-LIB. Raises UsageError.
 
     >>> softmax = workload("softmax", m=4, n=64)
     >>> [(v.name, v.verdict, v.rescale) for v in rewrites(softmax)]
     [('online', 'proved', {'S': "exp(M - M')"}), ('stage', 'proved', {})]
     """
-    from autosched.ir.rewrites.listing import rewrites_of
+    from autosched.ir.rewrites.listing import NAMES, rewrites_of
     from autosched.logic.questions import written_to
 
     if numerics not in NUMERICS_LEVELS:
@@ -172,8 +174,11 @@ def rewrites(
     for name, count in (("block", block), ("parts", parts), ("tile", 1 if tile is None else tile)):
         if count < 1:
             raise UsageError(f"{name}={count} holds nothing", hint="give 1 or more")
+    for name in only or ():
+        if name not in NAMES:
+            raise UsageError(f"no rewrite is called {name!r}", hint=f"one of {', '.join(map(repr, NAMES))}")
     with written_to(None if dump_smt is None else Path(dump_smt)):
-        return list(rewrites_of(program, numerics, block, parts, tile))
+        return list(rewrites_of(program, numerics, block, parts, tile, NAMES if only is None else only))
 
 
 @_taking

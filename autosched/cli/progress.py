@@ -121,6 +121,8 @@ class Progress:
                 self._line(f"noise  {said}: {then}")
             case events.RaceLost():
                 self._line(f"final  did not come to its end ({event.message}): times of the search decide")
+            case events.NoFinal():
+                self._line("final  left out, no time was left for it: times of the search decide")
             case events.PlanGivenUp():
                 why = f"the first {event.failed} candidates of {brief_plan(event.plan)} failed ({event.message})"
                 self._line(f"note   {why}: other plans are tried")

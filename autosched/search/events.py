@@ -125,6 +125,11 @@ class RaceLost:
 
 
 @dataclass(frozen=True)
+class NoFinal:
+    """No final round was held, since no time was left for it: what the search measured counts."""
+
+
+@dataclass(frozen=True)
 class MeasuredAgain:
     """A trial whose samples differed too widely to lose by: its seconds at first, and those that count."""
 
@@ -169,6 +174,7 @@ Event: TypeAlias = (
     | FinalRound
     | Noisy
     | RaceLost
+    | NoFinal
     | MeasuredAgain
     | WorkerDied
     | PlanGivenUp

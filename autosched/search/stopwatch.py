@@ -38,6 +38,11 @@ class Stopwatch:
         self._spent[target] += moved
 
     @property
+    def started_s(self) -> float:
+        """When the stopwatch was made, by its clock."""
+        return self._started
+
+    @property
     def elapsed_s(self) -> float:
         """Seconds since the stopwatch was made."""
         return self.clock() - self._started

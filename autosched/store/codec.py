@@ -88,6 +88,18 @@ def trial_from_dict(data: Mapping[str, Any]) -> Trial:
     )
 
 
+NO_ROW = -1
+"""The row of a trial that names some decisions."""
+
+
+def partial_from_dict(data: Mapping[str, Any]) -> Trial:
+    """A schedule that names some decisions, and a plan or none. Raises as `trial_from_dict`."""
+    plan, schedule = str(data.get("plan") or ""), _schedule(data["schedule"])
+    if not schedule:
+        raise ValueError("it names no decision")
+    return Trial(0, plan, NO_ROW, schedule, Measurement("partial"))
+
+
 def _schedule(value: Any) -> dict[str, int | str]:
     found = {str(name): choice for name, choice in dict(value).items()}
     for name, choice in found.items():

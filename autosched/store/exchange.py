@@ -73,15 +73,27 @@ def schedule_json(record: StudyRecord, trial: Trial) -> str:
     return json_text(json.loads(codec.dumps(value)), indent=2) + "\n"
 
 
+OWN = (
+    'one of your own names decisions, and a plan or none: {"schedule": {"reg_i": 8}}; '
+    "what it leaves open is the clock's choice"
+)
+"""What a file may be that was not exported."""
+
+
 def read_schedule(path: str | Path) -> tuple[dict[str, str], Trial]:
-    """The key of the study a schedule came from, and its trial. Raises StoreError for any other file."""
+    """The key of the study a schedule came from, and its trial. One that names decisions, and a plan or none, is a
+    trial without a row (`codec.NO_ROW`), and has no key: `{"schedule": {"reg_i": 8}}`. Raises StoreError for any other
+    file."""
     try:
         data = parse_json(read_text(path, StoreError, MAX_BYTES, "`autosched export STUDY -o FILE.json` writes one"))
+        part = data.get("trial", data) if isinstance(data, dict) else None
+        if isinstance(part, dict) and "schedule" in part and "row" not in part:
+            return {}, codec.partial_from_dict(part)
         _expect_schema(data, SCHEDULE_SCHEMA)
         key, trial = dict(data["key"]), codec.trial_from_dict(data["trial"])
         return key, trial
     except codec.DAMAGED as error:
-        raise StoreError(f"{path} is not an exported schedule: {_said(error)}") from error
+        raise StoreError(f"{path} is not an exported schedule: {_said(error)}", hint=OWN) from error
 
 
 def _expect_schema(data: Any, schema: str) -> None:

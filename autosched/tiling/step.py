@@ -46,11 +46,12 @@ class Handle:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A legality constraint. `sentence` describes its violation, with fields for a row's numbers:
-    `{registers} vector registers > 32`."""
+    `{registers} vector registers > 32`. `numbers`: those that only the sentence has."""
 
     name: str
     holds: Bool
     sentence: str
+    numbers: Mapping[str, Int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,11 @@ from typing import Any
 from autosched.cli.output import answer
 from autosched.cli.written import write_program
 from autosched.errors import NoScheduleError
+from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
+from autosched.ir.value import substitute, substitute_condition, substitute_index
+from autosched.logic import Int, Var
+from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.numerics_levels import DEFAULT_NUMERICS
 from autosched.report.text import compared, seconds
@@ -36,10 +40,28 @@ def form_object(form: Form, gain: Gain | None) -> dict[str, Any]:
     return form_json(form) | clock
 
 
-def worth_telling(form: Form, gain: Gain | None, used: Collection[str]) -> bool:
-    """Whether the form is faster. Without a gain: whether its stage is not among those `used` on an instruction,
-    since plans already have some forms by themselves."""
+def worth_telling(form: Form, gain: Gain | None, used: Collection[str], given: Program, best: Program) -> bool:
+    """Whether the form is faster than the `best` plan's program, which is not it already: it has all stages that the
+    form has and the program that was `given` does not. Without a gain: whether its stage is not among those `used` on
+    an instruction, since plans already have some forms by themselves."""
+    if not _texts(form.program) - _texts(given) - _texts(best):
+        return False
     return form.stage not in used if gain is None else gain.ratio > SAME
+
+
+def _texts(program: Program) -> frozenset[str]:
+    """Its stages in text, with numbers in place of names of axes: these differ from program to program."""
+    return frozenset(map(_text, program.stages))
+
+
+def _text(stage: Stage) -> str:
+    numbers: dict[str, Int] = {a.name: Var(f"axis {n}") for n, a in enumerate(stage.axes)}
+    assign = stage.assign
+    index = tuple(substitute_index(i, numbers) for i in assign.index)
+    bounds = [(substitute_int(a.lower, numbers), substitute_int(a.upper, numbers)) for a in stage.axes]
+    guards = [substitute_condition(g, numbers) for g in stage.guards]
+    init = None if stage.init is None else substitute(stage.init, numbers)
+    return repr((assign.tensor, index, assign.op, substitute(assign.value, numbers), bounds, guards, init))
 
 
 def faster(forms: Sequence[tuple[Form, Gain | None]]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from shlex import quote
@@ -150,10 +151,12 @@ def as_text(
     form_commands: Sequence[str] = (),
     given: Collection[str] = (),
     match_command: str = "autosched match",
+    began: float | None = None,
+    now: Callable[[], float] = time.monotonic,
 ) -> str:
     """The best candidate, its comparisons, its check, and the commands to type next; with `brief` the first line only.
     `form_commands` write a better form of the program, where there is one, and tune it; `match_command` says why the
-    instructions that were `given` do not fit."""
+    instructions that were `given` do not fit; `began` is when the command was started, by the clock `now`."""
     assert result.best is not None
     best, request = result.best, tuning.request
     m = best.trial.measurement
@@ -175,7 +178,8 @@ def as_text(
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     used = {mapping.stage.name for mapping in best.candidate.plan.mappings}
     gained = zip(tuning.forms, gains(tuning), strict=True)
-    forms = [(form, gain) for form, gain in gained if worth_telling(form, gain, used)]
+    ran = best.candidate.plan.program
+    forms = [(form, gain) for form, gain in gained if worth_telling(form, gain, used, request.program, ran)]
     if forms and form_commands:
         lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
@@ -210,9 +214,7 @@ def as_text(
         lines += [f"form   {first}", *(f"   {line}" for line in text)]
     if result.failed:
         lines.append("failed " + " · ".join(f"{kind} {n}" for kind, n in result.failed.items()))
-    spent = {k: v for k, v in result.seconds.items() if k != "total" and v >= 0.05}
-    if spent:
-        lines.append("time   " + " · ".join(f"{k} {v:.1f} s" for k, v in spent.items()))
+    lines += _labelled("time", time_lines(result.seconds, tuning.study.watch.started_s, began, now()))
     if isinstance(request.store, SqliteStore) and request.store.path != MEMORY:
         study, where = short_name(tuning.study.record), _kept(request.store)
         lines += ["", f"see it   autosched show {study}{where}"]
@@ -220,6 +222,18 @@ def as_text(
         suffix = backend.export_suffix(tuning.study.record.device) or ".json"
         lines += [f"use it   autosched export {study} -o {request.program.name}{suffix}{where}"]
     return "\n".join(lines)
+
+
+def time_lines(spent: Mapping[str, float], started: float, began: float | None, now: float) -> list[str]:
+    """Where the wall time of a command went that `began` then and ends `now`: what came before the run `started`
+    (loading libraries, programs and instructions), its phases, and what was looked at behind it for the answer. One
+    line, or none where all of it is less than a tenth of a second."""
+    parts = {k: v for k, v in spent.items() if k != "total"}
+    if began is not None:
+        parts = {"start": started - began, **parts, "answer": now - started - spent["total"]}
+    told = " · ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items() if seconds >= 0.05)
+    whole = f" · in all {now - began:.1f} s" if began is not None else ""
+    return [told + whole] if told else []
 
 
 def beside(baseline: Baseline, best_s: float, device: str) -> str:

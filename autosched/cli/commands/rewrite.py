@@ -63,18 +63,17 @@ def rewrite(
         if count < 1:
             raise UsageError(f"--{name} {count} holds nothing", hint="give 1 or more")
     loaded = inputs.program(program, define)
-    found = api.rewrites(loaded, numerics=numerics, block=block, parts=parts, tile=tile, dump_smt=dump_smt)
     for name in only or ():
         inputs.choice("rewrite", name, NAMES)
-    every = found
-    found = [c for c in found if only is None or c.name in only]
+    found = api.rewrites(loaded, numerics=numerics, block=block, parts=parts, tile=tile, only=only, dump_smt=dump_smt)
     usable = [c for c in found if accepted(c, numerics)]
     wrote = None if output is None else _write(output, usable)
     if json:
         answer_json({"schema": SCHEMA, "program": loaded.name, "rewrites": [c.as_json() for c in found]})
     elif explain:
         told = [_explained(c, numerics) for c in found] or [_none(only)]
-        answer("\n\n".join([*told, *stages_apart(loaded, every)]))
+        apart = stages_apart(loaded, found) if only is None or "online" in only else []
+        answer("\n\n".join([*told, *apart]))
     else:
         _list(found, numerics, only)
         if wrote is None and found and not quiet:

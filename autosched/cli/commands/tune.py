@@ -109,7 +109,7 @@ def tune(
     limit = Deadline(inputs.timeout(timeout), began=start.at)
     first: TuneRequest | None = None
     try:
-        with Outside(limit, partial(_said, json=json, brief=quiet)) as outside, limit:
+        with Outside(limit, partial(_said, json=json, brief=quiet, began=start.at)) as outside, limit:
             known = inputs.catalogue(intrinsics)
             loaded = [inputs.with_data(one, data) for one in inputs.programs(programs, define)]
             _check_choices(effort, cache, numerics, conditions)
@@ -157,7 +157,8 @@ def tune(
             given = given_by(known, intrinsics, intrinsic, machine)
             one = ["-i", given[0]] if given and not intrinsic else []
             explain = match_command(programs[0], define or [], [*flags, *one])
-            status = _said(tuning, result, json=json, brief=quiet, forms=commands, given=given, explain=explain)
+            said = partial(_said, json=json, brief=quiet, began=start.at)
+            status = said(tuning, result, forms=commands, given=given, explain=explain)
             if result.reason == "interrupted":
                 _interrupted(store, f"stopped after {result.done} trials")
             raise typer.Exit(status)
@@ -198,13 +199,14 @@ def _said(
     forms: Sequence[str] = (),
     given: Sequence[str] = (),
     explain: str = "",
+    began: float | None = None,
 ) -> int:
     """Print the answer; returns the exit status."""
     if json:
         answer_json(as_json(tuning, result))
     elif result.best is not None:
-        text = as_text(tuning, result, brief=brief, form_commands=forms, given=given, match_command=explain)
-        answer(text)
+        said = partial(as_text, form_commands=forms, given=given, match_command=explain)
+        answer(said(tuning, result, brief=brief, began=began))
     if result.best is not None:
         forget_slow_peak(tuning, result.best, inputs.peaks_path())
     return result.exit_code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from autosched.ir.program import Program
 from autosched.ir.rewrites.factors.defer import defer
@@ -21,18 +21,29 @@ NAMES = ("online", "defer", "mask to bounds", "inline", "stage")
 
 
 def rewrites_of(
-    program: Program, numerics: str = DEFAULT_NUMERICS, block: int = BLOCK, parts: int = 1, tile: int | None = None
+    program: Program,
+    numerics: str = DEFAULT_NUMERICS,
+    block: int = BLOCK,
+    parts: int = 1,
+    tile: int | None = None,
+    kinds: Collection[str] = NAMES,
 ) -> Iterator[RewriteVerdict]:
-    """The verdicts on a program. One that needs a weaker level than `numerics` says so and is listed all the same:
-    its `numerics` is the level to accept. `block`, `parts` and `tile` are `online`'s."""
+    """The verdicts of some `kinds` on a program. One that needs a weaker level than `numerics` says so and is listed
+    all the same: its `numerics` is the level to accept. `block`, `parts` and `tile` are `online`'s, which takes the
+    factors of its stages out: beside it these are not listed under `defer`."""
     single = separate_versions(program)
-    one_pass = [single.told(v) for v in online(single.program, numerics == "real", block, parts, tile)]
-    yield from one_pass
-    yield from map(single.told, states_by_hand(single.program))
-    taken = {s for v in one_pass if v.reason is None for s in v.stages}
-    yield from (v for v in map(single.told, defer(single.program)) if v.stages[0] not in taken)
-    yield from mask_bounds(program)
-    for name, found in (("inline", inline_intermediates(program)), ("stage", keep_common(program))):
+    taken = set[str]()
+    if "online" in kinds:
+        one_pass = [single.told(v) for v in online(single.program, numerics == "real", block, parts, tile)]
+        yield from one_pass
+        yield from map(single.told, states_by_hand(single.program))
+        taken = {s for v in one_pass if v.reason is None for s in v.stages}
+    if "defer" in kinds:
+        yield from (v for v in map(single.told, defer(single.program)) if v.stages[0] not in taken)
+    if "mask to bounds" in kinds:
+        yield from mask_bounds(program)
+    for name, make in (("inline", inline_intermediates), ("stage", keep_common)):
+        found = make(program) if name in kinds else None
         if found is not None:
             yield _plain(name, found)
 

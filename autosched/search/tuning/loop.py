@@ -19,6 +19,7 @@ from autosched.search.events import (
     Listener,
     MeasuredAgain,
     NewBest,
+    NoFinal,
     Noisy,
     PlanGivenUp,
     Proposed,
@@ -158,6 +159,7 @@ class _Run:
         self.building = Building(device, self.watch)
         self.measuring = Measuring(device, self.best_s, study.watch.clock)
         self.under_way: deque[UnderWay] = deque()  # measured aside, oldest first
+        self.raced = ""  # whether a final round is `under way`, or `lost`
         self.kept: dict[str, Build] = {}  # of those that may enter the final round, by candidate
         self.asked_with: dict[str, frozenset[str]] = {}  # the plans that were given up when a candidate was asked for
 
@@ -181,6 +183,8 @@ class _Run:
             raise self._unsaved(error) from error
         seconds = self.watch.seconds()
         with briefly(when=self.deadline.over):
+            if reason == "timeout" and decided is None:
+                self._say_no_final()
             self._emit(Stopped(reason, seconds))
         if reason == "timeout" and not study.trials and self.deadline.over:
             raise self.deadline.failed()
@@ -435,11 +439,21 @@ class _Run:
             if not late or measurement.status != "timeout":
                 self.study.tell(self.study.candidate(trial), measurement, number=trial.number)
         if late:  # they came out right in the search, and nothing says that they are not
+            self.raced = "lost"
             self._emit(RaceLost(late[0].message))
         return None if late else verdict(self.study.finals)
 
+    def _say_no_final(self) -> None:
+        """That nothing was measured again for want of time, where something would have been."""
+        if self.raced:
+            if self.raced == "under way":
+                self._emit(RaceLost("the time is over"))
+        elif self.final_rounds > 0 and finalists(self.study.favourites):
+            self._emit(NoFinal())
+
     def _race_of(self, chosen: Sequence[Trial], more: int = 0) -> tuple[list[Measurement], Noise]:
         self._emit(FinalRound(len(chosen), more))
+        self.raced = "under way"
         candidates = [self.study.candidate(trial) for trial in chosen]
         builds = [self.kept.get(candidate.key) or self.building.one(candidate) for candidate in candidates]
         times_s = [t.measurement.time_s or 0.0 for t in chosen]

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from autosched.errors import UsageError
 from autosched.search.protocol import Strategy
 from autosched.search.space.space import SearchSpace
+from autosched.search.tuning.completed import completed
+from autosched.store.codec import NO_ROW
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.request import nearest
@@ -17,8 +19,11 @@ def candidate_of(schedule: Trial, space: SearchSpace) -> Candidate:
     """The candidate that a schedule names: its plan by name, its decisions by their labels.
 
     UsageError where the study has no such plan, the plan no such decision or value, and where the row breaks rules,
-    each with the row's numbers: nothing that a rule excludes is ever built.
+    each with the row's numbers: nothing that a rule excludes is ever built. What a schedule leaves open that has no row
+    is the clock's choice.
     """
+    if schedule.row == NO_ROW:
+        return completed(schedule, space)
     number = space.number.get(schedule.plan)
     if number is None:
         known = ", ".join(repr(name) for name in space.number)
@@ -39,7 +44,7 @@ def without_effect(schedule: Trial, candidate: Candidate) -> tuple[str, ...]:
     return tuple(
         f"{name} = {asked.named[name]} has no effect, and is taken for {taken.named[name]}"
         for name, value in asked.values.items()
-        if value != taken.values[name]
+        if value != taken.values[name] and (schedule.row != NO_ROW or name in schedule.schedule)
     )
 
 

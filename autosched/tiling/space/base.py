@@ -104,7 +104,8 @@ class SpaceBase:
             raise ValueError(f"two rules have one name: {[r.name for r in self.rules]}")
         for rule in self.rules:
             fields = {f for _, f, _, _ in Formatter().parse(rule.sentence) if f is not None}
-            unknown = sorted((free_vars(rule.holds) | fields) - self.names)
+            used = frozenset().union(*map(free_vars, rule.numbers.values())) | (fields - rule.numbers.keys())
+            unknown = sorted((free_vars(rule.holds) | used) - self.names)
             if unknown:
                 raise ValueError(f"rule {rule.name!r} refers to {unknown}")
 

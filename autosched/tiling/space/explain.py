@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autosched.logic import Bool, Compare, Or, evaluate, sentence, to_z3
+from autosched.logic import Bool, Compare, Int, Or, evaluate, sentence, to_z3
 from autosched.logic.expr import negate
 from autosched.logic.solver import proving, z3
 from autosched.tiling.space.base import RulePart, SpaceBase
@@ -48,19 +48,22 @@ class _Sentence(Formatter):
     """Fields are names of the space, dots included (`{C.2.registers}`): no attributes are looked up."""
 
     @proving
-    def __init__(self, space: SpaceBase, columns: Mapping[str, Any]) -> None:
+    def __init__(self, space: SpaceBase, columns: Mapping[str, Any], own: Mapping[str, Int]) -> None:
         self._space = space
         self._columns = columns
+        self._own = own
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[object, str]:
-        number = int(np.asarray(self._columns[field_name]).reshape(-1)[0])
+        own = self._own.get(field_name)
+        found = self._columns[field_name] if own is None else evaluate(own, self._columns)
+        number = int(np.asarray(found).reshape(-1)[0])
         is_decision = field_name in self._space.position
         label = self._space.decision(field_name).label(number) if is_decision else number
         return (_Number(label) if isinstance(label, int) else label), field_name
 
 
 def _filled(space: SpaceBase, rule: Rule, columns: Mapping[str, Any]) -> str:
-    return _Sentence(space, columns).format(rule.sentence)
+    return _Sentence(space, columns, rule.numbers).format(rule.sentence)
 
 
 def why_not(space: SpaceBase, row: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -24,27 +24,34 @@ LOOKED_AT = 2_000_000
 @dataclass(frozen=True)
 class RequestAnswer:
     """`row` is a legal row with all that was wanted, or None: then `why` says which rules contradict the wish, and
-    `nearest` holds legal rows that give up as few wishes as possible, then move as little as possible."""
+    `nearest` holds legal rows that give up as few wishes as possible, then move as little as possible. `wanted` are the
+    values that were asked for."""
 
     row: int | None
     why: Explanation | None = None
     nearest: tuple[Schedule, ...] = ()
+    wanted: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.row is not None:
             return f"row {self.row}"
         lines = [str(self.why) if self.why else "no schedule"]
-        return "\n".join([*lines, *(f"  nearest: {s}" for s in self.nearest)])
+        return "\n".join([*lines, *(f"  nearest: {self._given_up(s)}" for s in self.nearest)])
+
+    def _given_up(self, near: Schedule) -> str:
+        """What is wanted and another row has otherwise."""
+        other = [name for name, value in self.wanted.items() if near.values[name] != value]
+        return "  ".join(f"{name}={near.named[name]}" for name in other)
 
 
 def request(space: Space, wanted: Mapping[str, int | str], most: int = 3) -> RequestAnswer:
     """The legal row that has the values (or labels) wanted. UsageError and UnknownNameError for what no row has."""
     asked = {name: space.schedule(space.row_of({name: value})).values[name] for name, value in wanted.items()}
-    narrowed = _narrowed(space, asked)
-    found = narrowed.enumerate(limit=1).ids
+    wished = narrowed(space, asked)
+    found = wished.enumerate(limit=1).ids
     if len(found):
         return RequestAnswer(int(found[0]))
-    return RequestAnswer(None, narrowed.explain(), nearest(space, asked, most))
+    return RequestAnswer(None, wished.explain(), nearest(space, asked, most), asked)
 
 
 def nearest(space: Space, wanted: Mapping[str, int], most: int) -> tuple[Schedule, ...]:
@@ -89,7 +96,7 @@ def _near(
     """Legal rows that say `kept`, `most` of them where there are as many: those whose values of `gone` are the fewest
     steps from the wanted ones."""
     none = np.zeros(0, np.int64)
-    if not len(_narrowed(space, kept).enumerate(limit=1).ids):
+    if not len(narrowed(space, kept).enumerate(limit=1).ids):
         return none
     domains = [space.decision(name).domain for name in gone]
     centre = [d.index(wanted[name]) for d, name in zip(domains, gone, strict=True)]
@@ -100,13 +107,13 @@ def _near(
     found = none
     for place in sorted(np.ndindex(*map(len, domains)), key=steps):
         values = {name: d[i] for name, d, i in zip(gone, domains, place, strict=True)}
-        found = np.concatenate((found, _narrowed(space, {**kept, **values}).enumerate(limit=most).ids))
+        found = np.concatenate((found, narrowed(space, {**kept, **values}).enumerate(limit=most).ids))
         if len(found) >= most:
             break
     return found
 
 
-def _narrowed(space: Space, wanted: Mapping[str, int]) -> Space:
+def narrowed(space: Space, wanted: Mapping[str, int]) -> Space:
     """The rows with these values: each wish is one more rule."""
     wishes = []
     for name, value in wanted.items():

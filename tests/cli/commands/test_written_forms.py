@@ -113,8 +113,13 @@ def test_tune_says_under_the_best_what_a_form_gains(here: Cli) -> None:
     [(None, (), True), (None, ("C",), False), (Gain(2.0, 1.0), ("C",), True), (Gain(1.0, 1.0), (), False)],
 )
 def test_which_forms_are_told(gain: Gain | None, used: tuple[str, ...], told: bool) -> None:
+    given = autosched.parse(SCALED)
     form = Form("C", FMA, autosched.workload("matmul", m=4, n=4, k=4), ("A_factor",), True, True)
-    assert worth_telling(form, gain, used) is told
+    assert worth_telling(form, gain, used, given, given) is told
+    assert not worth_telling(form, gain, used, given, form.program)  # the best plan is that form already
+    named = autosched.parse(str(form.program).replace("for i, j in", "for q, r in").replace("[i, j]", "[q, r]")
+                            .replace("A[i,", "A[q,").replace(", j]", ", r]"))  # fmt: skip
+    assert not worth_telling(form, gain, used, given, named)
 
 
 @pytest.mark.slow

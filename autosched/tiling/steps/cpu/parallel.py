@@ -30,13 +30,14 @@ def parallel(nest: Nest, threads: int, names: StepNames) -> Step:
     share: Int = shares[-1]
     for k in reversed(range(len(axes) - 1)):
         share = where(split.eq(k), shares[k], share)
+    tiles = {"shares": share}
     return Step(
         "parallel",
         (
             Decision(count.name, tuple(range(1, threads + 1))),
             Decision(split.name, tuple(range(len(axes))), tuple(a.name for a in axes)),
         ),
-        (Rule(names(THREADS.name), enough, "more threads than tiles of the split axis"),),
+        (Rule(names(THREADS.name), enough, f"{{{count.name}}} threads > {{shares}} tiles of the split axis", tiles),),
         {names("shares"): share},
         {split.name: count.eq(1)},
     )

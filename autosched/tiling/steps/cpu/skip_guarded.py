@@ -42,7 +42,8 @@ def skip(nest: Nest, names: StepNames, steps: tuple[Step, ...]) -> Step:
     calls = calls * prod(a.units for a in unrolled(nest, row))
     if names("unroll") in known:
         calls = calls * Var(names("unroll"))
-    rule = Rule(column, any_of(Var(column).eq(0), calls <= MOST_CALLS), f"more than {MOST_CALLS:,} calls unrolled")
+    said = f"{{calls}} calls unrolled > {MOST_CALLS:,}"
+    rule = Rule(column, any_of(Var(column).eq(0), calls <= MOST_CALLS), said, {"calls": calls})
     inert: list[Bool] = [Var(names.register(row)).eq(1)]
     inert += [Var(names("loads")).ne(EACH)] if names("loads") in known else []
     inert += [Var(names("edges")).eq(APART)] if names("edges") in known else []

@@ -129,16 +129,17 @@ def _box_rules(
     by_threads = epilogue < BULK_STORE
     sides = [Var(names.register(a)) * a.unit for a in pair if a is not row_along]
     small = all_of(*(side <= BOX for side in sides))
-    long = f"a side of the box of {output.tensor} is longer than {BOX} elements"
+    long = f"a side of the box of {output.tensor} has {{side}} elements > {BOX}"
     # A box is whole chunks: with less than one, blocks would write beyond their own tiles.
     row = _row_bytes(output, row_along, names)
-    uneven = f"a row of a tile of {output.tensor} is no whole number of {CHUNK_BYTES} bytes"
+    uneven = f"a row of a tile of {output.tensor} has {{bytes}} bytes, no multiple of {CHUNK_BYTES}"
     several = (row > SPAN_BYTES) & (row % SPAN_BYTES).eq(0)
-    single = f"a row of a tile of {output.tensor} is not several spans of {SPAN_BYTES} bytes"
+    single = f"a row of a tile of {output.tensor} has {{bytes}} bytes, not several times {SPAN_BYTES}"
+    longest = {"side": maximum(*sides) if sides else Const(0)}
     return (
-        Rule(epilogue.name, by_threads | small, long),
-        Rule(names("box_row"), by_threads | (row % CHUNK_BYTES).eq(0), uneven),
-        Rule(names("box_spans"), epilogue.ne(SPAN_STORE) | several, single),
+        Rule(epilogue.name, by_threads | small, long, longest),
+        Rule(names("box_row"), by_threads | (row % CHUNK_BYTES).eq(0), uneven, {"bytes": row}),
+        Rule(names("box_spans"), epilogue.ne(SPAN_STORE) | several, single, {"bytes": row}),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, where
+from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -104,9 +104,10 @@ def _box_rules(nest: Nest, operand: str, pair: tuple[NestAxis, ...], other: Bool
         piece = piece * side
     placed = (piece % where(swizzle.eq(0), BOX_BYTES, swizzle * 8)).eq(0)
     whole = (row * bits % (8 * CHUNK_BYTES)).eq(0)  # else blocks would begin in the middle of 16 bytes
-    longer = f"a side of the box of {operand} is longer than {BOX} elements"
+    longer = f"a side of the box of {operand} has {{side}} elements > {BOX}"
+    uneven = f"a row of the box of {operand} has {{bits}} bits, no multiple of {8 * CHUNK_BYTES}"
     return [
-        Rule(names(f"bulk_{operand}"), other | small, longer),
-        Rule(names(f"whole_{operand}"), other | whole, f"a row of the box of {operand} is no multiple of 16 bytes"),
+        Rule(names(f"bulk_{operand}"), other | small, longer, {"side": maximum(where(short, 0, row), *sides)}),
+        Rule(names(f"whole_{operand}"), other | whole, uneven, {"bits": row * bits}),
         Rule(names(f"placed_{operand}"), other | placed, f"boxes of {operand} would begin where no swizzle does"),
     ]
