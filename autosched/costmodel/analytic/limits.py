@@ -81,9 +81,7 @@ def _busy(timed: TimedPart, values: Columns, formulas: bool) -> Column:
         return np.full(n, max(*asked.values(), _on_bus(part, plan)))
     calls = prod(a.units for a in nest.axes) * np.ones(n)
     if part.scheme == "gpu":
-        # The blocks of a grid around are cores' shares of its iterations (`_least_share`).
-        cores = 1 if any(loops.grid for loops in timed.around) else target.cores
-        return calls / issue_rate(nest.intrinsic, target) / cores / target.clock_hz
+        return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
     calls = calls * least_counted(nest, timed.around)
     rate = target.issues(nest.intrinsic)
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,12 @@ from autosched.tiling.candidate import Candidate
 from autosched.tiling.space.request import narrowed
 from autosched.tiling.space.space import Space
 
+LISTED = 1 << 24
+"""Rows of a space, legal or not, up to which all legal ones are looked at."""
 LEADING = 1 << 12
-"""Rows that lead by the clock, among which those with all that is asked for are looked for first."""
+"""Rows of a larger one that lead by the clock: those with all that is asked for are looked for among them."""
 OTHERS = 1 << 16
-"""Rows that are looked at of a plan none of whose leading rows is one of them."""
+"""Rows that are looked at where none of those is one."""
 
 Ids = npt.NDArray[np.int64]
 
@@ -27,7 +29,7 @@ def completed(schedule: Trial, space: SearchSpace) -> Candidate:
     """The fastest row by the clock, as far as is looked, with the decisions that a schedule names, of its plan or of
     all that have such decisions. UsageError where no plan has them, or no row: then with the rules that stand in the
     way."""
-    asked = dict(_asked(schedule, space))
+    asked = _asked(schedule, space)
     parts = [Rows.of(number, ids) for number, values in asked.items() if len(ids := _found(number, values, space))]
     if not parts:
         plan = space.plans[min(asked)].plan
@@ -48,27 +50,38 @@ def _elsewhere(asked: Mapping[int, object]) -> str:
     return f"nor has any of {len(asked) - 1} other plans" if len(asked) > 1 else "leave one of them out"
 
 
-def _asked(schedule: Trial, space: SearchSpace) -> Iterator[tuple[int, dict[str, int]]]:
-    """The plans that a schedule may be of, each with the values of the decisions that are named."""
+def _asked(schedule: Trial, space: SearchSpace) -> dict[int, dict[str, int]]:
+    """The plans that a schedule may be of, each with the values of the decisions that are named. UsageError where none
+    has these decisions and values."""
     numbers = range(len(space.plans))
     if schedule.plan:
         if schedule.plan not in space.number:
             known = ", ".join(repr(name) for name in space.number)
             raise UsageError(f"no plan here is called {schedule.plan!r}", hint=f"plans of this study: {known}")
         numbers = range(space.number[schedule.plan], space.number[schedule.plan] + 1)
-    able = [n for n in numbers if all(name in space.plans[n].plan.space.position for name in schedule.schedule)]
-    for number in able or numbers[:1]:  # without any, the error names the decision, and what is spelt like it
+    found: dict[int, dict[str, int]] = {}
+    first: UsageError | None = None  # it names the decision or value, and what is spelt like it
+    for number in numbers:
         plan = space.plans[number].plan.space
-        taken = plan.schedule(plan.row_of(schedule.schedule)).values
-        yield number, {name: taken[name] for name in schedule.schedule}
+        try:
+            taken = plan.schedule(plan.row_of(schedule.schedule)).values
+        except UsageError as error:
+            first = first or error
+            continue
+        found[number] = {name: taken[name] for name in schedule.schedule}
+    if not found and first is not None:
+        raise first
+    return found
 
 
 def _found(number: int, asked: Mapping[str, int], space: SearchSpace) -> Ids:
-    """Legal rows of a plan with the values asked for: of its leading rows, the best of which with other values in place
-    is one more; and where there is none, of others."""
+    """Legal rows of a plan with the values asked for: all, or of its leading rows, the best of which with other values
+    in place is one more; and where there is none, of others."""
     plan = space.plans[number].plan.space
     if not space.has_legal(number):
         return np.zeros(0, np.int64)
+    if plan.size <= LISTED:
+        return _with(plan, space.plans[number].ids, asked)
     leading = space.best(LEADING, number)[0].ids
     found = _with(plan, leading, asked)
     changed = plan.canonical([plan.row_of({**plan.schedule(int(leading[0])).values, **asked})])

@@ -145,3 +145,28 @@ def test_stages_of_one_answer_stand_together(cli: Cli) -> None:
     whole = heads[said.index("S is kept whole, or computed a block at a time in a pass (--tile) or a chain:")]
     assert [line.split()[0] for line in section[whole + 1 : whole + 4]] == ["M", "Z", "A"]
     assert all(line.startswith("    ") and " reads S[" in line for line in section[whole + 1 : whole + 4])
+
+
+SCALED_ROWS = """
+def rms(X: f32[m, k], W: f32[k, n], Y: f32[m, n], *, m=16, k=64, n=32):
+    Q: f32[m]
+    R: f32[m]
+    for i in range(m):
+        Q[i] = 0
+        for p in range(k):
+            Q[i] += X[i, p] * X[i, p]
+    for i in range(m):
+        R[i] = rsqrt(Q[i] + 0.01)
+    for i, j in grid(m, n):
+        Y[i, j] = 0
+        for p in range(k):
+            Y[i, j] += X[i, p] * R[i] * W[p, j]
+"""
+
+
+def test_a_factor_that_one_pass_takes_out_is_listed_where_it_is_asked_for(cli: Cli) -> None:
+    """`tune` has plans with both; beside `online` the factor is told there."""
+    (cli.folder / "rms.py").write_text(SCALED_ROWS)
+    assert {v["name"] for v in cli("rewrite", "rms.py", "--json").json["rewrites"]} >= {"online"}
+    (only,) = cli("rewrite", "rms.py", "--only", "defer", "--json").json["rewrites"]
+    assert (only["name"], only["stages"]) == ("defer", ["Y"])

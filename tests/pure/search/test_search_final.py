@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,8 @@ from support.studies import SPACE, kinds, tune
 
 from autosched.device.protocol import Build
 from autosched.search import open_study
-from autosched.search.events import FinalRound, RaceLost
+from autosched.search.events import FinalRound, NoFinal, RaceLost
+from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.final import distinguishable, finalists, pooled, race, rounds_of
 from autosched.search.tuning.noise import joined
 from autosched.store import Measurement, SqliteStore, Trial
@@ -45,6 +47,27 @@ class ChecksLate(SyntheticDevice):
             return replace(found, max_abs_error=None, tolerance=None, extra={"verified_by": "not verified yet: later"})
         self.now += 9 * self.takes_s
         return found
+
+
+def test_a_round_for_which_no_time_is_left_is_told() -> None:
+    """A candidate takes all of it; where the round is held, nothing is said."""
+
+    class Stuck(SyntheticDevice):
+        begun = 0
+
+        def measure(self, build: Build, repeats: str = "search") -> Measurement:
+            self.begun += 1
+            time.sleep(5.0 * (self.begun > 1))
+            return super().measure(build, repeats)
+
+    with Deadline(1.0) as deadline:
+        result, study, events = tune(10_000, Stuck(), deadline=deadline)
+    assert result.reason == "timeout"
+    assert (len(study.searched), study.finals) == (1, [])
+    assert sum(isinstance(e, NoFinal) for e in events) == 1
+    result, study, events = tune(10_000, SyntheticDevice(takes_s=0.05), timeout_s=8.0)
+    assert study.finals
+    assert not any(isinstance(e, NoFinal) for e in events)
 
 
 def test_time_is_kept_for_a_round_that_checks() -> None:
