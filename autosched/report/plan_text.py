@@ -65,6 +65,9 @@ def loop_words(loops: Iterable[LoopBounds]) -> list[str]:
     ['j_block: blocks of j, from the first to the last that i_tile needs']
     >>> loop_words([LoopBounds("j_block", (), on_tile), LoopBounds("j_block_2", on_tile, on_tile)])
     ['j_block: blocks of j that i_tile needs whole', 'j_block_2: further blocks of j, to the last that i_tile needs']
+    >>> window = [LoopBounds(f"j_block{n}", on_tile, on_tile) for n in ("", "_2", "_3")]
+    >>> loop_words(window)[:2]
+    ['j_block: blocks of j, from the first that i_tile needs', 'j_block_2: further blocks of j that i_tile needs whole']
     """
     known = {loop.name: loop for loop in loops}
     said = []
@@ -74,7 +77,9 @@ def loop_words(loops: Iterable[LoopBounds]) -> list[str]:
             if kind == "rest":
                 said.append(f"{name}: what blocks of {of} leave over")
             else:
-                goes_on = any(other.begins for n, other in known.items() if n.startswith(f"{name}_"))
+                behind = list(known)[list(known).index(name) + 1 :]
+                alike = (m for n in behind if known[n].begins and (m := MADE.fullmatch(n)))
+                goes_on = any(m.groups()[:2] == (of, kind) for m in alike)
                 said.append(f"{name}: {'further ' if number else ''}{kind}s of {of}{_reach(loop, goes_on)}")
         elif again := AGAIN.fullmatch(name):
             said.append(f"{name}: another loop over {again[1]}")
@@ -87,7 +92,9 @@ def _reach(loop: LoopBounds, goes_on: bool) -> str:
         return ""
     of = " and ".join(loop.ends)
     further = AGAIN.fullmatch(loop.name) is not None
-    if goes_on and not further:
+    if goes_on and loop.begins and not further:
+        return f", from the first that {of} needs"
+    if goes_on:
         return f" that {of} needs whole"
     return f", {'from the first ' if loop.begins and not further else ''}to the last that {of} needs"
 
