@@ -60,6 +60,12 @@ def _scores(plan: Plan) -> list[TensorPart]:
 
 
 @pytest.mark.slow
+def test_a_choice_keeps_what_nobody_wrote() -> None:
+    """Scores of a row as written, of which no block computed any: `x = v if c else x` reads nothing there."""
+    assert not list(slid.wrong_kernels(19, Counter()))
+
+
+@pytest.mark.slow
 def test_random_windows() -> None:
     """`python -m tests.fuzz.slid --programs 500` looks at more of them."""
     count, wrong = slid.search(0, 12)
