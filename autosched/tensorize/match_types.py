@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
+from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assume, Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Condition as Guard
@@ -117,6 +118,8 @@ class Mapping:
     """Guards of floats whose steps kernels leave out; of all others fills are multiplied."""
     finite: tuple[str, ...] = ()
     """Tensors whose elements the certificate assumes to be finite where they meet a zero."""
+    rounded: tuple[DType, ...] = ()
+    """Types to which an adapter rounds operands, one for each; the program's are equal over the reals only."""
 
     @property
     def numerics(self) -> str:
@@ -141,7 +144,20 @@ class Mapping:
     def adapted_as(self, other: Mapping) -> Mapping:
         """The mapping with the adapters of another one, of the same adapted program, and what was proved of them."""
         proved = tuple(o for o in other.certificate.obligations if o.part == "adapter")
-        return self.adapted(other.adapters, proved)
+        return self.adapted(other.adapters, proved).rounding(other.rounded)
+
+    def rounding(self, types: tuple[DType, ...]) -> Mapping:
+        """The mapping with operands that are rounded to these types first: equal over the reals, each term within their
+        unit roundoffs."""
+        if not types:
+            return self
+        known = self.certificate
+        grown = "·".join(f"(1 + 2^-{t.mantissa + 1})" for t in types)
+        before = f"{known.error_bound} of the rounded operands, and " if known.error_bound else ""
+        bound = f"{before}({grown} − 1) of each product"
+        return replace(
+            self, rounded=types, certificate=replace(known, numerics="real", error_bound=bound, bound=None, exact=None)
+        )
 
 
 @dataclass(frozen=True, slots=True)

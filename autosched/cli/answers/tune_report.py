@@ -10,6 +10,7 @@ from shlex import quote
 from statistics import median
 from typing import Any
 
+from autosched.cli.answers.computed_operands import computed_lines
 from autosched.cli.answers.families import families_json, family_lines, level_lines
 from autosched.cli.answers.forms import faster, form_object, form_told, worth_telling
 from autosched.cli.answers.fusion import (
@@ -20,6 +21,7 @@ from autosched.cli.answers.fusion import (
     serial_lines,
     work_lines,
 )
+from autosched.cli.answers.operand_types import type_lines
 from autosched.cli.answers.peak import peak_lines
 from autosched.cli.answers.under_masks import masked_lines, useful_json
 from autosched.cli.answers.unused import without_lines
@@ -188,6 +190,7 @@ def as_text(
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
     lines += [f"       {line}" for line in (*other_lines(plan), *serial_lines(plan), *left_out_lines(plan))]
+    lines += [f"       {line}" for line in computed_lines(plan)]
     if plan.rewrites or kept_in_tiles(plan):
         kernel = lower(plan, plan.space.schedule(best.trial.row))
         lines += [f"       {line}" for line in fusion_lines(plan, kernel, request.program)]
@@ -200,6 +203,7 @@ def as_text(
     considered = families(tuning)
     lines += _labelled("note", without_lines(tuning, plan, given, match_command))
     lines += _labelled("note", level_lines(considered))
+    lines += _labelled("note", type_lines(tuning))
     lines += _labelled("note", wide_factor_lines(plan, known()))
     lines += _labelled("plans", family_lines(considered, result.done))
     lines.append(f"check  {checked(m)}")

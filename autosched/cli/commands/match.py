@@ -31,6 +31,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.numerics.dot import is_dot
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.variants.rounded import types_needed
 from autosched.tune_options import TuneOptions
 
 _WHOLE = 6
@@ -137,6 +138,9 @@ def match(
             talk().print("--explain says what was proved, and where each element goes", markup=False)
     elif explain or verbose:
         answer_forms(forms, commands)
+        if machine is not None and adapters and len(found) > _WHOLE:
+            for line in types_needed(loaded, found, chosen, machine, numerics):
+                answer(line)
         whole = found if len(found) <= _WHOLE else [m for m in found if m.verdict != "no"]
         texts = ["\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found) if m in whole]
         texts += refusals(m for m in found if m not in whole)
@@ -147,6 +151,9 @@ def match(
             answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics))))
     else:
         _list(found, quiet)
+        if machine is not None and adapters:
+            for line in types_needed(loaded, found, chosen, machine, numerics):
+                answer(line)
         for _, lines in told.values():
             answer("\n".join(lines))
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)

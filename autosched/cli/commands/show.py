@@ -12,6 +12,7 @@ import typer
 
 from autosched.backends import CUDA_C, C, languages
 from autosched.cli import inputs, options
+from autosched.cli.answers.computed_operands import computed_lines
 from autosched.cli.answers.fusion import (
     fusion_json,
     fusion_lines,
@@ -141,7 +142,7 @@ def show(
         padding = list(dict.fromkeys(line for m in plan.mappings for line in padding_lines(m, (), every)))
         padding += masked_lines(plan, chosen.row)
         program = parse(record.program)
-        together = [*other_lines(plan), *serial_lines(plan), *left_out_lines(plan)]
+        together = [*other_lines(plan), *serial_lines(plan), *left_out_lines(plan), *computed_lines(plan)]
         together += fusion_lines(plan, kernel, program)
         together += [f"work     {line}" for line in work_lines(program)]
         said = [*together, *padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]

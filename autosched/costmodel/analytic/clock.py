@@ -343,7 +343,8 @@ def _extent(axis: Axis) -> int:
 
 def _scalar(part: ScalarPart, values: Columns, plan: Plan) -> Terms:
     if part.scheme == "gpu":
-        return _only_compute(*gpu_scalar(part, values, plan, _work(part, plan)))
+        seen = replace(part, stage=looked_at(part.stage))
+        return _only_compute(*gpu_scalar(seen, values, plan, _work(seen, plan), seen.stage is not part.stage))
     return _rows(part, (part,), values, plan)
 
 

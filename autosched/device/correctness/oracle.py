@@ -103,11 +103,13 @@ OVER_REALS = 2.0
 
 def slack(plan: Plan) -> Slack:
     """How much wider tolerances are than the program's own arithmetic earns: not at all, or where an intrinsic keeps
-    fewer fraction bits than its accumulator has (accepted over the reals, or promoted every few steps), where a rewrite
-    is equal over the reals only, where a function may round its argument, and what an intrinsic states that
-    approximates what it writes."""
+    fewer fraction bits than its accumulator has (accepted over the reals, or promoted every few steps), where operands
+    are rounded to fewer bits first, where a rewrite is equal over the reals only, where a function may round its
+    argument, and what an intrinsic states that approximates what it writes."""
     used = [mapping.intrinsic for mapping in plan.mappings]
     own = max((i.numerics.slack(i.accumulator.dtype.mantissa) for i in used), default=1.0)
+    rounded = [(m.intrinsic.accumulator.dtype, t) for m in plan.mappings for t in m.rounded]
+    own = max([own, *(2.0 ** (sums.mantissa - t.mantissa) for sums, t in rounded)])
     anew = any(r.numerics == "real" for r in plan.rewrites) or any(f.argument_ulp for f in plan.formulas.values())
     shares = (Slack(1.0, ((m.stage.assign.tensor, share),)) for m in plan.mappings if (share := _share(m)))
     return joined((Slack(max(own, OVER_REALS) if anew else own), *shares))

@@ -9,13 +9,28 @@ term of elements, which instructions take. `factorings` lists the ways, `factore
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
+from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement, Tensor
 from autosched.ir.prepared import assigns
-from autosched.ir.value import Arith, Call, Cast, Logical, Read, Select, Unary, Value, is_value, map_value, reads, walk
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Logical,
+    Read,
+    Select,
+    Unary,
+    Value,
+    converted,
+    is_value,
+    map_value,
+    reads,
+    walk,
+)
 from autosched.logic import Bool, Const, Int, Var, interval
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, adapted, lemma
@@ -53,32 +68,49 @@ def sides(facts: StageFacts) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(side for side in bare if not _plain(side)))
 
 
-def factored(facts: StageFacts, written: Value, parts: Sequence[Value]) -> Adapted:
-    """The program with each part in an intermediate of its own, computed in front of the loops that use it. Raises
-    NoPlace where what a part reads is written in these loops, or where it might read what the stage does not."""
+def both_sides(facts: StageFacts) -> tuple[Value, ...]:
+    """The two factors of what the stage adds, where that is a product of two, without conversions that lose nothing."""
+    value = facts.original.assign.value
+    if facts.original.assign.op != "+=" or not (isinstance(value, Arith) and value.op == "*"):
+        return ()
+    return _bare(value.left), _bare(value.right)
+
+
+def factored(
+    facts: StageFacts, written: Value, parts: Sequence[Value], types: Mapping[Value, DType] | None = None
+) -> Adapted:
+    """The program with each part in an intermediate of its own, computed in front of the loops that use it; `types` are
+    those that are not held in their own type, which the caller answers for. Raises NoPlace where what a part reads is
+    written in these loops, or where it might read what the stage does not."""
     stage = facts.original
     taken = names_of(facts.program)
     tensors = dict(facts.program.tensors)
     body: tuple[Statement, ...] = facts.program.body
     moved: dict[Value, Value] = {}
-    said = []
+    said, names = [], list[str]()
     for part in parts:
         _stays_inside(facts, part)
         axes = _coordinates(facts, part)
-        name = fresh(f"{_main(part).tensor}_{'rows' if isinstance(part, Read) else 'factor'}", taken)
+        into = (types or {}).get(part, part.dtype)
+        kind = str(into) if _plain(part) else "rows" if isinstance(part, Read) else "factor"
+        name = fresh(f"{_main(part).tensor}_{kind}", taken)
         shape = tuple(Const(facts.extents[a.name]) for a in axes) or (Const(1),)
-        tensors[name] = Tensor(name, part.dtype, shape, intermediate=True)
+        tensors[name] = Tensor(name, into, shape, intermediate=True)
         low = {a.name: facts.ranges[a.name][0] for a in axes}
         index: tuple[Int, ...] = tuple(Var(a.name) - low[a.name] for a in axes) or (Const(0),)
-        moved[part] = Read(name, index, part.dtype)
+        held = Read(name, index, into)
+        moved[part] = converted(held, part.dtype)
         own = {a.name: fresh(f"{a.name}_f", taken) for a in axes}
-        made = partial(_computed, Assign(name, index, "=", part), axes, own)
+        made = partial(_computed, Assign(name, index, "=", converted(part, into)), axes, own)
         body = _in_front(body, stage.assign, {r.tensor for r in reads(part)}, made, frozenset())
-        said.append(lemma(f"{show_leaf(moved[part])} is {show_leaf(part)} wherever the stage reads it", "structure"))
+        typed = f" in {into}" if into != part.dtype else ""
+        names.append(f"round {_main(part).tensor} to {into}" if _plain(part) else f"factor {show_leaf(held)}{typed}")
+        what = converted(part, into)
+        said.append(lemma(f"{show_leaf(held)} is {show_leaf(what)} wherever the stage reads it", "structure"))
     value = map_value(written, lambda v: moved.get(v, v))
     core = replace(stage.assign, value=value)
     program = replace(facts.program, tensors=tensors, body=_exchanged(body, stage.assign, core), source="")
-    return adapted(facts.program, program, core, tuple(f"factor {show_leaf(m)}" for m in moved.values()), said)
+    return adapted(facts.program, program, core, tuple(names), said)
 
 
 def _coordinates(facts: StageFacts, part: Value) -> list[Axis]:

@@ -71,15 +71,15 @@ def _opened(term: Any) -> Any:
 
 
 def prove_conversion(staged: Value, claim: Value) -> str:
-    """That two functions of one element are one number, signed zeros told apart, for every value of the element; how it
-    was shown is the answer. They may differ in type. Raises NotProved.
+    """That two functions of elements are one number, signed zeros told apart, for every value of these; how it was
+    shown is the answer. They may differ in type. Raises NotProved.
 
-    Elements of up to 16 bits are enumerated, bit pattern by bit pattern. Wider ones are left to containment of types:
-    `staged` is `claim` itself, converted to a type that holds its own.
+    Elements of up to 16 bits together are enumerated, bit pattern by bit pattern. Wider ones are left to containment of
+    types: `staged` is `claim` itself, converted to a type that holds its own.
     """
-    (read,) = dict.fromkeys(v for side in (staged, claim) for v in walk(side) if isinstance(v, Read))
-    if read.dtype.bits <= 16:
-        every = {read: every_value(read.dtype)}
+    found = tuple(dict.fromkeys(v for side in (staged, claim) for v in walk(side) if isinstance(v, Read)))
+    if sum(r.dtype.bits for r in found) <= 16:
+        every = dict(zip(found, np.meshgrid(*(every_value(r.dtype) for r in found), indexing="ij"), strict=True))
         a, b = (numerics.cast(evaluate(v, every), v.dtype, _REALS) for v in (staged, claim))
         if np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a) & (a == 0), np.signbit(b) & (b == 0)):
             return "exhaustion"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from autosched.errors import AutoschedError
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Read
+from autosched.ir.value import Arith, Read, Value, reads
+from autosched.ir.variables import index_vars
 from autosched.tensorize.reduction.update import update_of
 
 
 def is_partial(program: Program, stage: Stage) -> bool:
-    """Whether `stage` sums into a tensor of its own that only one other stage reads, to sum several elements of it.
+    """Whether `stage` sums into a tensor of its own that only one other stage reads, to sum several elements of it,
+    each once, with factors (the scale of a group) or without. A product of matrices behind it reads each several times.
 
     This is what a promotion leaves behind (`tensorize.adapters.promotion`), and what one may write by hand.
     """
@@ -24,5 +26,14 @@ def is_partial(program: Program, stage: Stage) -> bool:
         update = update_of(readers[0])
     except AutoschedError:
         return False
-    own = isinstance(update.term, Read) and update.term.tensor == tensor
-    return own and update.combine == "+" and bool(update.axes_reduced)
+    own = [f for f in _factors(update.term) if isinstance(f, Read) and f.tensor == tensor]
+    if len(own) != 1 or sum(r.tensor == tensor for r in reads(update.term)) != 1:
+        return False
+    moving = {a.name for a in readers[0].axes if a.extent > 1}
+    return moving <= index_vars(own[0].index) and update.combine == "+" and bool(update.axes_reduced)
+
+
+def _factors(value: Value) -> list[Value]:
+    if isinstance(value, Arith) and value.op == "*":
+        return [*_factors(value.left), *_factors(value.right)]
+    return [value]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -11,39 +11,41 @@ from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.on_the_way import LOAD, PACKING, OnTheWay, computed_on_the_way
+from autosched.tiling.plans.on_the_way import BLOCK, LOAD, PACKING, OnTheWay, computed_on_the_way
 from autosched.tiling.steps.common.computed import element_bytes, sources
 from autosched.tiling.steps.cpu.pack import panel_fits
+from autosched.tiling.steps.gpu.computed_slices import computable, source_bytes
 
 NARROW = 0.75
 """Constants are converted before the run, unless computing them on the way reads so small a share of the bytes."""
 DEFAULT_L1 = 32 << 10
+PLACES = {"cpu": (LOAD, PACKING), "gpu": (BLOCK,)}
 
 
 def on_the_way(
     program: Program, nests: Mapping[str, Nest], target: Target, formulas: Formulas
 ) -> Iterator[dict[str, Nest]]:
     """The nests of a plan, by stage, with operands computed on the way, functions by these formulas."""
-    if scheme_of(target) != "cpu":
-        return
+    places = PLACES.get(scheme_of(target), ())
     seen = [{n: nest.computed for n, nest in nests.items()}]
-    for first in (LOAD, PACKING):
-        placed = {name: _placed(program, nest, target, first, formulas) for name, nest in nests.items()}
+    for first in places:
+        turn = sorted(places, key=lambda p: p != first)
+        placed = {name: _placed(program, nest, target, turn, formulas) for name, nest in nests.items()}
         computed = {n: nest.computed for n, nest in placed.items()}
         if computed not in seen:
             seen.append(computed)
             yield placed
 
 
-def _placed(program: Program, nest: Nest, target: Target, first: str, formulas: Formulas) -> Nest:
-    """The nest with all operands computed on the way that can and are worth it, at the `first` place where that may be,
-    else at the other; itself where there are none."""
+def _placed(program: Program, nest: Nest, target: Target, places: Sequence[str], formulas: Formulas) -> Nest:
+    """The nest with all operands computed on the way that can and are worth it, each at the first of the places where
+    that may be; itself where there are none."""
     found: dict[str, OnTheWay] = {}
     if nest.mapping.conditions or nest.mapping.assumed:
         return nest  # they may be about the operand's own tensor, which is checked in memory
     for operand in nest.intrinsic.inputs:
         read = nest.mapping.operands[operand.name]
-        for place in (first, LOAD if first == PACKING else PACKING):
+        for place in places:
             computed = computed_on_the_way(program, nest.stage, read, place)
             if computed is None:
                 break
@@ -57,6 +59,8 @@ def _placed(program: Program, nest: Nest, target: Target, first: str, formulas: 
 def _fits(program: Program, nest: Nest, operand: str, target: Target) -> bool:
     """Whether the operand can be computed at its place, and may save time there. A panel is for what several register
     tiles read."""
+    if nest.computed[operand].place == BLOCK:
+        return computable(nest, operand, target) and _worth(program, nest, operand, target)
     if nest.computed[operand].place == LOAD:
         return sources(nest, operand) is not None and _worth(program, nest, operand, target)
     others = prod(a.units for a in nest.spatial if a not in nest.operand_axes(operand))
@@ -67,12 +71,15 @@ def _fits(program: Program, nest: Nest, operand: str, target: Target) -> bool:
 
 def _worth(program: Program, nest: Nest, operand: str, target: Target) -> bool:
     """Whether computing an operand in each load may save time: it is no constant that would be converted before the
-    run, or it is narrower in memory than in registers and outgrows the first cache."""
+    run, or it is narrower in memory than in registers, and outgrows the first cache of a CPU."""
     tensor = program.tensors[nest.computed[operand].tensor]
     if tensor.name not in program.prepared:
         return True
     wide = tensor.dtype.bytes
     for extent in tensor.extents:
         wide *= extent
+    narrow = NARROW * tensor.dtype.bytes
+    if nest.computed[operand].place == BLOCK:
+        return source_bytes(nest, operand) <= narrow
     first = next((m.bytes for m in target.memories if m.name == "L1"), DEFAULT_L1)
-    return wide > first and element_bytes(nest, operand) <= NARROW * tensor.dtype.bytes
+    return wide > first and element_bytes(nest, operand) <= narrow

@@ -149,12 +149,14 @@ def weaker_levels(program: Program, target: Target, numerics: str) -> Iterator[t
         needed = max(found.numerics, LEAST, key=NUMERICS_LEVELS.index)
         if not accepts(numerics, needed) and _can_be_planned(program, separate, found, target):
             yield ONE_PASS, needed
-    if scheme != "cpu":
+    if scheme not in ("cpu", "gpu"):
         return
     each = (v for s in separate.stages if is_product(s) for v in defer(separate, s.name))
     levels = [max(v.numerics or LEAST, LEAST, key=NUMERICS_LEVELS.index) for v in each if v.reason is None]
     if levels and not any(accepts(numerics, level) for level in levels):
         yield DEFERRED, min(levels, key=NUMERICS_LEVELS.index)
+    if scheme != "cpu":
+        return
     simple = simplify(program)[0]
     for level in NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :]:
         if next(choices(simple, level), None) is not None:

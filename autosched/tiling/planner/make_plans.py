@@ -31,6 +31,7 @@ from autosched.tiling.planner.rank import least_cycles
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.structure import NEAR, of_nest
 from autosched.tiling.planner.tile_loops import Held, MemberPlanner, tile_loops
+from autosched.tiling.plans.asked_once import asked_once
 from autosched.tiling.plans.epilogue import epilogue_chain, fusable_start
 from autosched.tiling.plans.fallback import scalar_fallback
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
@@ -98,7 +99,8 @@ def make_plans(
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
         joined = layout.plan(rows=True)
         plans.append(joined)
-        computing = on_the_way(program, mapped, target, policy.formulas)
+        within = is_gpu(target) and prefix  # bodies of a block name their slices themselves
+        computing = () if within else on_the_way(program, mapped, target, policy.formulas)
         plans += [replace(layout, nests=n).plan(rows=True) for n in computing]
         if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
@@ -287,7 +289,9 @@ class _PlanLayout:
         if is_gpu(self.target):
             exact = FloatPolicy(reassociate=False)
             part = scalar_part(self.program, stage, names, self.dependences, exact, serial=False)
-            return replace(part, scheme="gpu", across=None, rows=None, blocked=None, by_rows=self.policy)
+            # A thread asks for each element: lanes of a vector would compute for all where one is to be computed.
+            vector = None if asked_once(stage) else part.vector
+            return replace(part, scheme="gpu", vector=vector, across=None, rows=None, blocked=None, by_rows=self.policy)
         part = scalar_part(self.program, stage, names, self.dependences, self.policy, fuses(self.target))
         store = nontemporal_store(self.program, (stage,), (), self.target) if part.vector else None
         return replace(part, nontemporal=store)

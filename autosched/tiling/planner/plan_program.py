@@ -51,7 +51,7 @@ from autosched.tiling.variants.transposed_operands import transposed_programs
 
 MOST_IN_LOOPS = 3
 """Plans of a variant with tile loops, the best first: others differ in stages outside of these, and are not to crowd
-out the program as it is written."""
+out the program as it is written. Beside them so many that name expressions of the whole program."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,13 @@ def plan_program(
     sizes = BLOCK_SIZES if is_gpu(target) else SIZES
     within = is_gpu(target) and bool(prefix)  # a body is the work of one block
     grids = not within
+    typed = is_gpu(target) and grids
     for variant in chain(
-        adapted_programs(simple, matches, intrinsics, numerics, conditions, not is_gpu(target) or within, within),
+        adapted_programs(simple, matches, intrinsics, numerics, conditions, beside=within, typed=typed),
         split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
-        deferred_programs(program, intrinsics, numerics, conditions) if inside and grids and not is_gpu(target) else (),
+        deferred_programs(program, intrinsics, numerics, conditions, typed) if inside and grids else (),
         one_pass_programs(program, intrinsics, numerics, sizes, is_gpu(target)) if inside else (),
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
         chosen_programs(simple, intrinsics, numerics) if inside and grids else (),
@@ -114,9 +115,10 @@ def plan_program(
             if not plans:
                 left_out[family] = NO_NEST if family == SLICES else NO_BODY
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
-    cycles = {id(p): plan_cycles(p) for p in found}
+    cycles = {id(p): plan_cycles(p, lanes_store=typed) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     asked = [p for p in every if asked_for(p, families)]
+    asked = _few_stored(asked, prefix) if is_gpu(target) else asked
     near = [p for p in asked if cycles[id(p)] <= WITHIN * cycles[id(asked[0])]]
     if not any(map(_only_sums, near)):  # vector code of bytes takes fewer cycles than it is ranked by
         near += [p for p in asked if _only_sums(p)][:1]
@@ -133,6 +135,17 @@ def plan_program(
     left_out |= _passed_over(best, asked, cycles) if asked else {}
     left_out |= {family_of(p): NOT_ASKED for p in every if not asked_for(p, families)}
     return Planned(tuple(matches), tuple(best), tuple(every), left_out)
+
+
+def _few_stored(plans: Sequence[Plan], prefix: str) -> list[Plan]:
+    """The plans without most of those that name expressions of the whole program as operands, where others compute
+    these in tile loops: what storing all of them costs is not in the cycles that plans are ranked by."""
+    if prefix or not any(p.in_tile_loops for p in plans):
+        return list(plans)
+    plain = [p for p in plans if not p.in_tile_loops]
+    named = [p for p in plain if any(a.startswith("factor ") for m in p.mappings for a in m.adapters)]
+    late = {id(p) for p in named[MOST_IN_LOOPS:]}
+    return [p for p in plans if id(p) not in late]
 
 
 def _only_sums(plan: Plan) -> bool:

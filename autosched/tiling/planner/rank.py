@@ -18,6 +18,7 @@ from autosched.tiling.plans.asked_once import looked_at
 from autosched.tiling.plans.cached_on_nest import of_nest
 from autosched.tiling.plans.fallback import check_elements
 from autosched.tiling.plans.nest import Nest
+from autosched.tiling.plans.on_the_way import BLOCK
 from autosched.tiling.plans.plan import (
     FusedLoopsPart,
     LiteralPart,
@@ -43,6 +44,10 @@ VECTOR_CYCLES = 1 / 64
 """Cycles of a byte of an element of a scalar stage that is vectorised."""
 COMPUTED_CYCLES = 0.5
 """Cycles to compute a register of an operand on the way, which a stage would store and the nest load again."""
+SLICE_CYCLES = 1 / 64
+"""Cycles of an element that a block computes on the way: a stage takes as many to compute it and to store it, each."""
+BLOCK_ELEMENTS = 256
+"""Of the axes that an operand does not have, in a block that computes it."""
 MOST_UNITS = 32
 """Of the axes that an operand does not have, in one register tile: an operand is computed anew for each in the load."""
 TEAM_CYCLES = 1 / 32
@@ -83,6 +88,7 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
     On a GPU, see `issue_cycles`."""
     cycles = issue_cycles(nest, ranking)
     if nest.intrinsic.shared_memory:
+        cycles += sum(_computing(nest, o) for o in nest.computed)
         return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
         if operand.name in nest.computed:
@@ -98,17 +104,26 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
                 shuffled = panel if few is None else GROUP_CYCLES * panel_elements(nest, operand.name)
             copied = panel if way is None else GROUP_CYCLES * tensor_elements(nest, operand.name)
             cycles += min(panel, copied, shuffled)
-    if not vectorises(nest, nest.intrinsic.accumulator.name):
-        row, lanes = transposed_row(nest), float(nest.intrinsic.accumulator.elements)
-        each = lanes if row is None else float(store_cycles(np.array([min(row.units, MOST_ROWS)]), lanes)[0])
-        cycles += COPY_CYCLES * each / lanes * prod(a.units * a.unit for a in nest.spatial)
     asked = [c.assume for c in nest.mapping.conditions if c.assume is not None]
-    return cycles + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
+    return cycles + storing_cycles(nest) + CHECK_CYCLES * check_elements(nest.mapping.program, asked)
+
+
+def storing_cycles(nest: Nest) -> float:
+    """Cycles to store lanes one by one, where no vector store can."""
+    if vectorises(nest, nest.intrinsic.accumulator.name):
+        return 0.0
+    row, lanes = transposed_row(nest), float(nest.intrinsic.accumulator.elements)
+    each = lanes if row is None else float(store_cycles(np.array([min(row.units, MOST_ROWS)]), lanes)[0])
+    return COPY_CYCLES * each / lanes * prod(a.units * a.unit for a in nest.spatial)
 
 
 def _computing(nest: Nest, operand: str) -> float:
-    """Cycles to compute an operand on the way: once in packing, in the load once for each register tile."""
+    """Cycles to compute an operand on the way: once in packing, in the load once for each register tile, and in a block
+    of a GPU once for each tile of what the operand does not depend on."""
     mine = nest.operand_axes(operand)
+    if nest.computed[operand].place == BLOCK:
+        others = prod(a.extent for a in nest.spatial if a not in mine)
+        return SLICE_CYCLES * panel_elements(nest, operand) * -(-others // BLOCK_ELEMENTS)
     registers = panel_elements(nest, operand) / prod(a.unit for a in mine)
     others = prod(a.units for a in nest.spatial if a not in mine)
     return COMPUTED_CYCLES * registers * (-(-others // MOST_UNITS) if loaded(nest, operand) else 1)
@@ -160,10 +175,13 @@ def rankings(target: Target) -> tuple[Ranking, ...]:
     return (ONE_CORE, Ranking(target.cores), Ranking(target.cores, blocks=True)) if is_gpu(target) else (ONE_CORE,)
 
 
-def plan_cycles(plan: Plan) -> float:
+def plan_cycles(plan: Plan, lanes_store: bool = False) -> float:
     """Cycles that no schedule of the plan avoids, vectors at their widest: for ranking plans of one program, adapted or
-    not, against each other."""
-    return sum(part_cycles(part, plan) for part in plan.parts)
+    not, against each other. `lanes_store`: lanes of warps store side by side, so nests of instructions of whole warps
+    are not behind those of threads for that."""
+    cycles = sum(part_cycles(part, plan) for part in plan.parts)
+    warps = [t.nest for t in plan.tensor_parts if t.nest.intrinsic.scope == "warp"] if lanes_store else []
+    return cycles - sum(map(storing_cycles, warps))
 
 
 def part_cycles(part: Part, plan: Plan) -> float:

@@ -20,8 +20,10 @@ from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tiling.plans.integer_differences import integer_differences
 
-LOAD, PACKING = "load", "packing"
-"""Places: where registers are loaded, and where a panel is filled."""
+LOAD, PACKING, BLOCK = "load", "packing", "block"
+"""Places: where registers are loaded; where a panel is filled; in a block of a GPU, where its row of the space says: as
+fragments are loaded, or as slices in shared memory are filled."""
+_WORDS = {LOAD: "in the load", PACKING: "in packing", BLOCK: "on the way"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class OnTheWay:
 
     @property
     def title(self) -> str:
-        return f"{self.tensor} in {'the load' if self.place == LOAD else 'packing'}"
+        return f"{self.tensor} {_WORDS[self.place]}"
 
 
 def computed_on_the_way(program: Program, stage: Stage, read: Read, place: str) -> OnTheWay | None:

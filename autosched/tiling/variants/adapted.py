@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import is_value
 from autosched.tensorize import match_types
-from autosched.tensorize.adapters.factored import factored, factorings, sides
+from autosched.tensorize.adapters.factored import both_sides, factored, factorings, sides
 from autosched.tensorize.adapters.gathered import gathered
+from autosched.tensorize.adapters.operand_types import multiplies_matrices, side_types
 from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
@@ -67,20 +69,22 @@ def adapted_programs(
     mode: str = "guard",
     factors: bool = True,
     beside: bool = False,
+    typed: bool = False,
 ) -> Iterator[Variant]:
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
     becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
     need. `factors`: whether operands that are expressions become intermediates where nothing else helps; `beside`: also
-    where something does.
+    where something does. `typed`: also in types of instructions that multiply matrices, where none of these fits.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
     while todo:
         here = todo.pop(0)
         yield here
-        for adapted in _next(here, mode, intrinsics if factors else (), numerics, beside):
+        further = _in_types(here, mode, intrinsics, numerics) if typed else ()
+        for adapted in chain(further, _next(here, mode, intrinsics if factors else (), numerics, beside)):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
@@ -168,6 +172,44 @@ def _adapted(here: Variant, mappings: Sequence[match_types.Mapping]) -> Iterator
     for mapping in {id(m.program): m for m in mappings}.values():
         names = (*here.adapters, *mapping.adapters)
         yield Variant(mapping.program, (), names, {**here.stages, mapping.stage.name: mapping})
+
+
+def _in_types(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
+    """One more stage on an instruction that multiplies matrices, in whose types its operands are held, for the first
+    stage that none fits otherwise."""
+    for stage in dict.fromkeys(found.stage for found in here.matches):
+        known = [usable_as(m, mode) for f in here.matches if f.stage == stage for m in f.mappings]
+        if stage in here.stages or any(m is not None and multiplies_matrices(m.intrinsic) for m in known):
+            continue
+        held = list(held_in_types(here, stage, intrinsics, numerics))
+        yield from held
+        if held:
+            return
+
+
+def held_in_types(
+    here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numerics: str
+) -> Iterator[Variant]:
+    """The program with a product's operands held in types of instructions that multiply matrices, which fit it then:
+    exactly, or, at `real`, rounded to them."""
+    fitting = [i for i in intrinsics if i.accumulates and not i.portable and multiplies_matrices(i)]
+    facts = StageFacts(here.program, here.program.stage(stage))
+    both, computed, written = both_sides(facts), sides(facts), facts.original.assign.value
+    for way in side_types(both, written.dtype, computed, fitting, numerics == "real"):
+        types = dict(way.types)
+        parts = [s for s in dict.fromkeys(both) if s in computed or s in types]
+        try:
+            made = factored(facts, written, parts, types)
+        except (NoPlace, NotAnUpdate):
+            continue
+        asked = [i for i in fitting if {*types.values()} <= {o.dtype for o in i.inputs}]
+        found = match(made.rewrite.after, asked, numerics, [made.stage.name])
+        mappings = [m for answer in found for m in answer.mappings if not m.conditions and not _by_data(m)]
+        if mappings:
+            plain = [m for m in mappings if not m.adapters] or mappings
+            how = plain[0].adapted(made.names, (*made.obligations, *way.lemmas))
+            how = how.rounding(tuple(types[s] for s in way.rounded))
+            yield Variant(how.program, (), (*here.adapters, *how.adapters), {**here.stages, how.stage.name: how})
 
 
 def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Variant | None:

@@ -20,10 +20,10 @@ from autosched.tiling.variants.products import is_product
 
 
 def deferred_programs(
-    program: Program, intrinsics: Sequence[Intrinsic], numerics: str, conditions: str
+    program: Program, intrinsics: Sequence[Intrinsic], numerics: str, conditions: str, typed: bool = False
 ) -> Iterator[Variant]:
     """The program with the factors of all its products deferred, where that is proved at the level asked for, and what
-    adapters make of it. `conditions` as in `variants.adapted`."""
+    adapters make of it. `conditions` and `typed` as in `variants.adapted`."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     after = separate_versions(program).program
@@ -36,5 +36,6 @@ def deferred_programs(
     if not steps:
         return
     after, _ = simplify(after)
-    for variant in adapted_programs(after, match(after, intrinsics, numerics), intrinsics, numerics, conditions):
+    matches = match(after, intrinsics, numerics)
+    for variant in adapted_programs(after, matches, intrinsics, numerics, conditions, typed=typed):
         yield replace(variant, rewrites=tuple(steps))

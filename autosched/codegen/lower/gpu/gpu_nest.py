@@ -15,6 +15,7 @@ from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange
+from autosched.codegen.lower.gpu.computed_fragment import ComputedFragment
 from autosched.codegen.lower.gpu.grid import BLOCK, RANK, BlockWork, TileGrid
 from autosched.codegen.lower.gpu.results import TileResults, worker_kind, worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
@@ -50,7 +51,9 @@ class GpuNest:
         if self.nest.depth is None:
             kinds = dict.fromkeys(kinds, GLOBAL)
         self.direct = frozenset(o for o, kind in kinds.items() if kind == DESCRIPTOR)
-        self.slices = {o: SharedSlices.declare(self.nest, o, self.grid, ctx) for o, k in kinds.items() if k != GLOBAL}
+        shared = [o for o, kind in kinds.items() if kind != GLOBAL]
+        shared.sort(key=lambda o: o in self.nest.computed)  # copies that run on are started first
+        self.slices = {o: SharedSlices.declare(self.nest, o, self.grid, ctx) for o in shared}
 
     def emit(self) -> tuple[Stmt, ...]:
         micro, out = self.micro(), TileResults(self.part, self.grid, self.ctx)
@@ -71,6 +74,9 @@ class GpuNest:
             owners = [(RANK, self.grid.cluster), *owners]
         sources: dict[str, OperandSource] = {}
         for o in self.nest.intrinsic.inputs:
+            if o.name in self.nest.computed:
+                sources[o.name] = ComputedFragment.of(self.nest, o.name, self.ctx)
+                continue
             tensor = self.ctx.tensor(self.nest.mapping.operands[o.name].tensor)
             sources[o.name] = MemorySource(self.nest, o.name, DIRECT, tensor)
         return WorkerTile.of(self.part, sources, self.ctx, self.pair, tuple(owners), self.direct)

@@ -23,13 +23,14 @@ from autosched.codegen.tree.kernel import (
     TensorMap,
     TileCopy,
 )
+from autosched.codegen.tree.rename import place as place_value
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, element_offset
+from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, aligned_bytes, along, element_offset
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_of
 from autosched.tiling.steps.gpu.shared_layout import PADDING, SWIZZLE, SharedLayout, chunk_elements, slice_axes
 from autosched.tiling.steps.gpu.slice_copies import BULK, COPY, STAGE_COUNT, VECTOR
@@ -68,6 +69,12 @@ class SharedSlices:
         return SharedSlices(nest, operand, grid, layout, buffer, size, stages, grid.receivers(own))
 
     @property
+    def computed(self) -> Value | None:
+        """What an element is, where the operand is computed on the way."""
+        way = self.nest.computed.get(self.operand)
+        return None if way is None else way.value
+
+    @property
     def turns(self) -> int:
         """Slices in the buffer: of all stages, for all blocks of a cluster."""
         return self.stages * self.grid.cluster
@@ -85,6 +92,8 @@ class SharedSlices:
         program has no element. Blocks of a cluster that need the same slice share the work, and write it for all."""
         nest, layout = self.nest, self.layout
         spec = nest.intrinsic.operands[self.operand]
+        if self.computed is not None and vector > aligned_bytes(nest, self.operand):
+            vector = 0
         wide = max(1, vector * 8 // spec.dtype.bits) if vector else 1
         pieces = -(-layout.extents[-1] // wide)
         piece = Var(f"{self.operand}_f")
@@ -111,7 +120,8 @@ class SharedSlices:
             body = (For("to", Const(0), Const(blocks), (store,), "unrolled", note="multicast"),)
             first, step = worker * blocks + self.receivers.number, workers * blocks
         tensor = nest.mapping.operands[self.operand].tensor
-        return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"copy a slice of {tensor}")
+        verb = "copy" if self.computed is None else "compute"
+        return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"{verb} a slice of {tensor}")
 
     def boxes(self, work: BlockWork, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
         """The same by TMA: a box for each span of the rows. A block of a cluster fetches its part of a
@@ -199,8 +209,8 @@ class SharedSlices:
             positions[axis.name] = grid.first(axis, work) * axis.unit
         return positions
 
-    def element(self, work: BlockWork, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Read, Bool]:
-        """The tensor's element at a place of the slice, and where there is one."""
+    def element(self, work: BlockWork, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Value, Bool]:
+        """The tensor's element at a place of the slice, or the value that is computed there, and where there is one."""
         nest = self.nest
         positions = self.positions(work, reduction)
         valid: list[Bool] = []
@@ -209,8 +219,10 @@ class SharedSlices:
             if self.partial(axis):
                 valid.append(positions[axis.name] < axis.extent)
         axes = nest.at(positions)
-        read = nest.mapping.operands[self.operand]
         valid.append(substitute_bool(nest.guarded[self.operand], axes))
+        if self.computed is not None:
+            return place_value(self.computed, axes), all_of(*valid)
+        read = nest.mapping.operands[self.operand]
         return Read(read.tensor, place_index(read.index, axes), self.buffer.dtype), all_of(*valid)
 
     def partial(self, axis: NestAxis) -> bool:

@@ -19,6 +19,7 @@ from autosched.codegen.tree.update import updated
 from autosched.ir.nodes import Axis
 from autosched.logic import Const, Var
 from autosched.logic.walk import substitute_int
+from autosched.tiling.plans.asked_once import asked_once
 from autosched.tiling.plans.plan import ScalarPart
 
 PREPARE = Shape(width=16)
@@ -88,10 +89,12 @@ class ScalarLoops:
         return shared_out(loop, self.shape.threads, self.behind)
 
     def apart(self, k: int) -> bool:
-        """Whether a GPU shares out all loops down to axis `k`: of what it prepares, each a subscript by itself."""
+        """Whether a GPU shares out all loops down to axis `k`: of what it prepares, and of elements that ask data
+        whether they are computed at all; each a subscript by itself."""
         subscripts = {i.name for i in self.stage.assign.index if isinstance(i, Var)}
         inner = {a.name for a in self.axes[1 : k + 1]}
-        return self.part.prepared and self.part.scheme == "gpu" and inner <= subscripts
+        each = self.part.prepared or bool(asked_once(self.stage))
+        return each and self.part.scheme == "gpu" and inner <= subscripts
 
     def tiles(self, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
         """Several rows at a time, then one at a time."""

@@ -100,12 +100,17 @@ def _persistent_cycles(b: BlockCycles) -> Column:
     return tiles * (np.maximum(b.busy, b.chain - b.fill) + b.exposed * b.store) + b.fill + b.store
 
 
-def gpu_scalar(part: ScalarPart, v: Columns, plan: Plan, work_cycles: float) -> tuple[Column, Column]:
-    """Seconds of a scalar stage and of its launch: blocks share the outermost axis, a warp the vector axis."""
+def gpu_scalar(
+    part: ScalarPart, v: Columns, plan: Plan, work_cycles: float, each: bool = False
+) -> tuple[Column, Column]:
+    """Seconds of a scalar stage and of its launch: blocks share the outermost axis, a warp the vector axis; `each`:
+    threads share all axes."""
     target = plan.target
     rows = len(v[part.names("threads")])
     extents = {a.name: a.extent for a in part.stage.axes if not free_vars(a.upper) | free_vars(a.lower)}
     blocks = float(extents.get(part.order[0], 1)) if part.parallel and part.order else 1.0
+    if each:
+        blocks = float(prod(extents.values()))
     vector = column_of(v, part.names("vector")) if part.vector else np.ones(rows)
     lanes = np.minimum(vector, target.limits["warp_threads"])
     resident = float(target.cores * target.limits.get("blocks_per_core", 32))

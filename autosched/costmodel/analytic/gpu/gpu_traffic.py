@@ -13,6 +13,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.common.layout import flat_offset, tensor_elements
+from autosched.tiling.steps.gpu.computed_slices import source_bytes
 
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
 APART = 0.2  # of a tensor that is fetched again where blocks which share its slices are numbered far apart (few rows)
@@ -48,8 +49,8 @@ def memory_bytes(
     steps = float(prod(a.units for a in nest.reduction))
     total, again, whole = np.zeros_like(blocks), np.zeros_like(blocks), 0.0
     for o in nest.intrinsic.inputs:
-        size = o.elements * o.dtype.bits / 8
-        tensor = tensor_elements(nest, o.name) * o.dtype.bits / 8
+        size = o.elements * source_bytes(nest, o.name)
+        tensor = tensor_elements(nest, o.name) * source_bytes(nest, o.name)
         mine: Column = size * steps * beside / shares
         for a in pair:
             if a in nest.operand_axes(o.name):
@@ -67,7 +68,7 @@ def memory_bytes(
 
 def least_memory_bytes(nest: Nest) -> float:
     """What `memory_bytes` is at least: each input once, and the outputs."""
-    read = sum(tensor_elements(nest, o.name) * o.dtype.bits / 8 for o in nest.intrinsic.inputs)
+    read = sum(tensor_elements(nest, o.name) * source_bytes(nest, o.name) for o in nest.intrinsic.inputs)
     return read + _written_bytes(nest)
 
 

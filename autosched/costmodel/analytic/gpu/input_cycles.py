@@ -30,6 +30,7 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import StepNames, gpu_pair
+from autosched.tiling.steps.gpu.computed_slices import loads, operations, source_bytes
 from autosched.tiling.steps.gpu.grid_order import cluster_kinds
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES
 from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR
@@ -51,6 +52,7 @@ class InputCycles:
     tma: Column  # cycles of TMA
     warp_copies: Column  # a count: loads or asynchronous copies that warps issue
     l2_bytes: Column  # that come out of L2
+    operations: Column  # of threads, to compute elements on the way
     staged: npt.NDArray[np.bool_]  # whether an input goes through shared memory
 
     def __add__(self, other: InputCycles) -> InputCycles:
@@ -61,6 +63,7 @@ class InputCycles:
             self.tma + other.tma,
             self.warp_copies + other.warp_copies,
             self.l2_bytes + other.l2_bytes,
+            self.operations + other.operations,
             self.staged | other.staged,
         )
 
@@ -99,13 +102,17 @@ def _of_input(
     touched = sectors(nest, operand.name)
     straight = tile.worker_bytes * max(touched, lines(nest, operand.name))
     fetched = np.where(shared, tile.block_bytes * asked, tile.block_bytes * min(touched, code.most_fetched))
+    narrow = source_bytes(nest, operand.name) * 8 / operand.dtype.bits
+    straight_elements = schedule.workers * tile.worker_bytes  # each warp computes what it loads
+    computed = schedule.steps * np.where(shared, tile.block_bytes, straight_elements) * 8 / operand.dtype.bits
     return InputCycles(
         filled=staged_bytes / memory_speed(target, "shared"),
         copied=copied,
-        read_bytes=schedule.steps * schedule.workers * np.where(shared, loaded * ways, straight),
+        read_bytes=schedule.steps * schedule.workers * np.where(shared, loaded * ways, straight * narrow),
         tma=tma,
-        warp_copies=warp_copies,
-        l2_bytes=schedule.steps * fetched,
+        warp_copies=warp_copies * loads(nest, operand.name),
+        l2_bytes=schedule.steps * fetched * narrow,
+        operations=computed * operations(nest, operand.name),
         staged=shared,
     )
 

@@ -44,6 +44,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu.block_tile import workers_name
+from autosched.tiling.steps.gpu.computed_slices import source_bytes
 from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES
 from autosched.tiling.steps.gpu.slice_copies import STAGES
 from autosched.tiling.steps.gpu.split_k import GATHERED, STREAM
@@ -167,14 +168,16 @@ def _least_input(
     row = np.maximum(column_or(nest, names, v, f"row_{operand}", np.ones_like(steps)), CHUNK_BYTES)
     straight = tile.worker_bytes * max(touched, lines(nest, operand))
     asked = 1.0 - code.multicast
+    narrow = source_bytes(nest, operand) * 8 / tile.operand.dtype.bits
     fetched = np.where(shared, tile.block_bytes * asked, tile.block_bytes * min(touched, code.most_fetched))
     return InputCycles(
         filled=staged_bytes / memory_speed(target, "shared"),
         copied=2.0 * staged_bytes / LINE_BYTES,
-        read_bytes=steps * workers * np.where(shared, loaded, straight),
+        read_bytes=steps * workers * np.where(shared, loaded, straight * narrow),
         tma=staged_bytes * asked * tma_cycles(row),
         warp_copies=np.zeros_like(steps),
-        l2_bytes=steps * fetched,
+        l2_bytes=steps * fetched * narrow,
+        operations=np.zeros_like(steps),
         staged=shared,
     )
 

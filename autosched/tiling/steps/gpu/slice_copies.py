@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autosched.logic import FALSE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, ceil_div, maximum, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -45,11 +45,13 @@ def gpu_copy(
     aligned = {
         operand: aligned_bytes(nest, operand) if nest.depth in nest.operand_axes(operand) else 0 for operand in staged
     }
+    copied = {operand: most for operand, most in aligned.items() if operand not in nest.computed}
     total: Int = Const(0)
     for operand, is_staged in staged.items():
         total = total + is_staged * slice_bytes(nest, operand, pair, names)
         most = aligned[operand]
-        fits = is_staged.eq(0) | (vector <= most)
+        free = operand in nest.computed and not most  # its elements are stored one by one, whatever others are
+        fits = is_staged.eq(0) | (vector <= most) if not free else TRUE
         sentence = f"{{{vector.name}}} bytes of {operand} at once, whose rows are aligned to {most or 'one element'}"
         rules.append(Rule(names(f"vector_{operand}"), fits, sentence))
         if BULK in kinds and (why := no_bulk_copy(nest, operand)):
@@ -77,10 +79,14 @@ def gpu_copy(
         rules.append(Rule(padding.name, copy.ne(BULK) | padding.eq(0), sentence))
     if ASYNC in kinds:
         rules.append(Rule(copy.name, copy.ne(ASYNC) | (vector >= 4), "cp.async of {" + vector.name + "} bytes < 4"))
+        running: Int = sum((staged[o] for o in copied), Const(0))
+        if len(copied) < len(staged):
+            sentence = "cp.async copies slices, and all that go through shared memory are computed"
+            rules.append(Rule(names("running"), copy.ne(ASYNC) | (running > 0), sentence))
     nothing = Var(names("staged")).eq(0)
     inert = {copy.name: nothing, stages.name: nothing, vector.name: nothing | copy.eq(BULK)}
     widths = tuple(sorted({0, *aligned.values()}))
-    wide = min(aligned.values(), default=0) or None  # what all operands can have
+    wide = min((copied or aligned).values(), default=0) or None  # what all operands can have
     decisions = (
         Decision(copy.name, tuple(kinds), tuple(LABELS[k] for k in kinds)),
         Decision(stages.name, depths),

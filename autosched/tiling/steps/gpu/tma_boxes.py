@@ -79,6 +79,8 @@ def no_bulk_copy(nest: Nest, operand: str) -> str:
 @of_nest
 def no_box(nest: Nest, operand: str) -> str:
     """Why TMA cannot fetch boxes of the operand; empty where it can."""
+    if operand in nest.computed:
+        return "it is computed on the way"
     if nest.guarded[operand] != TRUE:
         return "its elements are guarded"
     offset = element_offset(nest, operand)
@@ -107,6 +109,8 @@ def _no_rows(nest: Nest, operand: str) -> str:
 @of_nest
 def pixels_of(nest: Nest, operand: str) -> Pixels | None:
     """How the engine sees the operand as pixels, or None where it cannot."""
+    if operand in nest.computed:
+        return None
     read = nest.mapping.operands[operand]
     extents = nest.mapping.program.tensors[read.tensor].extents
     rank, forms = len(extents), _forms(read)

@@ -314,7 +314,7 @@ class Filling:
         return lanes, tuple(lanes[n] for n in names)
 
 
-def or_zero(read: Read, real: Bool) -> Value:
+def or_zero(read: Value, real: Bool) -> Value:
     """The element where it is real, else zero."""
     return or_fill(read, real, Literal(0, read.dtype))
 

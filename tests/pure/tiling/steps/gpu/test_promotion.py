@@ -22,6 +22,7 @@ from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
 from autosched.tensorize import match
 from autosched.tensorize.match_types import Match
+from autosched.tensorize.reduction.partial_sums import is_partial
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.plan import Plan
@@ -133,6 +134,28 @@ def test_partial_sums_written_by_hand_need_no_adapter() -> None:
     (found,) = match(by_hand, [CATALOGUE[WGMMA]], stages=["C_part"])
     assert found.verdict == "match"
     assert found.mappings[0].adapters == ()
+
+
+@pytest.mark.parametrize(
+    ("term", "partial"),
+    [("P[q, i, j]", True), ("P[q, i, j] * S[q, j]", True), ("S[q, j] * (P[q, i, j] * R[i])", True),
+     ("P[q, i, 0] * S[q, j]", False), ("P[q, i, j] * P[q, i, j]", False), ("P[q, i, j] + S[q, j]", False)],
+)  # fmt: skip
+def test_sums_of_groups_are_partial_where_each_is_read_once(term: str, partial: bool) -> None:
+    """With a scale, too; not where a product of matrices, or a square, is what reads them."""
+    program = parse(f"""
+def f(A: e4m3[8, 64], B: e4m3[64, 8], S: f32[2, 8], R: f32[8], Y: f32[8, 8]):
+    P: f32[2, 8, 8]
+    for q, i, j in grid(2, 8, 8):
+        P[q, i, j] = 0
+        for p in range(32):
+            P[q, i, j] += f32(A[i, q * 32 + p]) * f32(B[q * 32 + p, j])
+    for i, j in grid(8, 8):
+        Y[i, j] = 0
+        for q in range(2):
+            Y[i, j] += {term}
+""")
+    assert is_partial(program, program.stage("P")) is partial
 
 
 def promoted_plans() -> list[Plan]:
