@@ -138,7 +138,8 @@ def fetched_ahead(
     if final := LastProduct.of(rest, loop.var) if first and last else None:
         kept = computed((final.results,))
         body = (*waited, *kept, *meet, *computed(results), *fetches, *computed((*final.before, final.starts)))
-        body = (*body, *issue(minimum(here + 1, loop.upper - 1), always=True), *computed((final.calls,)))
+        calls = _of_workers(final.calls, ctx)
+        body = (*body, *issue(minimum(here + 1, loop.upper - 1), always=True), *computed((calls,)))
         before, ended = (*computed((final.starts,)), *before), (*waited, *kept)
     else:
         body = (*waited, *meet, *computed(results), *fetches, *issue(here + 1), *computed(rest))
@@ -217,6 +218,15 @@ def _staged(stmt: Stmt, shared: set[str], stage: Int, ctx: Context) -> Stmt:
             return replace(stmt, operands={o: _placed(r, shared, stage, ctx) for o, r in stmt.operands.items()})
         case _:
             return with_bodies(stmt, lambda inner: tuple(_staged(s, shared, stage, ctx) for s in inner)) or stmt
+
+
+def _of_workers(phase: For, ctx: Context) -> For:
+    """A phase whose calls run on behind it: each worker has registers of its own that it fills for them."""
+    assert isinstance(phase.upper, Const)
+    filled = written((phase,))
+    for name in filled:
+        ctx.buffers[name] = replace(ctx.buffers[name], shape=(phase.upper.value, *ctx.buffers[name].shape))
+    return replace(phase, body=tuple(_staged(s, filled, Var(phase.var), ctx) for s in phase.body))
 
 
 def _placed(ref: RegisterRef, shared: set[str], stage: Int, ctx: Context) -> RegisterRef:

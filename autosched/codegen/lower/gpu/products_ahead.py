@@ -65,6 +65,8 @@ class LastProduct:
         if _copied(starts) != (held, sums) or _copied(results) != (sums, held) or sums & used_buffers(before):
             return None
         own = used_buffers((starts, calls, results))
+        if written((calls,)) & used_buffers((*before, starts, results)):
+            return None
         if written(behind) & own or used_buffers(behind) & (written((starts, calls, results)) | sums):
             return None
         if loop in used_variables((starts, results)):
