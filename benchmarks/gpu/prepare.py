@@ -16,6 +16,7 @@ from autosched.device.cuda.cards import TARGETS
 from autosched.device.cuda.launch_job import CudaJob
 from autosched.device.cuda.reference import plain_candidate
 from autosched.ir import workload
+from autosched.ir.oracle.slack import joined
 from autosched.ir.work import operations
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
@@ -93,7 +94,7 @@ def at_random_of(study: Study, count: int, seed: int) -> list[Candidate]:
 
 def data_of(case: Case, plans: Sequence[Plan] = ()) -> Sampled:
     """Inputs, and the boxes of the outputs that are compared, as closely as the plans' instructions compute."""
-    return sampled(request_of(case).program, 0, max((slack(plan) for plan in plans), default=1.0))
+    return sampled(request_of(case).program, 0, joined(slack(plan) for plan in plans))
 
 
 def problem_of(

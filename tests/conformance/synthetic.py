@@ -9,6 +9,8 @@ import numpy as np
 
 from autosched.costmodel import Samples
 from autosched.device.protocol import Build
+from autosched.ir import workload
+from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.logic import Var, ceil_div
 from autosched.search import SearchSpace
@@ -19,6 +21,8 @@ from autosched.tiling.candidate import Candidate
 from autosched.tiling.plans.plan import Part, TensorPart
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Rule, Step
+
+MATMUL = workload("matmul", m=96, n=12, k=512)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class FakePlan:
     parts: tuple[Part, ...] = ()
     tensor_parts: tuple[TensorPart, ...] = ()
     in_tile_loops: bool = False
+    program: Program = MATMUL
 
 
 def make_plan(name: str, speed: float = 1.0, tiles: int = 8) -> FakePlan:

@@ -180,13 +180,12 @@ def as_text(
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
     used = {mapping.stage.name for mapping in best.candidate.plan.mappings}
     gained = zip(tuning.forms, gains(tuning), strict=True)
-    ran = best.candidate.plan.program
-    forms = [(form, gain) for form, gain in gained if worth_telling(form, gain, used, request.program, ran)]
+    plan = best.candidate.plan
+    forms = [(form, gain) for form, gain in gained if worth_telling(form, gain, used, request.program, plan.program)]
     if forms and form_commands:
         lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
     lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
-    plan = best.candidate.plan
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]
     lines += [f"       {line}" for line in (*other_lines(plan), *serial_lines(plan), *left_out_lines(plan))]

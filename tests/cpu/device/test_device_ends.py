@@ -15,6 +15,7 @@ from autosched.device.cpu.device import CpuDevice
 from autosched.device.simulator.verify.verify import Verifier
 from autosched.ir import load, parse
 from autosched.ir.oracle.sets.ends import decisive
+from autosched.ir.oracle.slack import NO_SLACK
 from autosched.ir.program import Program
 from autosched.tiling.candidate import Candidate
 
@@ -67,8 +68,8 @@ def test_the_simulator_finds_it_too() -> None:
     program, seed, candidates = dropping()
     plan = candidates[0].plan
     kernel = lower(plan, plan.space.schedule(candidates[0].row))
-    assert not Verifier(seed)._checked(kernel, program, plan, 1.0).ok
-    assert Verifier(seed)._checked(kernel, program, plan, 1.0, compute(program, seed)).ok
+    assert not Verifier(seed)._checked(kernel, program, plan, NO_SLACK).ok
+    assert Verifier(seed)._checked(kernel, program, plan, NO_SLACK, compute(program, seed)).ok
 
 
 def test_lengths_are_at_their_greatest_and_at_both_ends() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from autosched.machine.host import host_features
 from autosched.tensorize.check.native import from_register_bytes, register_bytes
-from autosched.tensorize.check.values import cases, same_bits
+from autosched.tensorize.check.values import agree, cases
 from autosched.tensorize.numerics.model import issue
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tensorize.spec.emit import render_c
@@ -88,6 +88,6 @@ def test_c_agrees_with_the_semantics(library):
         place = [o.written for o in made.operands.values()].index(True)
         rows = blob[:, starts[place] : starts[place] + sizes[place]]
         got = from_register_bytes(made.accumulator, np.ascontiguousarray(rows))
-        if not same_bits(issue(made, arrays), got, made.accumulator.dtype).all():
+        if not agree(issue(made, arrays), got, made).all():
             wrong.append(made.name)
     assert not wrong

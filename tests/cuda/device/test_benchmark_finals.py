@@ -9,7 +9,8 @@ from autosched.device.cuda.data import CudaData
 from autosched.device.cuda.launch_job import CudaJob, LaunchCall, Pointer
 from autosched.device.job import Outcome
 from autosched.ir import workload
-from benchmarks.gpu import finals, peers
+from autosched.search.tuning.tune import plans_of
+from benchmarks.gpu import cases, finals, peers, prepare
 from benchmarks.gpu.bundle import Entry, Loop, Problem, Recorded
 from benchmarks.gpu.cases import all_cases
 from benchmarks.gpu.prepare import PLAIN, plain_of
@@ -139,3 +140,13 @@ def test_cases_have_plain_kernels(name):
     assert not entry.error
     assert "mma" not in entry.text
     assert set(entry.headers) == set(headers)
+
+
+def test_data_are_as_wide_as_all_plans_need():
+    """Tensor cores sum products of 8-bit floats with fewer bits than their accumulators have."""
+    sizes = {"m": 64, "n": 64, "k": 64, "a": "e4m3", "b": "e4m3", "acc": "f32", "out": "bf16"}
+    case = cases.Case("squares", "64", "e4m3", "matmul_nt", sizes, numerics="real")
+    own = prepare.data_of(case).oracle.tolerances
+    wider = prepare.data_of(case, plans_of(prepare.request_of(case))[1]).oracle.tolerances
+    assert own
+    assert all((wider[name] > own[name]).any() for name in own)

@@ -11,6 +11,7 @@ import pytest
 from autosched.codegen.c.export.compared_elements import RUN, RUNS, ComparedElements
 from autosched.ir import workload
 from autosched.ir.oracle.inputs import random_inputs, split_inputs
+from autosched.ir.oracle.slack import Slack
 from autosched.ir.oracle.tolerances import run_with_error
 
 PROGRAMS: list[tuple[str, dict[str, Any]]] = [
@@ -26,9 +27,9 @@ def test_elements_are_those_of_the_whole_program(name: str, sizes: dict[str, Any
     program = workload(name, **sizes)
     arrays, scalars = split_inputs(program, random_inputs(program, np.random.default_rng(0)))
     fused = {s.name for s in program.stages}
-    want, bounds = run_with_error(program, arrays, scalars, fused, 2.0)
+    want, bounds = run_with_error(program, arrays, scalars, fused, Slack(2.0))
     few = ComparedElements(program, 0.0)
-    got, near = few.run(arrays, scalars, fused, 2.0)
+    got, near = few.run(arrays, scalars, fused, Slack(2.0))
     for output in program.outputs:
         places = few.places(output)
         shape = program.tensors[output].extents

@@ -17,7 +17,7 @@ import numpy as np
 from autosched.costmodel.analytic.gpu.block_schedule import InputTile, column_or, split_shares
 from autosched.costmodel.analytic.gpu.code_constants import GENERATED, GpuCode
 from autosched.costmodel.analytic.gpu.fragments import FLOAT_SHARE
-from autosched.costmodel.analytic.gpu.gpu_clock import CLUSTER_SECONDS, LAUNCH_SECONDS, Terms
+from autosched.costmodel.analytic.gpu.gpu_clock import CLUSTER_SECONDS, COPIES, LAUNCH_SECONDS, Terms
 from autosched.costmodel.analytic.gpu.gpu_traffic import (
     LINE_BYTES,
     Column,
@@ -94,6 +94,7 @@ def gpu_least(nest: Nest, names: StepNames, v: Columns, target: Target) -> Terms
     return {
         "mma": block.mma * each * cycle,
         "shared": block.smem * each * cycle,
+        COPIES: np.zeros_like(one),
         "l2": np.zeros_like(one),
         "dram": np.full_like(one, dram),
         "latency": block.chain * cycle,
