@@ -21,6 +21,8 @@ from autosched.logic.expr import COMPARE
 
 TRANSCENDENTAL = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "rsqrt"])
 """Functions whose last bits differ between libraries and vector polynomials."""
+APPROXIMATED = TRANSCENDENTAL | {"sqrt"}
+"""Functions that instructions approximate within a bound; a reciprocal is a quotient."""
 TRANSCENDENTAL_ULPS = 4
 """What such a function is allowed to be off; vector math libraries state 1 to 4 ulp (SLEEF, SVML)."""
 ARGUMENT_ULPS = 1
@@ -38,6 +40,12 @@ def least(dtype: DType) -> float:
     return 2.0 ** (1 - dtype.bias if dtype.exponent >= 8 else dtype.exponents[0])
 
 
+def off_by(v: Any, share: float, dtype: DType) -> Any:
+    """By how much numbers are off that are approximated within this share of each."""
+    size = np.abs(number(v))
+    return np.where(np.isfinite(size), share * size + least(dtype), 0.0)
+
+
 def plus(*errors: Any) -> Any:
     """The sum of error bounds."""
     some = [e for e in errors if e is not None]
@@ -53,12 +61,14 @@ class Rules:
     """Evaluates pairs (value, error) in `frame`; `errors` holds error arrays of tensors. With `contracted`, a product
     may be fused with an addition, so every float operation counts as rounded differently; `moved`: a conversion may
     round another number, of the same value over the reals (the exponential behind another reference), and so may the
-    argument of such a function."""
+    argument of such a function. `approximated`: by how much of itself each quotient and each result of a function may
+    be off, where an instruction computes one of them."""
 
     frame: Frame
     errors: dict[str, Any]
     contracted: bool = False
     moved: bool = False
+    approximated: float = 0.0
 
     def pair(self, node: Value, mask: Any) -> Pair:
         """The value and its error over the frame's slab."""
@@ -74,9 +84,11 @@ class Rules:
                 return result, _kept_in_range(result, e, dtype)
             case Arith(op, left, right, dtype):
                 a, b = self.pair(left, mask), self.pair(right, mask)
-                return self.arith(op, a, b, dtype)
+                found = self.arith(op, a, b, dtype)
+                return self.near(found, dtype) if op == "/" else found
             case Call(function, args, dtype):
-                return self.call(function, [self.pair(a, mask) for a in args], dtype, args[0].dtype)
+                found = self.call(function, [self.pair(a, mask) for a in args], dtype, args[0].dtype)
+                return self.near(found, dtype) if function in APPROXIMATED else found
             case Cast(operand, dtype, saturating):
                 pair = self.pair(operand, mask)
                 if self.contracted and operand.dtype.is_float and dtype.is_float:
@@ -87,6 +99,12 @@ class Rules:
                 return self.select(test, then, other, mask)
             case _:
                 return value(node, self.frame, mask), None
+
+    def near(self, found: Pair, dtype: DType) -> Pair:
+        """What an instruction approximates, with what that may be off."""
+        v, e = found
+        off = off_by(v, self.approximated, dtype) if self.approximated and dtype.is_float else None
+        return v, plus(e, off)
 
     def error_of(self, tensor: str, index: Any, mask: Any = None) -> Any:
         """The error of tensor elements."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from autosched.ir.nodes import Axis
 from autosched.ir.oracle import blas_sums as contract
-from autosched.ir.oracle.error_rules import TRANSCENDENTAL, Rules, gamma, least, number, plus
+from autosched.ir.oracle.error_rules import TRANSCENDENTAL, Rules, gamma, least, number, off_by, plus
 from autosched.ir.oracle.evaluate import Frame, both, fetch, put
 from autosched.ir.oracle.interpreter import NestRun, execute, prepare, run_unit
 from autosched.ir.oracle.nests import LoopNest, Serial, Unit, accesses, plan
@@ -68,9 +68,10 @@ def allowances(program: Program, fused_stages: Collection[str], slack: Slack) ->
     found: dict[int, Allowed] = {}
     for stage in program.stages:
         if stage.assign.value.dtype.is_float:
-            share, fused = slack.share(stage.assign.tensor, program.tensors), stage.name in fused_stages
-            if fused or share:
-                found[id(stage.assign)] = Allowed(fused, slack.sums if fused else 1.0, share)
+            share, inside = slack.share(stage.assign.tensor), slack.inside(program.tensors)
+            fused = stage.name in fused_stages
+            if fused or share or inside:
+                found[id(stage.assign)] = Allowed(fused, slack.sums if fused else 1.0, share, inside)
     return found
 
 
@@ -122,8 +123,9 @@ class ErrorRun(NestRun):
 
     def __init__(self, nest: LoopNest, frame: Frame, errors: dict[str, Any], allowed: Allowed | None) -> None:
         super().__init__(nest, frame)
-        allowed = allowed or Allowed(False, 1.0, 0.0)
+        allowed = allowed or Allowed(False, 1.0, 0.0, 0.0)
         self.errors, self.fused, self.slack, self.share = errors, allowed.fused, allowed.sums, allowed.share
+        self.inside = allowed.inside
 
     def go(self) -> None:
         tensor = self.assign.tensor
@@ -131,7 +133,7 @@ class ErrorRun(NestRun):
         super().go()
 
     def rules(self, frame: Frame, contracted: bool = False) -> Rules:
-        return Rules(frame, self.errors, contracted, self.slack > 1)
+        return Rules(frame, self.errors, contracted, self.slack > 1, self.inside)
 
     def _masks(self, frame: Frame, rules: Rules) -> tuple[Any, Any]:
         """Where the nest's conditions hold, and where errors leave that open."""
@@ -190,16 +192,13 @@ class ErrorRun(NestRun):
 
     def _approximated(self, new: Any) -> Any:
         """What an instruction may be off that approximates these values; None where none does."""
-        if not self.share:
-            return None
-        size = np.abs(number(new))
-        return np.where(np.isfinite(size), self.share * size + least(self.assign.value.dtype), 0.0)
+        return off_by(new, self.share, self.assign.value.dtype) if self.share else None
 
     def _magnitudes(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
         """Σ|term| (or for `min max *`, nothing of use) and the terms' summed (or greatest) error."""
         a = self.assign
         reads = {x.tensor for x in accesses(self.nest) if not x.written}
-        exact_terms = reads.isdisjoint(self.errors) and not _transcendental(a.value)
+        exact_terms = reads.isdisjoint(self.errors) and not _transcendental(a.value) and not self.inside
         if exact_terms and a.op in ("+=", "-="):
             with_blas = contract.sum_of_products(
                 a.value, self.conditions, self.frame, self.serial, self.vector, exact=False, magnitude=True

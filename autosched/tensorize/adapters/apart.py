@@ -12,12 +12,12 @@ instructions that state a bound (level `real`, where a product with a reciprocal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from autosched.ir.nodes import Assign, Axis, Tensor
 from autosched.ir.printer import print_value
-from autosched.ir.value import Arith, Read, Value, is_plain, map_value, reads, substitute, walk
+from autosched.ir.value import Arith, Call, Cast, Read, Select, Value, children, is_plain, map_value, reads, substitute
 from autosched.ir.variables import value_vars
 from autosched.logic import Const, Var
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
@@ -27,6 +27,7 @@ from autosched.tensorize.body.functions import argument_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.reduction.update import update_of_intrinsic
 
+JUMPS = frozenset(["round", "floor", "ceil"])
 MOST = 4
 """Functions of one stage that are looked at."""
 
@@ -42,13 +43,30 @@ def apart(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     if len(function.operands) != 1:
         return []
     found: dict[Value, Proposal] = {}
-    for node in walk(stage.assign.value):
+    for node in _steady(stage.assign.value):
         taken = argument_of(node, function.term, function.operands[0])
         whole = node == stage.assign.value and taken is not None and isinstance(taken[0], Read) and taken[1] is None
         if taken is not None and reads(taken[0]) and not whole and node.dtype == intrinsic.accumulator.dtype:
             key = "apart", node, function.term, intrinsic.accumulator.dtype
             found.setdefault(node, Proposal(key, partial(_apart, facts, function.term, node, *taken)))
     return list(found.values())[:MOST]
+
+
+def _steady(value: Value) -> Iterator[Value]:
+    """The nodes that a value follows without a jump: a little off, one of a condition, of what is rounded to an integer
+    or of a subscript makes another number of it."""
+    yield value
+    match value:
+        case Call(function) if function in JUMPS:
+            return
+        case Cast(_, dtype) if not dtype.is_float:
+            return
+        case Select(_, then, other):
+            inside: tuple[Value, ...] = (then, other)
+        case _:
+            inside = () if isinstance(value, Read) else children(value)
+    for node in inside:
+        yield from _steady(node)
 
 
 def _apart(facts: StageFacts, function: Value, node: Value, argument: Value, times: Value | None) -> Adapted:

@@ -184,14 +184,34 @@ def test_tolerances_follow() -> None:
         assert (before < 2.0**-20 * want).all()
 
 
+@pytest.mark.parametrize("term", ["floor({})", "round({} * 0.5)", "1.0 if {} > 10.0 else 0.0", "f32(s32({}))"])
+def test_what_jumps_takes_no_approximation(term: str) -> None:
+    """A reciprocal that is a little less than 10 would be 9 then."""
+    text = "def f(A: f32[64], C: f32[64]):\n for i in range(64):\n  C[i] = {}\n"
+    assert plans(parse(text.format("1.0 / A[i] - 0.25")))
+    assert not plans(parse(text.format(term.format("1.0 / A[i]"))))
+
+
+def test_a_part_of_an_expression_is_allowed_its_own_share() -> None:
+    """2^-14 of the reciprocal, however little is left of it, and however much more there is."""
+    text = "def f(A: f32[64], C: f32[64]):\n assume(2 <= A <= 4)\n for i in range(64):\n  C[i] = 1.0 / A[i] {}\n"
+    for rest in ("- 0.25", "+ 1000.0"):
+        program = parse(text.format(rest))
+        found = compute(program, 0, slack=Slack(1.0, (("C_function", 2.0**-14),)))
+        share, tolerance = 2.0**-14 / found.inputs["A"].astype(np.float64), np.asarray(found.tolerances["C"])
+        exact = np.asarray(compute(program, 0).tolerances["C"])
+        assert (tolerance >= share).all()
+        assert (tolerance <= 1.01 * share + 2 * exact + 2.0**-24 * 2000).all()
+
+
 def test_what_several_plans_allow() -> None:
     one, two = Slack(2.0, (("C", 0.1),)), Slack(1.0, (("C", 0.2), ("D", 0.1)))
     both = one.joined(two)
     assert both == joined([two, one]) == Slack(2.0, (("C", 0.2), ("D", 0.1)))
     assert len({s.key for s in (NO_SLACK, one, two, both)}) == 4
     assert (NO_SLACK.key, Slack(64.0).key) == ("1.0", "64.0")
-    assert (both.share("C", {"C", "D", "E"}), both.share("E", {"C", "D", "E"})) == (0.2, 0.0)
-    assert both.share("E", {"C", "E"}) == 0.1  # D is a tensor of the plan's own program
+    assert (both.share("C"), both.share("E")) == (0.2, 0.0)
+    assert (both.inside({"C", "D", "E"}), both.inside({"C", "E"})) == (0.0, 0.1)  # D is a tensor of the plan's own
 
 
 @pytest.mark.x86
