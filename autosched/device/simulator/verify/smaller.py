@@ -4,9 +4,10 @@ do not have take their nearest value."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from autosched.ir.nodes import Axis, Guard, Loop, Statement
+from autosched.ir.nodes import Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
@@ -38,7 +39,7 @@ MOST_REPAIRS = 24
 
 def smaller(plan: Plan, most: tuple[int, int], threads: int) -> Plan | None:
     """The plan cut down; None where that cannot be, or where what one stage reads another would no longer write."""
-    small = cut(plan.program, most)
+    small = cut(plan.program, most, run_together(plan))
     if unwritten(small) - unwritten(plan.program):
         return None
     try:
@@ -47,10 +48,25 @@ def smaller(plan: Plan, most: tuple[int, int], threads: int) -> Plan | None:
         return None
 
 
-def cut(program: Program, most: tuple[int, int]) -> Program:
+def run_together(plan: Plan) -> set[str]:
+    """The loops that a part runs as one with a reduction of another of its stages (a row that is summed, then scaled):
+    they are cut as that is."""
+    found: set[str] = set()
+    for part in plan.parts:
+        stages: tuple[Stage, ...] = ()
+        if isinstance(part, WarpCooperativePart):
+            stages = part.members
+        elif isinstance(part, FusedLoopsPart):
+            stages = tuple(m.stage for m in part.members)
+        summed = {(a.lower, a.upper) for s in stages for a in s.reduction}
+        found |= {a.name for s in stages for a in s.axes if (a.lower, a.upper) in summed}
+    return found
+
+
+def cut(program: Program, most: tuple[int, int], summed: Collection[str] = ()) -> Program:
     """The program with no spatial, no reduction loop of constant bounds longer than `most`, and smaller tensors;
-    addresses and guards stay."""
-    reduced = {a.name for s in program.stages for a in s.reduction}
+    addresses and guards stay. `summed`: loops that are cut as reductions are."""
+    reduced = {a.name for s in program.stages for a in s.reduction} | set(summed)
 
     def shorter(stmt: Statement) -> Statement:
         match stmt:

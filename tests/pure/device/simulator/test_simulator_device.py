@@ -31,7 +31,7 @@ from autosched.machine.catalogue import load_target
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import planned
 from autosched.tiling.candidate import Candidate
-from autosched.tiling.plans.plan import TileLoopsPart
+from autosched.tiling.plans.plan import TileLoopsPart, WarpCooperativePart
 
 AVX512 = load_target("x86-avx512")
 HALVES = {"a": "f16", "b": "f16", "acc": "f32"}
@@ -127,6 +127,16 @@ def test_what_is_not_run_is_said_not_to_be_verified() -> None:
     verdict = verify.Verifier(0, most_elements=10).cut_down(plan, plan.space.schedule(0), 1)
     assert verdict.difference is None
     assert verdict.by == "not verified: too large for the interpreter; the mapping is proved"
+
+
+def test_rows_that_are_summed_and_scaled_by_one_part_are_cut_alike() -> None:
+    """A part runs both loops over a row as one: cut to 70 and 68 elements it would sum two more than the program."""
+    program = workload("rms_norm_product", m=32, k=128, n=64, t="f16")
+    found = planned(TuneRequest(program, load_target("nvidia-a100"))).plans
+    plan = next(p for p in found if any(isinstance(q, WarpCooperativePart) and len(q.members) > 1 for q in p.parts))
+    verdict = verify.Verifier(0).cut_down(plan, plan.space.schedule(int(plan.space.few[0])), 1)
+    assert verdict.difference is not None
+    assert verdict.difference.ok
 
 
 def test_what_is_too_large_says_how_large() -> None:
