@@ -69,7 +69,7 @@ class Grid:
                 return lambda flat: constant
             case Read(tensor, index, dtype):
                 places = self.places(tensor, index)
-                return lambda flat: load(flat[tensor][:, places], dtype)
+                return lambda flat: load(flat[tensor][:, np.atleast_1d(places)], dtype)
             case FromIndex(index, dtype):
                 known = cast(np.asarray(evaluate(index, self.axes), np.int64), DTYPES["s64"], dtype)
                 return lambda flat: known

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from autosched.ir.dtypes import DTYPES
+from autosched.tensorize.check.values import cases
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.dot import IntrinsicDot, ProgramDot
+from autosched.tensorize.numerics.model import issue
 from autosched.tensorize.numerics.rounding import least_exponent, rounded
 from autosched.tensorize.numerics.sums import Adder
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.load import load_text
 
 CATALOGUE = Catalogue.builtin()
 F32, F16, BF16 = DTYPES["f32"], DTYPES["f16"], DTYPES["bf16"]
@@ -165,3 +168,15 @@ def test_the_least_normal_numbers() -> None:
     known = {"f32": -126, "f16": -14, "bf16": -126, "tf32": -126, "e4m3": -6, "e5m2": -14, "f64": -1022}
     known |= {"e4m3fnuz": -7, "e5m2fnuz": -15}
     assert {name: least_exponent(DTYPES[name]) for name in known} == known
+
+
+def test_one_element_is_the_same_at_all_points() -> None:
+    """A run-time length beside a lane's own number, in more cases than there are lanes."""
+    text = "isa: made\nintrinsics:\n  - name: short\n    semantics: |\n"
+    text += "      def short(n: u32[1], a: s32[8], c: s32[8]):\n"
+    text += "          for i in range(8):\n              if u32(i) < n[0]:\n                  c[i] += a[i]\n"
+    (short,) = load_text(text)
+    given = cases(short, np.random.default_rng(0))
+    inside = np.arange(8) < given["n"].astype(np.int64)
+    assert len(inside) > 8
+    assert (issue(short, given) == np.where(inside, given["a"] + given["c"], given["c"])).all()
