@@ -108,7 +108,8 @@ class WholeRuns:
             return ""
         main = self._runs.get("")
         whole_s = run.whole_s or (main.whole_s if isinstance(main, PlainRun) else 0.0)
-        takes = f"the loops as written take about {whole_s:.2g} s, and have {self._budgets.get(where, 0.0):.2g} s"
+        left_s = max(0.0, self._budgets.get(where, 0.0))
+        takes = f"the loops as written take about {whole_s:.2g} s, and have {left_s:.2g} s"
         return f"{start}{1 - run.share:.0%} of the rows outside of the boxes: {takes}"
 
     def _built(self, program: Program, given: Oracle, budget_s: float) -> PlainLoops | str:
