@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from fuzz.handed import search
 from support.cards.block_chains import CASES, F16, H200, HANDED, ROWS, BlockChain, holding, several
+from support.cards.checked_kernels import checked as check
+from support.cards.checked_kernels import right
 from support.cards.gpu_plans import CATALOGUE
 from support.cards.hand_kernels import needs_compiler
 from support.cards.nvrtc import compiled
-from support.compiled.kernel_check import check_kernel
 from support.programs.block_chains import ALONE, MANY, MLP
 
 from autosched import ir
@@ -27,8 +28,7 @@ from autosched.codegen.cuda.emulation import Unit, build
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Assign, Stmt, with_bodies
-from autosched.device.correctness.compare import compare
-from autosched.device.correctness.oracle import Oracle, compute, slack
+from autosched.device.correctness.oracle import compute, slack
 from autosched.errors import UsageError
 from autosched.ir.value import Read
 from autosched.ir.workload import workload
@@ -38,41 +38,11 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.families import PARTS, family_of
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.find_warp_rows import rows_inside
-from autosched.tiling.plans.plan import Plan, TileLoopsPart
+from autosched.tiling.plans.plan import TileLoopsPart
 from autosched.tiling.steps.gpu.held_rows import AHEAD, BESIDE_LAST, WITH_PRODUCT
 from autosched.tiling.variants.one_pass import one_pass_programs
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
-
-
-def check(plan: Plan, rows: list[int], name: str) -> list[str]:
-    """Run the kernels of these rows in every way; answers their texts."""
-    target, oracle = plan.target, compute(plan.program, 0, slack=slack(plan))
-    units, texts = [], []
-    for n, row in enumerate(rows):
-        kernel = lower(plan, plan.space.schedule(row))
-        check_kernel(kernel)
-        right(oracle, run_kernel(kernel, oracle.inputs, oracle.scalars, seed=row), plan, row)
-        source = print_cuda(kernel, target)
-        shared, values = max(launch.shared_bytes for launch in source.plan.launches), plan.space.values([row])
-        counted = [v for name, v in values.columns.items() if name.endswith("block_shared")]
-        assert shared <= sum(int(v[0]) for v in counted), plan.space.schedule(row)
-        assert compiled(source).kernels
-        units.append(Unit(source.text, f"{name}{n}.cu", source.intrinsics, source.plan, kernel.program))
-        texts.append(source.text)
-    for row, emulated in zip(rows, build(units), strict=True):
-        right(oracle, emulated.run(oracle.inputs, oracle.scalars, seed=row), plan, row)
-    return texts
-
-
-def right(oracle: Oracle, got: dict[str, np.ndarray], plan: Plan, row: int) -> None:
-    for name, want in oracle.wants.items():
-        tolerance = oracle.tolerances.get(name)
-        flat = None
-        if tolerance is not None:
-            flat = np.broadcast_to(np.asarray(tolerance, np.float64), want.shape).reshape(-1)
-        found = compare(np.asarray(got[name]).reshape(-1), np.asarray(want).reshape(-1), flat)
-        assert found.ok, (plan.space.schedule(row), name, found)
 
 
 def test_there_are_as_many_kernels_as_the_suite_promises() -> None:

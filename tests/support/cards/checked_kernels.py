@@ -19,8 +19,8 @@ from autosched.tiling.plans.plan import Plan
 
 
 def checked(plan: Plan, rows: Sequence[int], name: str, seed: int = 0) -> list[str]:
-    """Run the kernels of these rows in every way; answers their texts. AssertionError for a wrong number; the emulator
-    raises for races and what else it finds."""
+    """Run the kernels of these rows in every way; answers their texts. AssertionError for a wrong number, and for more
+    shared memory than a space counts; the emulator raises for races and what else it finds."""
     oracle = compute(plan.program, seed, slack=slack(plan))
     units, texts = [], []
     for n, row in enumerate(rows):
@@ -28,6 +28,9 @@ def checked(plan: Plan, rows: Sequence[int], name: str, seed: int = 0) -> list[s
         check_kernel(kernel)
         right(oracle, run_kernel(kernel, oracle.inputs, oracle.scalars, seed=row), plan, row)
         source = print_cuda(kernel, plan.target)
+        shared, values = max(launch.shared_bytes for launch in source.plan.launches), plan.space.values([row])
+        counted = [int(v[0]) for name, v in values.columns.items() if name.endswith("block_shared")]
+        assert not counted or shared <= sum(counted), plan.space.schedule(row)
         assert compiled(source).kernels
         units.append(Unit(source.text, f"{name}{n}.cu", source.intrinsics, source.plan, kernel.program))
         texts.append(source.text)
