@@ -119,7 +119,7 @@ class Deadline:
             if left_s:  # somebody else's alarm
                 told_s = AGAIN_S if kind is OutOfTime else 1e-6  # it need not come twice at once
                 signal.setitimer(signal.ITIMER_REAL, max(left_s - (time.monotonic() - self._since), told_s), again_s)
-        if kind is OutOfTime and self.over:
+        if kind in (OutOfTime, SystemError) and self.over:  # the parser of CPython 3.11 makes the one the other
             raise self.failed() from None
 
     def _late(self, number: int, frame: FrameType | None) -> None:

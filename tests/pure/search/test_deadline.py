@@ -257,3 +257,15 @@ def test_what_work_raises_is_raised() -> None:
 
     with pytest.raises(ValueError, match="no such form"):
         Deadline(None).within(10.0, wrong)
+
+
+def test_an_end_within_a_parser_is_an_end() -> None:
+    """CPython 3.11 answers an alarm in the middle of `ast.parse` with a SystemError of its own."""
+    limit = Deadline(0.2)
+    with pytest.raises(NoScheduleError, match="was over before the first trial"), limit:
+        while not limit.over:
+            with contextlib.suppress(BaseException):
+                time.sleep(0.01)
+        raise SystemError("AST constructor recursion depth mismatch")
+    with pytest.raises(SystemError), Deadline(60.0):
+        raise SystemError("another")
