@@ -39,15 +39,15 @@ def _places(
             case Loop(axis, inner):
                 yield from _places(inner, (*axes, axis), guards, (*path, k))
             case Guard(condition, inner):
-                yield from _places(inner, axes, (*guards, *_conjuncts(condition)), (*path, k))
+                yield from _places(inner, axes, (*guards, *conjuncts_of(condition)), (*path, k))
             case Assign():
                 yield _StagePlace(node, axes, guards, (*path, k))
 
 
-def _conjuncts(condition: Condition) -> tuple[Condition, ...]:
+def conjuncts_of(condition: Condition) -> tuple[Condition, ...]:
     """An `and` of formulas over axes and of data, taken apart: the formulas say where anything may be touched."""
     if isinstance(condition, Logical) and condition.op == "and":
-        return tuple(c for part in condition.parts for c in _conjuncts(part))
+        return tuple(c for part in condition.parts for c in conjuncts_of(part))
     return (condition,)
 
 

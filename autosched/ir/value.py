@@ -21,6 +21,8 @@ UNARY_FUNCTIONS = frozenset(
     ["abs", "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "round", "floor", "ceil", "popcount"]
 )
 """Functions of one argument; `abs popcount` also take integers, the others floats only."""
+ROUNDING = frozenset(["round", "floor", "ceil"])
+"""Those whose results are whole numbers: where an argument passes one, they jump."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,17 @@ def amount_of(number: float) -> str:
     return scaled(number, ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")), 3)
 
 
+def bytes_of(count: int) -> str:
+    """A number of bytes as people read them.
+
+    >>> bytes_of(512), bytes_of(8192), bytes_of(3 << 20)
+    ('512 bytes', '8 KiB', '3 MiB')
+    """
+    units = (("MiB", 1 << 20), ("KiB", 1 << 10))
+    shown = ((count / of, name) for name, of in units if count >= of)
+    return next((f"{n:,.0f} {name}" if n >= 1000 else f"{n:.3g} {name}" for n, name in shown), f"{count} bytes")
+
+
 def counted(number: int, what: str) -> str:
     """A number of things.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from autosched.report.text import bytes_of
 from autosched.tiling.plans.on_the_way import BLOCK
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps.gpu.computed_slices import source_bytes
@@ -21,8 +22,4 @@ def computed_lines(plan: Plan) -> Iterator[str]:
                 elements = prod(made.extents)
                 names = ", ".join(f"{n} ({tensors[n].dtype})" for n in dict.fromkeys(r.tensor for r in way.sources))
                 each = f"{read:.3g} bytes are read for an element of {stored}"
-                yield f"reads    {names} for {way.tensor}: {each}; {_size(elements * stored)} of it are not stored"
-
-
-def _size(count: int) -> str:
-    return f"{count / (1 << 20):.3g} MiB" if count >= 1 << 20 else f"{count / (1 << 10):.3g} KiB"
+                yield f"reads    {names} for {way.tensor}: {each}; {bytes_of(elements * stored)} of it are not stored"

@@ -14,7 +14,7 @@ from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.work import operations, steps, unmasked_steps
 from autosched.logic import free_vars
 from autosched.report.plan_text import LoopBounds, loop_words
-from autosched.report.text import amount_of
+from autosched.report.text import amount_of, bytes_of
 from autosched.tensorize.explanation.certificate import left_out
 from autosched.tiling.analysis.dependence import AxisDependence
 from autosched.tiling.plans.plan import (
@@ -71,7 +71,7 @@ def _kept_at(place: str, kept: Sequence[Kept], owner: str) -> list[str]:
     largest = {k.tensor: k for k in reversed(kept)}  # several loops may keep a tile of one tensor
     each = sorted(largest.values(), key=lambda k: -k.bytes)
     named = ", ".join(map(str, each[:SHOWN])) + (f" and {len(each) - SHOWN} more" if len(each) > SHOWN else "")
-    return [f"{place} {named}: {_size(sum(k.bytes for k in kept))} for each {owner}"]
+    return [f"{place} {named}: {bytes_of(sum(k.bytes for k in kept))} for each {owner}"]
 
 
 def serial_lines(plan: Plan) -> list[str]:
@@ -107,7 +107,8 @@ def _meeting_words(axis: str, found: AxisDependence, program: Program | None) ->
 def memory_words(kernel: Kernel, program: Program) -> list[str]:
     """What a call works in, beside what the program as it was given would; nothing where that has no intermediates."""
     now, before = working_bytes(kernel), whole_bytes(program)
-    return [f"{_size(now)} of intermediates and copies; intermediates as written {_size(before)}"] if before else []
+    said = f"{bytes_of(now)} of intermediates and copies; intermediates as written {bytes_of(before)}"
+    return [said] if before else []
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -252,13 +253,6 @@ def error_words(error: str) -> str:
         "u": "half a unit in the last place of 1",
     }
     return "; ".join(f"{letter}: {said}" for letter, said in letters.items() if re.search(rf"\b{letter}\b", error))
-
-
-def _size(count: int) -> str:
-    """Bytes as people read them."""
-    units = (("MiB", 1 << 20), ("KiB", 1 << 10))
-    shown = ((count / of, name) for name, of in units if count >= of)
-    return next((f"{n:,.0f} {name}" if n >= 1000 else f"{n:.3g} {name}" for n, name in shown), f"{count} bytes")
 
 
 def done_by(rewrite: RewriteVerdict) -> str:

@@ -138,9 +138,8 @@ def match(
             talk().print("--explain says what was proved, and where each element goes", markup=False)
     elif explain or verbose:
         answer_forms(forms, commands)
-        if machine is not None and adapters and len(found) > _WHOLE:
-            for line in types_needed(loaded, found, chosen, machine, numerics):
-                answer(line)
+        if len(found) > _WHOLE:
+            _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
         whole = found if len(found) <= _WHOLE else [m for m in found if m.verdict != "no"]
         texts = ["\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found) if m in whole]
         texts += refusals(m for m in found if m not in whole)
@@ -151,12 +150,19 @@ def match(
             answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics))))
     else:
         _list(found, quiet)
-        if machine is not None and adapters:
-            for line in types_needed(loaded, found, chosen, machine, numerics):
-                answer(line)
+        _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
         for _, lines in told.values():
             answer("\n".join(lines))
     raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
+
+
+def _answer_types(
+    program: Program, found: list[Match], chosen: list[Intrinsic], machine: Target | None, numerics: str
+) -> None:
+    """In which types, and at which level, instructions of a machine that multiply matrices would take products."""
+    if machine is not None:
+        for line in types_needed(program, found, chosen, machine, numerics):
+            answer(line)
 
 
 def _every(known: Catalogue, machine: Target | None) -> list[Intrinsic]:

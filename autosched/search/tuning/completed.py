@@ -18,7 +18,7 @@ from autosched.tiling.space.space import Space
 LISTED = 1 << 24
 """Rows of a space, legal or not, up to which all legal ones are looked at."""
 LEADING = 1 << 12
-"""Rows of a larger one that lead by the clock: those with all that is asked for are looked for among them."""
+"""Rows of a larger space that the clock ranks first: among these the search looks for one with all that was asked."""
 OTHERS = 1 << 16
 """Rows that are looked at where none of those is one."""
 

@@ -17,7 +17,20 @@ from functools import partial
 
 from autosched.ir.nodes import Assign, Axis, Tensor
 from autosched.ir.printer import print_value
-from autosched.ir.value import Arith, Call, Cast, Read, Select, Value, children, is_plain, map_value, reads, substitute
+from autosched.ir.value import (
+    ROUNDING,
+    Arith,
+    Call,
+    Cast,
+    Read,
+    Select,
+    Value,
+    children,
+    is_plain,
+    map_value,
+    reads,
+    substitute,
+)
 from autosched.ir.variables import value_vars
 from autosched.logic import Const, Var
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
@@ -27,7 +40,6 @@ from autosched.tensorize.body.functions import argument_of
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.reduction.update import update_of_intrinsic
 
-JUMPS = frozenset(["round", "floor", "ceil"])
 MOST = 4
 """Functions of one stage that are looked at."""
 
@@ -57,7 +69,7 @@ def _steady(value: Value) -> Iterator[Value]:
     or of a subscript makes another number of it."""
     yield value
     match value:
-        case Call(function) if function in JUMPS:
+        case Call(function) if function in ROUNDING:
             return
         case Cast(_, dtype) if not dtype.is_float:
             return

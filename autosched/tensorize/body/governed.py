@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from autosched.ir.dtypes import DType
 from autosched.ir.oracle import numerics
+from autosched.ir.stages import conjuncts_of
 from autosched.ir.value import (
     Comparison,
-    Condition,
     FromIndex,
     Literal,
     Logical,
@@ -81,13 +81,6 @@ def chosen(guards: tuple[Value, ...], term: Value) -> Value:
     """The term where all of the guards hold, else zero."""
     test = guards[0] if len(guards) == 1 else Logical("and", tuple(guards))
     return Select(test, term, Literal(0.0 if term.dtype.is_float else 0, term.dtype), term.dtype)
-
-
-def conjuncts_of(guard: Condition) -> list[Condition]:
-    """The conditions that all have to hold."""
-    if isinstance(guard, Logical) and guard.op == "and":
-        return [c for part in guard.parts for c in conjuncts_of(part)]
-    return [guard]
 
 
 def _always(test: Value, ranges: Mapping[str, tuple[int, int]]) -> bool:

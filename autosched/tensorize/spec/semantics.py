@@ -8,10 +8,10 @@ from autosched.errors import Location, ProgramError, SpecError
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.stages import conjuncts_of
 from autosched.ir.value import Arith, Read, Select, Value, is_value, reads
 from autosched.ir.variables import index_vars
 from autosched.logic import Const, Int, Var, interval
-from autosched.tensorize.body.governed import conjuncts_of
 from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.operands import DocumentSource
 from autosched.tensorize.spec.temporaries import NoTemporary, without_temporaries

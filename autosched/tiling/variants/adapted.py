@@ -67,7 +67,6 @@ def adapted_programs(
     intrinsics: Sequence[Intrinsic],
     numerics: str,
     mode: str = "guard",
-    factors: bool = True,
     beside: bool = False,
     typed: bool = False,
 ) -> Iterator[Variant]:
@@ -75,8 +74,8 @@ def adapted_programs(
 
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
     becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
-    need. `factors`: whether operands that are expressions become intermediates where nothing else helps; `beside`: also
-    where something does. `typed`: also in types of instructions that multiply matrices, where none of these fits.
+    need. Operands that are expressions become intermediates where nothing else helps; `beside`: also where something
+    does. `typed`: also in types of instructions that multiply matrices, where none of these fits.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
@@ -84,7 +83,7 @@ def adapted_programs(
         here = todo.pop(0)
         yield here
         further = _in_types(here, mode, intrinsics, numerics) if typed else ()
-        for adapted in chain(further, _next(here, mode, intrinsics if factors else (), numerics, beside)):
+        for adapted in chain(further, _next(here, mode, intrinsics, numerics, beside)):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)

@@ -1,4 +1,4 @@
-"""Kernels of one instruction that overwrites its target, on a row of numbers, against what somebody else computes."""
+"""Kernels of one instruction that overwrites its target, on a row of numbers; tests compare them with an oracle."""
 
 from __future__ import annotations
 

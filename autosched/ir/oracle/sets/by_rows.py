@@ -21,7 +21,7 @@ from autosched.ir.oracle.assumed import integer_range
 from autosched.ir.oracle.numerics import round_float, store
 from autosched.ir.oracle.sets.deciding import nodes
 from autosched.ir.program import Program
-from autosched.ir.value import Arith, Call, Cast, Read, is_value, reads, walk
+from autosched.ir.value import ROUNDING, Arith, Call, Cast, Read, is_value, reads, walk
 from autosched.ir.variables import index_vars
 
 FAR = 12
@@ -193,7 +193,7 @@ def _rounds(node: Any) -> bool:
     """Whether a float becomes a whole number here."""
     if isinstance(node, Cast):
         return node.operand.dtype.is_float and node.dtype.is_integer
-    return isinstance(node, Call) and node.function in ("round", "floor", "ceil")
+    return isinstance(node, Call) and node.function in ROUNDING
 
 
 def _through_bits(program: Program, name: str) -> bool:

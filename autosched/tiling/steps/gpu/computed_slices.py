@@ -1,5 +1,5 @@
-"""Operands that a block of a GPU computes on the way: what they are computed from is read from memory as it lies there,
-by the threads that fill a slice in shared memory, or by those that load fragments.
+"""Operands that a block of a GPU computes on the way. Threads that fill a slice in shared memory, or load fragments,
+read narrow data from memory and compute each element.
 
     b = (f32(W[p, j]) - f32(Z[p // 128, j])) * S[p // 128, j]      memory has W, Z and S; shared memory, or registers, b
 """
