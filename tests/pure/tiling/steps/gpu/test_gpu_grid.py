@@ -82,4 +82,4 @@ def test_boxes_begin_at_whole_chunks() -> None:
     assert np.all(values["tile_j"][engine] % 16 == 0)
     narrow = request(plan.space, {"copy": "TMA", "stage_b": "shared", "reg_j": 3, "threads_j": 1})
     assert narrow.row is None
-    assert "16 bytes" in str(narrow)
+    assert "8 bits, no multiple of 128" in str(narrow)
