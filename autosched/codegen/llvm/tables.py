@@ -1,7 +1,9 @@
-"""Floats of four bits out of a table: a permutation of a register where the machine has one.
+"""Numbers of four bits out of a table: a permutation of a register where the machine has one.
 
 LLVM makes `vpermps` (AVX2, AVX-512) of lanes that are taken out of a constant vector by the lanes of another.
-Multiplying by a power of two takes longer, and much longer on numbers below f32's normal ones.
+Multiplying by a power of two takes longer, and much longer on numbers below f32's normal ones. Sixteen lanes at once
+(AVX-512) are taken by the four lowest bits of whole words, whatever stands above: no mask, and integers are not
+converted.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.llvm.types import Val, double_text, splat_text, typed, vector_text
 from autosched.codegen.passes.small_floats import table
 from autosched.ir.dtypes import DTYPES, DType
+from autosched.ir.value import Arith, Call, Cast, Literal, Value
 
-F32, U32 = DTYPES["f32"], DTYPES["u32"]
+F32, U32, U4 = DTYPES["f32"], DTYPES["u32"], DTYPES["u4"]
 SIXTEEN, EIGHT = 16, 8
 """Numbers of a table: all of a type, or those without a sign."""
 
@@ -38,6 +41,16 @@ class Tables:
         signed = self.out.let(f"or {bits.text}, {sign.name}")
         return self._new(f"bitcast {wide.type} {signed} to {typed('float', v.lanes)}", F32, v.lanes)
 
+    def by_words(self, place: Val, dtype: DType) -> Val | None:
+        """The numbers of a type of four bits, as f32, that the lowest bits of 32-bit words say; None where the machine
+        has no instruction for so many lanes."""
+        if self.permuted < SIXTEEN or place.lanes != SIXTEEN or place.dtype.bits != U32.bits:
+            return None
+        kind = typed("float", SIXTEEN)
+        name = self.out.declarations.need(kind, "llvm.x86.avx512.permvar.sf.512", kind, place.type)
+        held = vector_text("float", [double_text(n) for n in numbers(dtype)])
+        return self._new(f"call {kind} {name}({kind} {held}, {place.text})", F32, SIXTEEN)
+
     def _chosen(self, place: Val, numbers: tuple[float, ...]) -> Val:
         """The number at each lane's place."""
         held = f"{typed('float', len(numbers))} {vector_text('float', [double_text(n) for n in numbers])}"
@@ -53,3 +66,26 @@ class Tables:
 
     def _new(self, text: str, dtype: DType, lanes: int) -> Val:
         return Val(self.out.let(text), dtype, lanes)
+
+
+def numbers(dtype: DType) -> tuple[float, ...]:
+    """The numbers of a type of four bits, in the order of their bits."""
+    if dtype.is_float:
+        return table(dtype)
+    low, high = dtype.limits
+    return tuple(map(float, (*range(high + 1), *range(low, 0))))
+
+
+def four_bits(value: Value) -> tuple[Value, DType] | None:
+    """An integer whose four lowest bits are the number `value`, and that number's type; None where it is no such
+    number. Masks and casts into four bits are left out: they keep those bits."""
+    match value:
+        case Cast(inner, DType(bits=4) as dtype, False) if dtype.is_integer and inner.dtype.is_integer:
+            found = four_bits(inner)
+            return (inner, dtype) if found is None else (found[0], dtype)
+        case Call(function, (inner,), dtype) if function == f"bits_{dtype}" and dtype.bits == 4:
+            found = four_bits(inner)
+            return None if found is None else (found[0], dtype)
+        case Arith("&", inner, Literal(15)) | Arith("&", Literal(15), inner):
+            return inner, U4
+    return None

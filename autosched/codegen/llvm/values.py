@@ -16,6 +16,7 @@ from autosched.codegen.llvm.lanes import Lanes
 from autosched.codegen.llvm.masks import Mask
 from autosched.codegen.llvm.ops import Ops
 from autosched.codegen.llvm.special_functions import Words
+from autosched.codegen.llvm.tables import four_bits
 from autosched.codegen.llvm.types import Val, constant, scalar, typed
 from autosched.codegen.passes.memory_constants import memory_constants
 from autosched.codegen.passes.small_floats import Conversion
@@ -42,7 +43,7 @@ from autosched.ir.value import (
 from autosched.logic import Bool, Int, all_of, free_vars
 from autosched.tiling.analysis.nontemporal import LINE_BYTES
 
-S64 = DTYPES["s64"]
+F32, S64 = DTYPES["f32"], DTYPES["s64"]
 _Side = Callable[[Mask | None], Val]
 """One side of a choice, evaluated under a mask."""
 
@@ -106,10 +107,19 @@ class LlvmValuePrinter:
                 return self.words.lookup(self.value(index, lane, mask), texts, self.features)
             case Call(function, args, _):
                 return self.ops.call(function, tuple(self.value(a, lane, mask) for a in args))
+            case Cast(operand, dtype, _) if dtype == F32 and (found := self._out_of_table(operand, lane, mask)):
+                return found
             case Cast(operand, dtype, saturate):
                 return self.ops.convert.cast(self.value(operand, lane, mask), dtype, saturate)
             case _:
                 assert_never(v)
+
+    def _out_of_table(self, number: Value, lane: Lane | None, mask: Mask | None) -> Val | None:
+        """A number of four bits as f32 where one instruction takes all lanes out of a table of them."""
+        found = four_bits(number)
+        if found is None or lane is None:
+            return None
+        return self.ops.convert.tables.by_words(self.value(found[0], lane, mask), found[1])
 
     def _formula(self, formula: Formula, argument: Val) -> Val:
         """The formula's steps in place; they touch no memory, so no mask concerns them."""

@@ -10,6 +10,8 @@ ports. Signed integers are added to the bits of 1.5 · 2²³, so that negative o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Arith, Call, Cast, Literal, Value, map_value
 
@@ -62,3 +64,41 @@ def _lifted(value: Value, signed: bool) -> Value:
     bits = 0x4B400000 if signed else 0x4B000000
     placed = Arith("+" if signed else "|", Cast(integer, word), Literal(bits, word), word)
     return Call("bits_f32", (placed,), F32)
+
+
+def map_differences(value: Value, on_pair: Callable[[Value, Value], tuple[Value, Value] | None]) -> Value:
+    """The value with the two sides of each such difference replaced by what `on_pair` makes of them, unless None."""
+
+    def visit(node: Value) -> Value:
+        match node:
+            case Arith("-", left, right, dtype) if dtype == F32 and _both(left, right):
+                new = on_pair(left, right)
+                return node if new is None else Arith("-", *new, dtype)
+        return node
+
+    return map_value(value, on_value=visit)
+
+
+def _both(left: Value, right: Value) -> bool:
+    """Whether both are integers in floats, by one base."""
+    one, other = lifted(left), lifted(right)
+    base = one or other
+    if base is None:
+        return False
+
+    def same(found: tuple[Value, float] | None, value: Value) -> bool:
+        if found is not None:
+            return found[1] == base[1] and found[0].dtype.bits <= MOST_BITS
+        return isinstance(value, Literal) and _is_integer(Literal(float(value.value) - base[1], F32))
+
+    return same(one, left) and same(other, right)
+
+
+def lifted(value: Value) -> tuple[Value, float] | None:
+    """The integer in the low bits of a float's fraction, and the float in which they would be 0."""
+    match value:
+        case Call("bits_f32", (Arith("|", Cast(integer, _, False), Literal(0x4B000000), _),), _):
+            return (integer, UNSIGNED) if integer.dtype.kind == "uint" else None
+        case Call("bits_f32", (Arith("+", Cast(integer, _, False), Literal(0x4B400000), _),), _):
+            return integer, SIGNED
+    return None

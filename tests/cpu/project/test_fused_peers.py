@@ -16,7 +16,7 @@ from benchmarks.fused import torch_peers
 from benchmarks.fused.cases import Case, attention, feed_forward, quantized, separable
 from benchmarks.fused.command import SCHEMA, main
 from benchmarks.fused.contest import BOUND, OWN, prepared
-from benchmarks.fused.conversions import LANES, UNROLL, Conversions
+from benchmarks.fused.conversions import LANES, UNROLL, Conversions, known
 from benchmarks.fused.rows import Row
 from benchmarks.peers import Task
 
@@ -28,12 +28,12 @@ TINY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-def test_the_loop_of_conversions_adds_every_weight(bits: int) -> None:
-    loop = Conversions(bits)
+@pytest.mark.parametrize("sequence", [*known(4), *known(8)])
+def test_the_loop_of_conversions_adds_every_weight(sequence: str) -> None:
+    loop = Conversions(sequence)
     low, high = 3.0, 1.0  # nibbles of the bytes 0x13
     loop.fill(0x13)
-    each = [low, high] if bits == 4 else [19.0]
+    each = [19.0] if sequence in known(8) else [low, high]
     passes = 2
     blocks = loop.bytes // (LANES * UNROLL)
     expected = np.repeat(np.tile(each, UNROLL), LANES) * 0.5 * passes * blocks

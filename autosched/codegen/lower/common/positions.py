@@ -17,7 +17,8 @@ class Position:
     tile or unit `unit`, both expressions; `partial` when the intrinsic tile there may reach past the extent; `inside`
     when no border reaches the register tile, so that a row that skips borders has nothing to skip; `group`: the first
     unit of the group that all units of this visit are in, where they are taken in groups; `step`: the first unit of a
-    trip of the loop, and how far behind that this one is, where trips have an even number of units."""
+    trip of the loop, and how far behind that this one is; `trip`: how many units a trip has, which divides the first's
+    number."""
 
     tile: Int | None
     unit: Int
@@ -25,6 +26,7 @@ class Position:
     inside: bool = False
     group: Int | None = None
     step: tuple[Int, Int] | None = None
+    trip: int = 1
 
 
 def elements(nest: Nest, at: Mapping[str, Position], lanes: Mapping[str, Int]) -> dict[str, Int]:

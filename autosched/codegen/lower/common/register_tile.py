@@ -453,8 +453,9 @@ class RegisterTile:
         before = Const(0) if group is None else group
         inner = f"{identifier(axis.name)}v"
         unit = Var(var) + Var(inner) if self.unroll > 1 else Var(var)
-        step = None if self.unroll % 2 else (before + Var(var), Var(inner))
-        body = self.step(at | {axis.name: Position(None, before + unit, group=group, step=step)}, counts, axis)
+        step = (before + Var(var), Var(inner)) if self.unroll > 1 else None
+        here = Position(None, before + unit, group=group, step=step, trip=self.unroll)
+        body = self.step(at | {axis.name: here}, counts, axis)
         if self.unroll > 1:
             body = (For(inner, Const(0), Const(self.unroll), body, "unrolled"),)
         body = (*self.ask_narrow(at | {axis.name: Position(None, before + Var(var))}, counts, axis), *body)

@@ -4,16 +4,19 @@ computing them costs.
 An element that moves with the operand is read from a narrow panel, re-laid before the run in the order of use, or from
 its tensor. One that stays for a group of depth units (`S[p // 32, j]`, a scale) is loaded once for each group, in a
 loop of its own around the group's units. Of elements of four bits a narrow panel has two in a byte, neighbours along
-the depth. An element that stays for two units (`W[p // 2, j]`, a byte with two weights in it) is read like such a byte.
+the depth, or eight in 32 bits where floats are made of them without a conversion (`codegen.lower`). An element that
+stays for two units (`W[p // 2, j]`, a byte with two weights in it) is read like a byte of two.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import gcd
 from typing import TypeGuard
 
-from autosched.ir.dtypes import dtype
+from autosched.backends import backend_of
+from autosched.ir.dtypes import DType, dtype
 from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Value, is_plain, map_value, walk
 from autosched.ir.value import children as parts_of
 from autosched.logic import TRUE, Binary, Const, Int, Var, free_vars
@@ -25,13 +28,15 @@ from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.on_the_way import LOAD, PACKING, OnTheWay
 from autosched.tiling.steps.common.layout import panel_elements, tensor_elements, vectorises
 
-PAIRED_BITS = 4
+FEW_BITS = 4
+FEW = dtype("u4")
 PAIR = 2
-BYTE, WORD = dtype("u8"), dtype("u4")
+WORDS = (8, 4, PAIR)
+"""How many elements of four bits a word may have, where a table has their values; elsewhere a byte has two."""
 FUNCTION = 20
 """Operations of a function's formula, as of `exp`."""
-UNPAIRING = 1
-"""Operations that take an element out of a byte: a shift or a mask of what both are loaded by."""
+TAKING_OUT = 1
+"""Operations that take an element out of a word: a shift or a mask of what all of them are loaded by."""
 PADDING = 2
 """A narrow panel may hold so many times the elements of its tensor (whole registers, past the ends)."""
 
@@ -40,13 +45,13 @@ PADDING = 2
 class SourceElement:
     """An element that an operand is computed from. `nest`: the nest as if the operand were this element; where it stays
     for the units of a group (`grouped`) the depth counts groups there. `panel`: whether it is re-laid before the run.
-    `paired`: the depth of `nest` counts pairs of units; `joined`: since two elements were put in a byte for them."""
+    `word`: how many units of the depth `nest` counts as one; `joined`: since so many elements were put in a word."""
 
     read: Read
     nest: Nest
     panel: bool
     grouped: bool = False
-    paired: bool = False
+    word: int = 1
     joined: bool = False
 
     def moves(self, operand: str) -> bool:
@@ -78,21 +83,40 @@ def _source(nest: Nest, operand: str, read: Read) -> SourceElement | None:
     const = nest.mapping.program.tensors[read.tensor].const
     group = group_units(nest, operand)
     grouped = group > 1 and nest.depth is not None and _stays(read, nest.depth, group)
-    paired = nest.depth is not None and _counts(nest.depth) and _by_pairs(read, nest.depth)
-    grouped = grouped and not paired
-    seen = _as_operand(nest, operand, read, group if grouped else PAIR if paired else 1)
+    word = PAIR if nest.depth is not None and _counts(nest.depth) and _by_pairs(read, nest.depth) else 1
+    grouped = grouped and word == 1
+    seen = _as_operand(nest, operand, read, group if grouped else word)
     try:
         _ = seen.placed_guards
     except LookupError:
         return None  # only a choice in the value keeps it inside its tensor
     least = max(tensor_elements(seen, operand), nest.intrinsic.operands[operand].elements)
-    along = grouped or paired or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
+    along = grouped or word > 1 or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
     if const and along and panel_elements(seen, operand) <= PADDING * least:
-        narrow = read.dtype.bits == PAIRED_BITS and not grouped and not paired
+        narrow = read.dtype.bits == FEW_BITS and not grouped and word == 1
         if narrow and _counts(nest.depth) and nest.depth.extent > 1:
-            return SourceElement(read, _in_pairs(nest, operand, read, nest.depth), True, paired=True, joined=True)
-        return SourceElement(read, seen, True, grouped, paired)
-    return SourceElement(read, seen, False, grouped, paired) if vectorises(seen, operand) else None
+            word = word_units(nest, operand)
+            return SourceElement(read, _in_words(nest, operand, read, nest.depth, word), True, word=word, joined=True)
+        return SourceElement(read, seen, True, grouped, word)
+    return SourceElement(read, seen, False, grouped, word) if vectorises(seen, operand) else None
+
+
+@of_nest
+def word_units(nest: Nest, operand: str) -> int:
+    """How many elements of four bits a word of a narrow panel has, neighbours along the depth: of WORDS the most that
+    divide the depth and its groups, where a table has their values."""
+    assert nest.depth is not None
+    if not tabled(nest) or nest.intrinsic.operands[operand].dtype.name != "f32":
+        return PAIR
+    group = group_units(nest, operand)
+    units = gcd(nest.depth.full_units, group) if group > 1 else nest.depth.full_units
+    return next((w for w in WORDS if units % w == 0), PAIR)
+
+
+def tabled(nest: Nest) -> bool:
+    """Whether one instruction takes a register's lanes out of a table of all numbers of four bits."""
+    permutes = backend_of(nest.intrinsic.isa).permutes
+    return any(n >= 1 << FEW_BITS for feature, n in permutes if feature in nest.intrinsic.requires)
 
 
 def _counts(depth: NestAxis | None) -> TypeGuard[NestAxis]:
@@ -100,25 +124,34 @@ def _counts(depth: NestAxis | None) -> TypeGuard[NestAxis]:
     return depth is not None and depth.unit == 1 and len(depth.members) == 1 and depth.members[0][1] == 0
 
 
-def _in_pairs(nest: Nest, operand: str, read: Read, depth: NestAxis) -> Nest:
-    """The nest with bytes in the operand's place, of two neighbours along the depth each: the first has the lower
+def _in_words(nest: Nest, operand: str, read: Read, depth: NestAxis, count: int) -> Nest:
+    """The nest with words in the operand's place, of so many neighbours along the depth each: the first has the lowest
     bits."""
+    word = word_dtype(count)
 
     def bits(unit: Int) -> Value:
         index = tuple(substitute_int(i, {depth.name: unit}) for i in read.index if isinstance(i, Int))
         element: Value = replace(read, index=index)
         if element.dtype.is_float:
-            element = Call(f"bits_{WORD}", (element,), WORD)
-        return Arith("&", Cast(element, BYTE), Literal((1 << PAIRED_BITS) - 1, BYTE), BYTE)
+            element = Call(f"bits_{FEW}", (element,), FEW)
+        return Arith("&", Cast(element, word), Literal((1 << FEW_BITS) - 1, word), word)
 
-    first, second = (bits(Var(depth.name) * 2 + k) for k in (0, 1))
-    if depth.extent % 2:
-        second = Select(Var(depth.name) * 2 + 1 < depth.extent, second, Literal(0, BYTE), BYTE)
-    pair = Arith("|", first, Arith("<<", second, Literal(PAIRED_BITS, BYTE), BYTE), BYTE)
-    seen = _with_depth(nest, depth, -(-depth.extent // 2))
-    index = tuple(substitute_int(i, {depth.name: Var(depth.name) * 2}) for i in read.index if isinstance(i, Int))
+    def place(k: int) -> Value:
+        here = bits(Var(depth.name) * count + k)
+        if k and depth.extent % count:
+            here = Select(Var(depth.name) * count + k < depth.extent, here, Literal(0, word), word)
+        return Arith("<<", here, Literal(k * FEW_BITS, word), word) if k else here
+
+    joined = reduce(lambda left, right: Arith("|", left, right, word), map(place, range(count)))
+    seen = _with_depth(nest, depth, -(-depth.extent // count))
+    index = tuple(substitute_int(i, {depth.name: Var(depth.name) * count}) for i in read.index if isinstance(i, Int))
     mapping = replace(nest.mapping, operands={**nest.mapping.operands, operand: replace(read, index=index)})
-    return replace(seen, mapping=mapping, computed={operand: OnTheWay(read.tensor, "", pair, PACKING)})
+    return replace(seen, mapping=mapping, computed={operand: OnTheWay(read.tensor, "", joined, PACKING)})
+
+
+def word_dtype(count: int) -> DType:
+    """The unsigned integer that has so many elements of four bits."""
+    return dtype(f"u{count * FEW_BITS}")
 
 
 def _with_depth(nest: Nest, depth: NestAxis, extent: int) -> Nest:
@@ -209,7 +242,7 @@ def element_bytes(nest: Nest, operand: str) -> float:
     size = 0.0
     for source in sources(nest, operand) or ():
         share = group_units(nest, operand) if source.grouped else 1 if source.moves(operand) else units
-        share *= 2 if source.paired else 1
+        share *= PAIR if source.word > 1 else 1
         size += nest.mapping.program.tensors[source.read.tensor].dtype.bytes / share
     return size
 
@@ -238,19 +271,28 @@ def stays(nest: Nest, operand: str, value: Value) -> bool:
 
 
 @of_nest
+def long_words(nest: Nest, operand: str) -> int:
+    """Words of more than two elements behind one of the operand: registers hold them for as many depth units."""
+    return sum(s.joined and s.word > PAIR for s in sources(nest, operand) or ())
+
+
+@of_nest
 def operations(nest: Nest, operand: str) -> int:
     """Vector operations for one register of the operand at each depth unit, its loads aside."""
     if not loaded(nest, operand):
         return 0
-    kept = kept_parts(nest, operand)
+    kept, found = kept_parts(nest, operand), sources(nest, operand) or ()
+    words = {s.read for s in found if s.joined and s.word > PAIR}
 
     def count(value: Value) -> int:
         if value in kept or not any(isinstance(v, Read) for v in walk(value)):
             return 0
+        if isinstance(value, Cast) and value.operand in words:  # out of a table, or where a mask is paid for anyway
+            return TAKING_OUT + 1 if value.dtype.is_float else 0
         return _operations(value) + sum(map(count, parts_of(value)))
 
-    unpaired = sum(s.joined for s in sources(nest, operand) or ()) * UNPAIRING
-    return count(nest.computed[operand].value) + unpaired
+    taken_out = sum(s.joined and s.word == PAIR for s in found) * TAKING_OUT
+    return count(nest.computed[operand].value) + taken_out
 
 
 def _operations(value: Value) -> int:

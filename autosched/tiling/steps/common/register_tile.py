@@ -9,7 +9,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames, tiled_axes
 from autosched.tiling.step import Decision, Rule, Step
-from autosched.tiling.steps.common.computed import kept_parts, loaded
+from autosched.tiling.steps.common.computed import kept_parts, loaded, long_words
 
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)
 OUTER_ROWS = (1, 2, 4)
@@ -40,7 +40,8 @@ def register_tile(nest: Nest, target: Target, names: StepNames) -> Step:
     for operand in nest.intrinsic.inputs:
         registers = registers + held_tiles(nest, tiled, operand.name, names) * wide[operand.name]
         if loaded(nest, operand.name):
-            registers = registers + kept_tiles(nest, tiled, operand.name, names) * wide[operand.name] + 1
+            kept = len(kept_parts(nest, operand.name)) + long_words(nest, operand.name)
+            registers = registers + kept * operand_tiles(nest, tiled, operand.name, names) * wide[operand.name] + 1
     derived[names("accumulators")] = accumulators
     derived[names("registers")] = registers
     limit = register_limit(nest, target)
@@ -64,9 +65,9 @@ def held_tiles(nest: Nest, tiled: tuple[NestAxis, ...], operand: str, names: Ste
     return total
 
 
-def kept_tiles(nest: Nest, tiled: tuple[NestAxis, ...], operand: str, names: StepNames) -> Int:
-    """Registers that stay for a group of the depth, of an operand that is computed in the load."""
-    total: Int = Const(len(kept_parts(nest, operand)))
+def operand_tiles(nest: Nest, tiled: tuple[NestAxis, ...], operand: str, names: StepNames) -> Int:
+    """How many intrinsic tiles of an input a register tile has."""
+    total: Int = Const(1)
     for axis in tiled:
         if axis in nest.operand_axes(operand):
             total = total * Var(names.register(axis))

@@ -17,7 +17,8 @@ from support.programs.value_cases import kernel_of, read
 from autosched.codegen.llvm.machine.compile import assembly
 from autosched.codegen.llvm.module import print_llvm
 from autosched.codegen.lower import lower
-from autosched.ir import workload
+from autosched.ir import parse, workload
+from autosched.ir import run as ir_run
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Call, Cast
 from autosched.machine.host import host_features
@@ -90,3 +91,53 @@ def test_weights_are_widened_by_a_permutation(name: str, cpu: str) -> None:
     assert re.search(r"\bvperm(?:ps|d)\b", text)
     assert not SCALAR_MOVES.search(text)
     assert width in text
+
+
+TERMS = {
+    "alone": "f32(W[p, j])",
+    "less": "f32(W[p, j]) - f32(Z[p // g, j])",
+    "from": "f32(Z[p // g, j]) - f32(W[p, j])",
+    "less_a_literal": "f32(W[p, j]) - 8.0",
+    "from_a_literal": "3.0 - f32(W[p, j])",
+    "twice": "(f32(W[p, j]) - 5.0) * (f32(W[p, j]) - f32(Z[p // g, j]))",
+}
+WORDS_OF = {8: (16, 8), 4: (12, 4)}
+"""How many elements a word has where registers of 512 bits take them, by depth and group."""
+
+
+@pytest.mark.x86
+@pytest.mark.sampled("u4-u4-8-less", "s4-s4-8-from", "u4-s4-8-twice", "s4-u16-4-less", "e2m1-u4-8-alone")
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("word", WORDS_OF)
+@pytest.mark.parametrize(("few", "zero"), [("u4", "u4"), ("u4", "s4"), ("s4", "s4"), ("s4", "u16"), ("e2m1", "u4")])
+def test_elements_of_words(few: str, zero: str, word: int, term: str) -> None:
+    """Rows of the identity take out every pattern at each place of a word, alone and in differences, bit for bit."""
+    k, g = WORDS_OF[word]
+    text = f"""
+def f(X: f32[m, k], W: const[{few}[k, n]], Z: const[{zero}[kg, n]], Y: f32[m, n],
+      *, m={k}, k={k}, n=48, g={g}, kg={k // g}):
+    for i, j in grid(m, n):
+        Y[i, j] = 0.0
+        for p in range(k):
+            Y[i, j] += X[i, p] * ({TERMS[term]})
+"""
+    program = parse(text, filename="f.py")
+    codes = (np.arange(k)[:, None] * 3 + np.arange(48)[None, :]).astype(np.uint8) & np.uint8(15)
+    zeros = np.random.default_rng(0).integers(0, 1 << DTYPES[zero].bits, (k // g, 48))
+    given = {"X": np.eye(k, dtype=np.float32), "W": _patterns(codes, few), "Z": _patterns(zeros, zero)}
+    wanted = ir_run(program, given)["Y"]
+    made = [lower(p, p.space.schedule(0)) for p in computed_plans(program, this_machine())[:1]]
+    for kernel in made:
+        assert np.array_equal(compiled(kernel)(**given), wanted), kernel.schedule
+    if "avx512f" in host_features() and few != "e2m1":
+        held = {b.dtype.bits for kernel in made for b in kernel.buffers.values() if b.name == "W_panel"}
+        assert word * 4 in held
+
+
+def _patterns(bits: np.ndarray, name: str) -> np.ndarray:
+    """Numbers of a type by their bits."""
+    dtype = DTYPES[name]
+    if dtype.is_float:
+        return bits.astype(np.uint8).view(dtype.numpy)
+    low, high = dtype.limits
+    return np.where(bits > high, bits - (1 << dtype.bits), bits).astype(dtype.numpy)

@@ -9,19 +9,21 @@ from math import prod
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.operands.panels import panel
 from autosched.codegen.lower.common.operands.sources import MemorySource
+from autosched.codegen.lower.common.operands.words import PlaceInWord, in_float, in_word
 from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
 from autosched.codegen.tree.rename import place
 from autosched.ir.dtypes import dtype
-from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Read, Value, map_value, walk
+from autosched.ir.value import Arith, Cast, FromIndex, Read, Value, map_value, walk
 from autosched.logic import Binary, Bool, Const, Int, Var, all_of, free_vars, interval
 from autosched.logic.walk import substitute_int
 from autosched.tiling.analysis.nontemporal import LINE_BYTES
+from autosched.tiling.plans.integer_differences import lifted, map_differences
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
-from autosched.tiling.steps.common.computed import PAIRED_BITS, WORD, SourceElement, group_units, kept_parts, sources
+from autosched.tiling.steps.common.computed import PAIR, SourceElement, group_units, kept_parts, sources
 from autosched.tiling.steps.cpu.prefetch import FAR_BYTES
 
 
@@ -50,7 +52,24 @@ class ComputedSource:
     def load(self, at: dict[str, Position], element: Int) -> tuple[Value, Bool]:
         """The value of register element `element` at a place, and under which condition it is real (else zero)."""
         held = {part: Read(name, (*self.register, element), part.dtype) for part, name in self.kept.items()}
-        return self.value(_with(self.nest.computed[self.operand].value, held), at, element, {*held.values()})
+        wanted = map_differences(self.nest.computed[self.operand].value, lambda a, b: self.in_floats(a, b, at))
+        return self.value(_with(wanted, held), at, element, {*held.values()})
+
+    def in_floats(self, left: Value, right: Value, at: dict[str, Position]) -> tuple[Value, Value] | None:
+        """The sides of a difference of integers as floats, with an element of a long word where it stands in that."""
+        for k, (side, other) in enumerate(((left, right), (right, left))):
+            match lifted(side):
+                case (Read() as read, base) if read in self.held and self.held[read][0].joined:
+                    source = self.held[read][0]
+                    if source.word > PAIR:
+                        new, moved = in_float(read), self.place_in(source, at).moved(other, base)
+                        return (new, moved) if k == 0 else (moved, new)
+        return None
+
+    def place_in(self, source: SourceElement, at: dict[str, Position]) -> PlaceInWord:
+        """Where the element of a depth unit stands in its word."""
+        assert self.nest.depth is not None
+        return PlaceInWord(source, in_word(at[self.nest.depth.name], source.word)[1])
 
     def value(
         self, wanted: Value, at: dict[str, Position], element: Int, registers: Set[Value] = frozenset()
@@ -65,9 +84,13 @@ class ComputedSource:
         valid: list[Bool] = []
         inside = {v for v in walk(wanted) if isinstance(v, Read)} - registers
         wanted = self.in_pair(_with(wanted, apart), at)
-        for read, (source, memory) in ((r, h) for r, h in self.held.items() if r in inside):
+        for read, (source, memory) in self.held.items():
+            if not {read, in_float(read)} & inside:
+                continue
             found, real = memory.load(self.seen_by(source, at), element)
-            elements_of[place(read, axes)] = self.unpaired(found, read, at) if source.joined else found
+            elements_of[place(read, axes)] = self.place_in(source, at).element(found) if source.joined else found
+            if source.joined:
+                elements_of[place(in_float(read), axes)] = self.place_in(source, at).in_float(found)
             valid.append(real)
         return place(wanted, axes, lambda r: elements_of.get(r, r)), all_of(*valid)
 
@@ -82,7 +105,7 @@ class ComputedSource:
             if not (source.panel and source.moves(self.operand)):
                 continue
             size = memory.buffer.dtype.bytes
-            span = registers * elements * size * units // (2 if source.paired else 1)
+            span = registers * elements * size * units // source.word
             later = Position(None, at[depth.name].unit + max(1, -(-FAR_BYTES // max(1, span))) * units)
             read, _ = memory.load(self.seen_by(source, at | {depth.name: later}), Const(0))
             assert isinstance(read, Read)
@@ -95,11 +118,11 @@ class ComputedSource:
     def seen_by(self, source: SourceElement, at: dict[str, Position]) -> dict[str, Position]:
         """The place as a source's nest has it: with the number of the group in place of the depth unit."""
         depth = self.nest.depth
-        if depth is None or not (source.grouped or source.paired):
+        if depth is None or not (source.grouped or source.word > 1):
             return at
         here = at[depth.name]
-        if source.paired:
-            return at | {depth.name: Position(None, self.pair(here)[0])}
+        if source.word > 1:
+            return at | {depth.name: Position(None, in_word(here, source.word)[0])}
         first = here.unit if here.group is None else here.group
         return at | {depth.name: Position(None, _quotient(first, group_units(self.nest, self.operand)))}
 
@@ -107,12 +130,12 @@ class ComputedSource:
     def in_pair(self, value: Value, at: dict[str, Position]) -> Value:
         """The value with its place in a pair of depth units (`p % 2`) as the trip knows it: mostly a constant, by which
         shifting costs less. Bytes are shifted in words: vectors of bytes have no shift, and both units share a word."""
-        if not any(source.paired and not source.joined for source, _ in self.held.values()):
+        if not any(source.word > 1 and not source.joined for source, _ in self.held.values()):
             return value
         assert self.nest.depth is not None
         [(name, _, _)] = self.nest.depth.members
         ranges, word = {name: (0, self.nest.depth.extent - 1)}, dtype("u32")
-        _, place = self.pair(at[self.nest.depth.name])
+        _, place = in_word(at[self.nest.depth.name], PAIR)
 
         def placed(node: Int) -> Int:
             match node:
@@ -134,31 +157,6 @@ class ComputedSource:
             return FromIndex(placed(node.index), node.dtype) if isinstance(node, FromIndex) else node
 
         return map_value(map_value(value, on_value), on_index)
-
-    @staticmethod
-    def pair(here: Position) -> tuple[Int, Int]:
-        """The pair of depth units in which this one is, and its place there. Trips of an even number of units begin
-        with a pair."""
-        if here.step is None:
-            return here.unit // 2, here.unit % 2
-        first, behind = here.step
-        return first // 2 + behind // 2, behind % 2
-
-    def unpaired(self, pair: Value, read: Read, at: dict[str, Position]) -> Value:
-        """An element of four bits out of the byte that has it. A signed one stands in the highest bits of a word for a
-        moment, so that it brings its sign along."""
-        assert self.nest.depth is not None
-        _, place = self.pair(at[self.nest.depth.name])
-        word = dtype("s32" if read.dtype.kind == "int" else "u32")
-        if read.dtype.kind != "int":
-            low = Arith(">>", Cast(pair, word), FromIndex(place * PAIRED_BITS, word), word)
-            mask = Literal((1 << PAIRED_BITS) - 1, word)
-            if read.dtype.is_float:
-                return Call(f"bits_{read.dtype}", (Cast(Arith("&", low, mask, word), WORD),), read.dtype)
-            return Cast(Arith("&", low, mask, word), read.dtype)
-        up = FromIndex(word.bits - PAIRED_BITS - place * PAIRED_BITS, word)
-        high = Arith("<<", Cast(pair, word), up, word)
-        return Cast(Arith(">>", high, Literal(word.bits - PAIRED_BITS, word), word), read.dtype)
 
 
 def _quotient(first: Int, units: int) -> Int:

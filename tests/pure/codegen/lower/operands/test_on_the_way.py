@@ -81,9 +81,9 @@ def test_a_scale_is_loaded_once_for_its_group() -> None:
 
 
 def test_the_loops_of_four_bits_and_groups() -> None:
-    """Golden text: pairs of weights in a byte, scales and zero points in registers for their group."""
+    """Golden text: words of eight weights, scales and zero points in registers for their group."""
     plan = next(p for p in computed_plans(COMPUTED["turned"]) if p.intrinsics == ("x86/vfmadd.f32.zmm",))
-    wanted = {"reg_i": 3, "reg_j": 2, "unroll": 2, "pack_a": 0, "block_p": 0}
+    wanted = {"reg_i": 3, "reg_j": 2, "unroll": 8, "pack_a": 0, "block_p": 0}
     ids = plan.space.enumerate().ids
     values = plan.space.values(ids)
     row = int(ids[np.all([values[name] == value for name, value in wanted.items()], axis=0)][0])
