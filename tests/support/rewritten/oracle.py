@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,18 @@ UNDERFLOWS = 104.0
 """exp(-x) is 0 in f32 from here on: greater distances add no error."""
 
 
+_SHOWN: dict[str, Program] = {}
+
+
 def visible(program: Program) -> Program:
-    """The program with its intermediates as parameters."""
+    """The program with its intermediates as parameters: one for each text, which keeps what is proved of it."""
+    text = str(program)
+    if text not in _SHOWN:
+        _SHOWN[text] = _visible(program)
+    return _SHOWN[text]
+
+
+def _visible(program: Program) -> Program:
     names = tuple(n for n, t in program.tensors.items() if t.intermediate)
     tensors = {n: replace(t, intermediate=False) for n, t in program.tensors.items()}
     return replace(program, tensors=tensors, parameters=(*program.parameters, *names))
@@ -64,8 +75,7 @@ def exact(program: Program, found: RewriteVerdict, name: str, data: Arrays, scal
 
     def result(change: Callable[[Assign], Assign]) -> np.ndarray:
         text = str(replace(cut, body=tuple(_changed(s, name, change) for s in cut.body)))
-        double = ir.parse(re.sub(r"\b(f32|bf16|f16)\b", "f64", text))
-        return run(double, arrays, wide)[name]
+        return run(_double(text), arrays, wide)[name]
 
     total = Exact(result(lambda a: a), np.abs(result(lambda a: replace(a, value=_abs(a.value)) if a.op != "=" else a)))
     distance = 0.0
@@ -94,9 +104,15 @@ def _farthest(cut: Program, name: str, arrays: Arrays, scalars: Mapping[str, Any
         return replace(assign, op="max=", value=value or assign.value)
 
     text = str(replace(cut, body=tuple(_changed(s, name, change) for s in cut.body)))
-    got = run(ir.parse(re.sub(r"\b(f32|bf16|f16)\b", "f64", text)), arrays, scalars)[name]
+    got = run(_double(text), arrays, scalars)[name]
     finite = got[np.isfinite(got)]
     return float(finite.max(initial=0.0))
+
+
+@cache
+def _double(text: str) -> Program:
+    """The program of a text with f64 in place of its floats."""
+    return ir.parse(re.sub(r"\b(f32|bf16|f16)\b", "f64", text))
 
 
 def _abs(value: Value) -> Value:
