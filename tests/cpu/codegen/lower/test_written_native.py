@@ -59,7 +59,7 @@ def test_the_interpreter_computes_the_program(target: Target, seed: int) -> None
 
 
 @pytest.mark.slow
-@examples(100)
+@examples(30)
 @given(st.integers(0, 10**6))
 @pytest.mark.parametrize("target", [AVX512BW, NEON], ids=lambda t: t.isa)
 def test_the_interpreter_computes_many_programs(target: Target, seed: int) -> None:
@@ -83,7 +83,7 @@ def test_machine_code(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.x86
-@examples(200)
+@examples(40)
 @given(st.integers(0, 10**6))
 def test_machine_code_of_many(seed: int) -> None:
     _machine_code(seed)
@@ -100,7 +100,7 @@ def _machine_code(seed: int) -> None:
 @pytest.mark.compiler
 @pytest.mark.parametrize("first", [0, pytest.param(10, marks=pytest.mark.slow)])
 def test_exported_c(first: int, tmp_path: Path) -> None:
-    seeds = range(first, first + 3 if first == 0 else first + 30)
+    seeds = range(first, first + 3 if first == 0 else first + 12)
     made = [(k, expect(p, s)) for s in seeds for p in [random_program(s)] for k in kernels(p, 1, s)]
     check_exported_c([m for m in made if not missing_features(m[0])], tmp_path)
 
