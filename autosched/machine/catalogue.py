@@ -89,6 +89,8 @@ def target_data(target: Target) -> dict[str, Any]:
     drawn: dict[str, Any] = {"energy": energy} if energy else {}
     if target.static_watts is not None:
         drawn["power"] = figure(written(target.static_watts, "power", "W"), target.sources.get("power"))
+    if not target.host:
+        drawn["host"] = "none"
     if target.start_s is not None:
         started = written(target.start_s, "time", "cycles", "ns", "s", clock_hz=target.clock_hz)
         drawn["start"] = figure(started, target.sources.get("start"))

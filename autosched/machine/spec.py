@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from autosched.errors import SpecError
 from autosched.machine.gpu_figures import contradictions
-from autosched.machine.rate_names import misnamed
+from autosched.machine.rate_names import CLASSES, misnamed
 from autosched.machine.target import Memory, Target
 from autosched.machine.units import quantity
 from autosched.tensorize.spec.features import isa_hint, misspelt_isa
@@ -54,7 +54,8 @@ class Count(_Strict):
 
 class Units(_Strict):
     """What computes: `cores` (or SMs), their `clock`, `rates` and `energy` per intrinsic or class, the `power` that
-    is drawn however little is done, and the time that the host takes to `start` commands."""
+    is drawn however little is done, the time that the host takes to `start` commands, and whether there is a `host` that
+    computes (`none`: instructions do everything)."""
 
     cores: Count
     clock: Figure
@@ -62,6 +63,7 @@ class Units(_Strict):
     energy: dict[str, Figure] = {}
     power: Figure | None = None
     start: Figure | None = None
+    host: Literal["none"] | None = None
 
 
 class MemorySpec(_Strict):
@@ -166,6 +168,8 @@ def target_from_yaml(text: str, file: str) -> Target:
     if spec.units.start is not None:
         start_s = _figure(document, spec.units.start, "time", clock_hz, "units", "start")
         figure(spec.units.start, "start")
+    if spec.units.host is not None:
+        _check_without_host(document, spec)
     limits: dict[str, Count] = {key: getattr(spec.limits, key) for key in document.data.get("limits", {})}
     for key, limit in limits.items():
         figure(limit, f"limits.{key}")
@@ -200,7 +204,19 @@ def target_from_yaml(text: str, file: str) -> Target:
         energy=energy,
         static_watts=static_watts,
         start_s=start_s,
+        host=spec.units.host is None,
     )
+
+
+def _check_without_host(document: Document, spec: TargetSpec) -> None:
+    """SpecError where a chip without a host has nothing to compute in, or states rates of what a host would do."""
+    if not any(m.holds for m in spec.memories):
+        hint = "give one of the memories `holds: [inputs]`, and one `holds: [accumulators]`"
+        raise _error(document, "a chip without a host needs memories that the program fills", "units", "host", hint=hint)
+    for key in spec.units.rates:
+        if key in CLASSES:
+            hint = "describe an instruction that does it, or leave `host` out"
+            raise _error(document, f"{key} is a host's rate, and there is no host", "units", "rates", key, hint=hint)
 
 
 def version_of(data: Any) -> str:

@@ -41,7 +41,8 @@ class Target:
     micro-operations a cycle, `shared_bytes`, `threads_per_block`, …). `sources` says where single figures come from
     (`clock`, `memories.L2.bytes`). `energy` maps an intrinsic's full name or a class of operations (`ops.<what>`) to
     joules per operation; `static_watts` is drawn however little is done. Both may be missing. `start_s`: from the
-    host to an accelerator's first of commands that follow each other."""
+    host to an accelerator's first of commands that follow each other. `host`: whether one computes what no instruction
+    of an accelerator does."""
 
     name: str
     isa: str
@@ -59,6 +60,7 @@ class Target:
     energy: dict[str, float] = field(default_factory=dict)
     static_watts: float | None = None
     start_s: float | None = None
+    host: bool = True
 
     @property
     def backend(self) -> Backend:

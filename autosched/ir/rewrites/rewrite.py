@@ -90,16 +90,9 @@ def drop_rounding(program: Program) -> Rewrite | None:
     """What is rounded before it becomes an integer becomes it at once. None where nothing is."""
     dropped: list[str] = []
 
-    def direct(value: Value) -> Value:
-        match value:
-            case Cast(Call("round", (operand,), _), dtype, _) if dtype.is_integer:
-                dropped.append(dtype.name)
-                return replace(value, operand=operand)
-        return value
-
     def visit(stmt: Statement) -> Statement:
         if isinstance(stmt, Assign):
-            return replace(stmt, value=map_value(stmt.value, direct))
+            return replace(stmt, value=rounded_once(stmt.value, dropped))
         return replace(stmt, body=tuple(visit(s) for s in stmt.body))
 
     body = tuple(visit(stmt) for stmt in program.body)
@@ -107,6 +100,21 @@ def drop_rounding(program: Program) -> Rewrite | None:
         return None
     proof = tuple(f"a conversion to {name} rounds to nearest even, as round does" for name in dict.fromkeys(dropped))
     return Rewrite("drop rounding", program, replace(program, body=body), proof)
+
+
+def rounded_once(value: Value, dropped: list[str] | None = None) -> Value:
+    """The same value where what is rounded before it becomes an integer becomes it at once; `dropped` takes the names
+    of these integers' types."""
+
+    def direct(node: Value) -> Value:
+        match node:
+            case Cast(Call("round", (operand,), _), dtype, _) if dtype.is_integer:
+                if dropped is not None:
+                    dropped.append(dtype.name)
+                return replace(node, operand=operand)
+        return node
+
+    return map_value(value, direct)
 
 
 def fold_quotients(program: Program) -> Rewrite | None:

@@ -135,8 +135,9 @@ def with_stored_data(program: Program, data: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _intrinsics(plan: Plan) -> list[Intrinsic]:
-    """What times depend on too: a chip's copies and functions."""
-    return [*(p.nest.intrinsic for p in plan.tensor_parts), *plan.units.copies, *plan.units.functions]
+    """What times depend on too: a chip's copies and functions, and what finishes sums."""
+    units = plan.units
+    return [*(p.nest.intrinsic for p in plan.tensor_parts), *units.copies, *units.functions, *units.finishing.values()]
 
 
 def _digest(lines: Any) -> str:

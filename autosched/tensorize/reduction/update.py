@@ -26,6 +26,7 @@ from autosched.ir.value import (
     map_value,
     reads,
 )
+from autosched.ir.rewrites.rewrite import rounded_once
 from autosched.ir.variables import index_vars
 from autosched.logic import Const, Var
 from autosched.logic.remember import Remembering, remembers_hash
@@ -95,7 +96,7 @@ def update_of(stage: Stage, merging: bool = False) -> Update:
     """The normal form of `stage`; NotAnUpdate where it reads its target in some other way. `merging`: where a choice
     keeps what the target holds, its condition becomes one of the guards (an instruction's; those of a program's stage
     stand in the stage itself)."""
-    assign = stage.assign
+    assign = replace(stage.assign, value=rounded_once(stage.assign.value))
     combine = _COMBINE[assign.op]
     plain = Update(stage.target, combine, assign.value, stage.axes, stage.guards, stage.init)
     if assign.op == "-=":
@@ -131,7 +132,7 @@ def merge_of(value: Value, target: Read) -> Select | None:
 def assignment_of(stage: Stage) -> Update:
     """The stage as an assignment of a value that may depend on what the element holds: `C[i] += x` of `C[i] + x`."""
     assign, target = stage.assign, stage.target
-    value = assign.value
+    value = rounded_once(assign.value)
     if assign.op != "=":
         value = Arith(assign.op.removesuffix("="), target, value, target.dtype)
     return Update(target, None, value, stage.axes, stage.guards, stage.init)

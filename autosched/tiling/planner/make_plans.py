@@ -7,7 +7,7 @@ right behind it that read nothing but its own element are fused; what is left ru
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, product, takewhile
 
 from autosched.errors import UsageError
@@ -96,7 +96,7 @@ def make_plans(
     choices = _without_passes(program, stages, choices, literal, policy)
     for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), kept_in):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
-        layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix)
+        layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix, mappings)
         joined = layout.plan(rows=True)
         plans.append(joined)
         within = is_gpu(target) and prefix  # bodies of a block name their slices themselves
@@ -216,6 +216,7 @@ class _PlanLayout:
     threads: int
     policy: FloatPolicy
     prefix: str = ""
+    mappings: Mapping[str, Sequence[match_types.Mapping]] = field(default_factory=dict)
 
     def plan(self, rows: bool) -> Plan:
         """Its parts in order; with `rows`, scalar stages that can share loops do."""
@@ -232,6 +233,8 @@ class _PlanLayout:
         prepared = program.prepared
         computed = {c.stage for nest in self.nests.values() for c in nest.computed.values()}
         fused = _fused(program, self.nests, {*self.literal, *computed}, self.policy)
+        if scheme_of(target) == "spatial":
+            fused = {name: tuple(map(self.finishing, group)) for name, group in fused.items()}
         behind = {f.stage.name for group in fused.values() for f in group}
         starts = self.starts({*self.literal, *computed, *behind}, fused)
         joined = behind | {f.stage.name for f in starts.values()}
@@ -264,6 +267,18 @@ class _PlanLayout:
             else:
                 parts.append(self.scalar(stage, names))
         return parts
+
+    def finishing(self, fused: Fused) -> Fused:
+        """A stage on finished sums with the instruction of the accelerator that computes it there, where one does: the
+        fastest for an element."""
+        proved = [
+            m
+            for m in self.mappings.get(fused.stage.name, ())
+            if not m.intrinsic.accumulates and not m.conditions and m.intrinsic.isa == self.target.isa
+        ]
+        speed = self.target.issues
+        best = min(proved, key=lambda m: 1 / speed(m.intrinsic) / m.intrinsic.accumulator.elements, default=None)
+        return replace(fused, proved=best)
 
     def starts(self, elsewhere: Collection[str], behind: Mapping[str, tuple[Fused, ...]]) -> dict[str, Fused]:
         """For tensorized stages of a CPU, the last stage in front that makes the values which their sums begin with,

@@ -101,9 +101,8 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         _ = nest.placed_guards  # raises where a guard cannot be held
     except (ValueError, LookupError) as error:
         return f"no nest holds it: {error}"
-    on_chip = scheme_of(target) not in ("cpu", "gpu") or nest.intrinsic.matrices is not None
-    if not nest.intrinsic.accumulates and on_chip:
-        return "instructions that overwrite their target have kernels on vectors of a CPU and on threads of a GPU only"
+    if not nest.intrinsic.accumulates and nest.intrinsic.matrices is not None:
+        return "instructions that overwrite their target have no kernels in registers that hold matrices"
     assign = nest.stage.assign
     if not nest.intrinsic.accumulates and assign.op == "=" and isinstance(assign.value, Read):
         return "the stage copies: loads and stores do that alone"  # the greater of an element and itself
@@ -112,7 +111,7 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
     if scheme_of(target) != "cpu":
         if nest.stepped != TRUE:
             return "steps are left out of the lanes of a CPU's vectors only"
-        if mapping.fills:
+        if mapping.fills and is_gpu(target):
             return "fragments are filled with zeros only"
         if nest.intrinsic.accumulator.opaque is not None and _drops_elements(nest):
             return "nobody knows which lane holds which of the sums, some of which a guard drops"

@@ -34,6 +34,7 @@ from autosched.tiling.planner.rank import plan_cycles
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.structure import different_first, structure_of
 from autosched.tiling.planner.tile_loops import MemberPlanner
+from autosched.tiling.planner.without_host import refuse_host_work
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
@@ -117,6 +118,9 @@ def plan_program(
         found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
     cycles = {id(p): plan_cycles(p, lanes_store=typed) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
+    units = units_of(target, catalogue)
+    if units is not NO_UNITS:
+        every = _with_units(every, units, target, cycles)
     asked = [p for p in every if asked_for(p, families)]
     asked = _few_stored(asked, prefix) if is_gpu(target) else asked
     near = [p for p in asked if cycles[id(p)] <= WITHIN * cycles[id(asked[0])]]
@@ -129,12 +133,19 @@ def plan_program(
     else:
         best = asked[:MOST_PLANS]
     best = best if prefix else with_plain(best, asked, MOST_PLANS)
-    units = units_of(target, catalogue)
-    if units is not NO_UNITS:
-        best = [replace(p, units=units) for p in best]
     left_out |= _passed_over(best, asked, cycles) if asked else {}
     left_out |= {family_of(p): NOT_ASKED for p in every if not asked_for(p, families)}
     return Planned(tuple(matches), tuple(best), tuple(every), left_out)
+
+
+def _with_units(
+    plans: Sequence[Plan], units: AcceleratorUnits, target: Target, cycles: dict[int, float]
+) -> list[Plan]:
+    """The plans with an accelerator's units, without those that ask a host of a chip that has none. `cycles` takes the
+    new ones."""
+    placed = [p.on_units(units) for p in plans]
+    cycles |= {id(new): cycles[id(old)] for new, old in zip(placed, plans, strict=True)}
+    return refuse_host_work(placed, target)
 
 
 def _few_stored(plans: Sequence[Plan], prefix: str) -> list[Plan]:

@@ -10,7 +10,7 @@ together exactly as written.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -34,10 +34,12 @@ from autosched.tiling.space.space import Space
 
 @dataclass(frozen=True)
 class Fused:
-    """An elementwise stage in front of or behind a register tile; `axes` maps its axes to the tile's program axes."""
+    """An elementwise stage in front of or behind a register tile; `axes` maps its axes to the tile's program axes.
+    `proved`: on an accelerator, how an instruction that overwrites its target computes it (None: no one does)."""
 
     stage: Stage
     axes: dict[str, str]
+    proved: Mapping | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,10 @@ class TensorPart:
     def title(self) -> str:
         on = ", ".join(f"{a.intrinsic_axis}←{a.name}" for a in self.nest.axes if a.intrinsic_axis and a.members)
         start = f" from {self.start.stage.name}" if self.start is not None else ""
-        fused = "".join(f" +{f.stage.name}" for f in self.epilogue)
+        fused = "".join(
+            f" +{f.stage.name}" if f.proved is None else f" +{f.stage.name}: {f.proved.intrinsic.name}"
+            for f in self.epilogue
+        )
         asked = " and ".join(c.text for c in self.nest.mapping.conditions)
         granted = " and ".join(c.text for c in self.nest.mapping.assumed)
         under = f" if {asked}" if asked else f" assuming {granted}" if granted else ""
@@ -290,7 +295,9 @@ class Plan:
 
     @property
     def mappings(self) -> tuple[Mapping, ...]:
-        return tuple(p.nest.mapping for p in self.tensor_parts)
+        """Those of its parts, and of what finishes their sums."""
+        finished = (f.proved for p in self.tensor_parts for f in p.epilogue)
+        return (*(p.nest.mapping for p in self.tensor_parts), *(m for m in finished if m is not None))
 
     @property
     def guards(self) -> tuple[Assume, ...]:
@@ -312,6 +319,12 @@ class Plan:
     @property
     def intrinsics(self) -> tuple[str, ...]:
         return tuple(p.nest.intrinsic.name for p in self.tensor_parts)
+
+    def on_units(self, units: AcceleratorUnits) -> Plan:
+        """The plan on an accelerator with these units, and what of them finishes its sums."""
+        finished = [f for p in self.tensor_parts for f in p.epilogue if f.proved is not None]
+        finishing = {f.stage.assign.tensor: f.proved.intrinsic for f in finished if f.proved is not None}
+        return replace(self, units=replace(units, finishing=finishing))
 
     def __repr__(self) -> str:
         return f"Plan({self.name})"

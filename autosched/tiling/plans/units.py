@@ -6,19 +6,21 @@ target's `rates`. The clock and the simulator each count on their own how often 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Call, Select, Unary, Value
+from autosched.ir.value import Arith, Call, Read, Select, Unary, Value
 from autosched.machine.rate_names import FUNCTIONS
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 
 Place = Literal["memory", "inputs", "accumulators"]
 Unit = Literal["vector", "host"]
+On = Literal["array", "vector"]
+"""What issues an instruction: the array one that sums products, the unit for elements and rows all others."""
 """What computes an element: the accelerator, where the target states a rate of the operation, else its host."""
 
 FUNCTION_OPERATIONS = 20.0
@@ -42,10 +44,12 @@ class Copying:
 
 @dataclass(frozen=True)
 class AcceleratorUnits:
-    """`copies` and `functions`: what the target's isa describes of either kind, and the target has."""
+    """`copies` and `functions`: what the target's isa describes of either kind, and the target has. `finishing`: of a
+    plan, the instruction that computes a tensor out of finished sums."""
 
     copies: tuple[Intrinsic, ...] = ()
     functions: tuple[Intrinsic, ...] = ()
+    finishing: Mapping[str, Intrinsic] = field(default_factory=dict)
 
     @classmethod
     def of(cls, intrinsics: Iterable[Intrinsic], target: Target) -> AcceleratorUnits:
@@ -58,6 +62,16 @@ class AcceleratorUnits:
         the bus alone counts. One that does not say what it `moves` copies wherever its types fit."""
         found = [_copying(c, target) for c in self.copies if _moves(c, start, end) and _types(c) == (read, written)]
         return min(found, key=lambda c: (c.interval / c.elements, c.name), default=None)
+
+    def leaving(self, target: Target, tensor: str, sums: DType, dtype: DType) -> Copying | None:
+        """What takes a tensor's elements to memory, as sums or as the instruction that finishes it leaves them."""
+        made = self.finishing.get(tensor)
+        return self.copying(target, "accumulators", "memory", sums if made is None else made.accumulator.dtype, dtype)
+
+    def finish(self, target: Target, tensor: str, elements: int) -> float | None:
+        """Cycles of the instruction that finishes so many elements of a tensor; None where none does."""
+        made = self.finishing.get(tensor)
+        return None if made is None else ceil(elements / made.accumulator.elements) / target.issues(made)
 
     def price(self, target: Target, function: str, dtype: str) -> tuple[Unit, float]:
         """Cycles of one element of an operation of a type (`function` is empty for plain arithmetic), and whose."""
@@ -75,6 +89,12 @@ class AcceleratorUnits:
 
 
 NO_UNITS = AcceleratorUnits()
+
+
+def unit_of(intrinsic: Intrinsic) -> On:
+    """What an accelerator issues an instruction on."""
+    summed = intrinsic.accumulates and not isinstance(intrinsic.stage.assign.value, Read)
+    return "array" if summed else "vector"
 
 
 def operation_of(node: Value) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.operands.panels import or_zero
+from autosched.codegen.lower.common.operands.panels import or_fill
 from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.common.tile_registers import declared
@@ -42,7 +42,7 @@ class Resident:
     index: tuple[Int, ...]
 
     def load(self, at: Places, element: Int) -> tuple[Value, Bool]:
-        """The element; zeros are there already where the program has none."""
+        """The element; fills are there already where the program has none."""
         return Read(self.buffer.name, (*self.index, element), self.buffer.dtype), TRUE
 
 
@@ -194,8 +194,9 @@ class SpatialNest:
         return self.ctx.declare(f"{tensor}_scratch", spec.dtype, whole, "shared", tensor)
 
     def copy(self, operand: str, buffer: Buffer) -> tuple[Stmt, ...]:
-        """Tiles from memory, zeros where the program has no element."""
+        """Tiles from memory, zeros (or what else the sums do not notice) where the program has no element."""
         spec, level = self.nest.intrinsic.operands[operand], self.level[operand]
+        fill = self.nest.fill(operand)
         tensor = self.ctx.tensor(self.nest.mapping.operands[operand].tensor)
         element: Int = Var(LANE) if spec.elements > 1 else Const(0)
         lane = Lane(LANE, spec.elements) if spec.elements > 1 else None
@@ -203,6 +204,6 @@ class SpatialNest:
         def stored(at: Places) -> tuple[Stmt, ...]:
             value, valid = MemorySource(self.nest, operand, DIRECT, tensor).load(at, element)
             assert isinstance(value, Read)
-            return (Assign(buffer.name, (*self.place(operand), element), or_zero(value, valid), lane),)
+            return (Assign(buffer.name, (*self.place(operand), element), or_fill(value, valid, fill), lane),)
 
         return self.tiles(self.axes(operand), level, stored)

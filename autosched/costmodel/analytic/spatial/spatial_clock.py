@@ -118,7 +118,7 @@ def stored_seconds(part: TensorPart, plan: Plan) -> tuple[float, float]:
             continue  # a value on its way
         dtype = program.tensors[tensor].dtype
         bus += points * dtype.bits / 8 / speed
-        copying = plan.units.copying(target, "accumulators", "memory", out.dtype, dtype)
+        copying = plan.units.leaving(target, tensor, out.dtype, dtype)
         unit += tiles * copying.cycles(out.elements) / target.clock_hz if copying else 0.0
     return bus, unit
 

@@ -46,12 +46,16 @@ def _port(target: Target, what: str) -> float:
 
 def epilogue_seconds(part: TensorPart, plan: Plan) -> Seconds:
     """What is computed on each element of all whole tiles, before sums start and once they are done."""
-    tiles = prod(a.units for a in part.nest.spatial) * part.nest.intrinsic.accumulator.elements
+    tiles = _whole(part)
     found = {"vector": 0.0, "host": 0.0}
     if part.nest.stage.init is not None:
         _add(found, plan, _operations(walk(part.nest.stage.init)), float(tiles))
     for fused in part.epilogue:
         assign = fused.stage.assign
+        each = part.nest.intrinsic.accumulator.elements
+        if (cycles := plan.units.finish(plan.target, assign.tensor, each)) is not None:
+            found["vector"] += tiles / each * cycles / plan.target.clock_hz
+            continue
         updated = [("", assign.value.dtype.name)] if assign.op != "=" else []
         _add(found, plan, [*_operations(walk(assign.value)), *updated], float(tiles))
     return found
@@ -77,10 +81,19 @@ def least_epilogue_seconds(part: TensorPart, plan: Plan) -> Seconds:
     found = {"vector": 0.0, "host": 0.0}
     made = {part.nest.stage.assign.tensor}
     for fused in part.epilogue:
-        moving = _changing(fused.stage.assign.value, lambda read: read.tensor in made)
-        _add(found, plan, _operations(moving), _points(fused.stage, False))
+        cycles = plan.units.finish(plan.target, fused.stage.assign.tensor, _whole(part))
+        if cycles is None:
+            moving = _changing(fused.stage.assign.value, lambda read: read.tensor in made)
+            _add(found, plan, _operations(moving), _points(fused.stage, False))
+        else:
+            found["vector"] += cycles / plan.target.clock_hz
         made.add(fused.stage.assign.tensor)
     return found
+
+
+def _whole(part: TensorPart) -> int:
+    """Elements of all whole tiles of results."""
+    return prod(a.units for a in part.nest.spatial) * part.nest.intrinsic.accumulator.elements
 
 
 def stage_seconds(stages: Iterable[Stage], plan: Plan) -> Seconds:

@@ -27,7 +27,7 @@ from autosched.device.simulator.walk.facts import Facts, Touch
 from autosched.device.simulator.walk.script import Node, ScriptLoop, Straight, script
 from autosched.device.simulator.walk.walk import turns_of
 from autosched.machine.target import Memory, Target
-from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits, Copying
+from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits, Copying, unit_of
 
 QUEUES = ("load", "execute", "store")
 START_SECONDS = 1e-6  # the host's way to the first of commands that follow each other, where a target does not say
@@ -176,7 +176,11 @@ class _Emit:
         for issue in run.issues:
             amounts = self._note(job, "execute", issue.into)
             out = issue.intrinsic.accumulator
-            amounts.array += issue.runs / self.target.issues(issue.intrinsic)
+            cycles = issue.runs / self.target.issues(issue.intrinsic)
+            if unit_of(issue.intrinsic) == "array":
+                amounts.array += cycles
+            else:
+                amounts.vector += cycles
             amounts.operations += issue.runs * issue.intrinsic.operations
             amounts.accumulated += issue.runs * out.elements * out.dtype.bits / 8
         for work in run.works if not run.issues else ():  # what an issue takes is brought in place by copies
@@ -197,7 +201,7 @@ class _Emit:
         if queue != "store" or not self.into:
             return None
         sums = self.kernel.buffers[self.into[0]].dtype
-        return self.units.copying(self.target, "accumulators", "memory", sums, dtype)
+        return self.units.leaving(self.target, touch.buffer, sums, dtype)
 
     def copy_cycles(self, touch: Touch, queue: str) -> float:
         """Cycles of the unit that makes a touch's copies."""
@@ -268,7 +272,8 @@ class _Emit:
         moved = (a.loaded + a.stored) / trips
         if queue == "execute":
             scratch, accumulators = a.scratch / self.ports[0], a.accumulated / self.ports[1]
-            cycles = (Resource.ARRAY, a.array), (Resource.SCRATCH, scratch), (Resource.ACCUMULATORS, accumulators)
+            units = (Resource.ARRAY, a.array), (Resource.VECTOR, a.vector)
+            cycles = *units, (Resource.SCRATCH, scratch), (Resource.ACCUMULATORS, accumulators)
             uses = tuple((server, _ticks(amount / trips)) for server, amount in cycles if amount)
             return Use(uses, name="compute", amount=a.operations / trips, gives=gives)
         copier = Resource.COPIES_IN if queue == "load" else Resource.COPIES_OUT

@@ -1,0 +1,148 @@
+"""What of a plan no unit of an accelerator does: statements without an instruction, and elements without a way.
+
+For chips that have no host (`Target.host`). Everything is asked of the plan and of the instructions that the chip
+describes; nothing here knows a program or an instruction by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from autosched.errors import Location, NoScheduleError
+from autosched.ir.dtypes import DType
+from autosched.ir.nodes import Stage
+from autosched.ir.printer import print_value
+from autosched.ir.program import Program
+from autosched.ir.value import Literal, Read, Scalar, reads, walk
+from autosched.machine.target import Target
+from autosched.tiling.planner.scheme import scheme_of
+from autosched.tiling.plans.plan import FusedLoopsPart, LiteralPart, Part, Plan, ScalarPart, TensorPart
+from autosched.tiling.plans.units import Place, operation_of
+
+MOST_TOLD = 6
+"""Places that an error names."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A statement, what of it nothing does, and what would mend that."""
+
+    stage: str
+    location: Location | None
+    what: str
+    mend: str
+    way: bool = False
+    """Whether elements do not get there, or back; else nothing computes the statement."""
+
+    def __str__(self) -> str:
+        at = f"{self.location}: " if self.location is not None else ""
+        return f"{at}{self.stage}: {self.what}"
+
+
+def refuse_host_work(plans: Sequence[Plan], target: Target) -> list[Plan]:
+    """The plans that an accelerator without a host runs whole. NoScheduleError where there is none: with what the plan
+    that leaves least to do lacks, each with its place, and what would mend it."""
+    if target.host or scheme_of(target) != "spatial":
+        return list(plans)
+    lacking = [(plan, list(dict.fromkeys(missing(plan)))) for plan in plans]
+    whole = [plan for plan, found in lacking if not found]
+    if whole or not lacking:
+        return whole
+    least = min((found for _, found in lacking), key=lambda found: (sum(not m.way for m in found), len(found)))
+    more = f"\n  and {len(least) - MOST_TOLD} more" if len(least) > MOST_TOLD else ""
+    said = "".join(f"\n  {m}" for m in least[:MOST_TOLD]) + more
+    message = f"{target.name} has no host, and no unit of it does all of the program:{said}"
+    raise NoScheduleError(message, hint="\n".join(dict.fromkeys(m.mend for m in least[:MOST_TOLD])))
+
+
+def missing(plan: Plan) -> Iterator[Missing]:
+    """What of a plan no instruction of its target does, in the order of its parts."""
+    for part in plan.parts:
+        if isinstance(part, TensorPart):
+            yield from _of_nest(part, plan)
+        else:
+            for stage in _stages(part, plan.program):
+                yield from _of_loops(stage, plan, isinstance(part, LiteralPart))
+
+
+def _stages(part: Part, program: Program) -> Iterator[Stage]:
+    match part:
+        case ScalarPart():
+            yield part.stage
+        case FusedLoopsPart():
+            yield from (m.stage for m in part.members)
+        case LiteralPart():
+            yield from (s for s in program.stages if s.name in part.stages)
+
+
+def _of_loops(stage: Stage, plan: Plan, held: bool) -> Iterator[Missing]:
+    """A stage that no instruction computes as a whole: what is a number goes with commands, operations of which the
+    target states rates are its unit's; all else has no place."""
+    value = stage.assign.value
+    if isinstance(value, Literal | Scalar) and not stage.reduction:
+        return
+    kinds = {kind for n in walk(value) if (kind := operation_of(n)) is not None}
+    kinds |= {("", value.dtype.name)} if stage.assign.op != "=" else set()
+    priced = [plan.units.price(plan.target, *kind)[0] == "vector" for kind in kinds]
+    if not held and priced and all(priced):
+        return
+    said = f"no instruction computes {print_value(value)}"
+    if stage.assign.op != "=":
+        said = f"no instruction adds up {print_value(value)} by {stage.assign.op}"
+    said += ", and its iterations depend on each other" if held else ""
+    form = "adds to it over the axes that it leaves out" if stage.reduction else "overwrites it"
+    types = ", ".join(dict.fromkeys(r.dtype.name for r in reads(value)))
+    mend = f"{stage.name}: describe an instruction of kind compute that {form} from {types or 'numbers'}"
+    yield Missing(stage.name, stage.assign.location, said, f"{mend} (`autosched match --explain` says how near others are)")
+
+
+def _of_nest(part: TensorPart, plan: Plan) -> Iterator[Missing]:
+    nest, target, units = part.nest, plan.target, plan.units
+    stage, out = nest.stage, nest.intrinsic.accumulator
+    if nest.intrinsic.isa != target.isa:
+        yield Missing(stage.name, stage.assign.location, f"{nest.intrinsic.name} is not of {target.isa}",
+                      f"{stage.name}: describe an instruction of {target.isa} for it")  # fmt: skip
+    for operand in nest.intrinsic.inputs:
+        if units.copying(target, "memory", "inputs", operand.dtype, operand.dtype) is None:
+            yield _no_way(stage, plan, "memory", "inputs", operand.dtype, operand.dtype)
+    if stage.init is not None and not isinstance(stage.init, Literal):
+        if not isinstance(stage.init, Read):
+            yield Missing(stage.name, stage.assign.location, f"no instruction computes {print_value(stage.init)}, which "
+                          "its sums begin with", f"{stage.name}: write the sums to a tensor that begins with 0")  # fmt: skip
+        elif units.copying(target, "memory", "accumulators", stage.init.dtype, out.dtype) is None:
+            yield _no_way(stage, plan, "memory", "accumulators", stage.init.dtype, out.dtype)
+    made = {stage.assign.tensor}
+    for fused in part.epilogue:
+        yield from _finishing(fused.stage, fused.proved is not None, plan, out.dtype)
+        for read in reads(fused.stage.assign.value):
+            ways = (units.copying(target, "memory", to, read.dtype, read.dtype) for to in ("inputs", "accumulators"))
+            if read.tensor not in made and all(way is None for way in ways):
+                yield _no_way(fused.stage, plan, "memory", "inputs", read.dtype, read.dtype)
+        made.add(fused.stage.assign.tensor)
+    for written in [*([stage] if part.keep else []), *(f.stage for f in part.epilogue)]:
+        tensor = plan.program.tensors[written.assign.tensor]
+        if tensor.intermediate and written is not stage:
+            continue  # on its way
+        if units.leaving(target, tensor.name, out.dtype, tensor.dtype) is None:
+            finished = units.finishing.get(tensor.name)
+            start = out.dtype if finished is None else finished.accumulator.dtype
+            yield _no_way(written, plan, "accumulators", "memory", start, tensor.dtype)
+
+
+def _finishing(stage: Stage, proved: bool, plan: Plan, sums: DType) -> Iterator[Missing]:
+    """A stage on finished sums: an instruction does it, or rates, or the copy that takes it out."""
+    value = stage.assign.value
+    if proved or (isinstance(value, Read) and value.dtype == sums):
+        return
+    yield from _of_loops(stage, plan, held=False)
+
+
+def _no_way(stage: Stage, plan: Plan, start: Place, end: Place, read: DType, written: DType) -> Missing:
+    said = f"nothing copies {read.name} from {start} to {end}" + ("" if read == written else f" as {written.name}")
+    holds = {"inputs", "accumulators"} - {what for m in plan.target.memories for what in m.holds}
+    mend = f"describe one of kind: copy with `moves: {{from: {start}, to: {end}}}` that reads {read.name}"
+    mend += "" if read == written else f" and writes {written.name}"
+    lacking = {start, end} & holds
+    mend += f"; no memory of {plan.target.name} holds {' or '.join(sorted(lacking))}" if lacking else ""
+    return Missing(stage.name, stage.assign.location, said, f"{stage.name}: {mend}", way=True)
