@@ -186,6 +186,8 @@ def with_scalar(
         return [*nests, None]
     if is_gpu(target):  # an elementwise stage may be memory's to wait for there, too
         return [*nests] if free[0].intrinsic.accumulates else [*nests, None]
+    if scheme_of(target) == "spatial":  # a host takes one element after the other, if there is one
+        return [*nests] if free[0].intrinsic.accumulates or not target.host else [*nests, None]
     scalar = scalar_cycles(scalar_part(program, stage, StepNames(), dependences))
     if SCALAR_MARGIN * scalar <= least_cycles(free[0]):
         return [None, *nests]

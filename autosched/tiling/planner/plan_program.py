@@ -47,6 +47,7 @@ from autosched.tiling.variants.deferred import deferred_programs
 from autosched.tiling.variants.in_parts import in_parts_programs
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
+from autosched.tiling.variants.stepped import stepped_programs
 from autosched.tiling.variants.tiled_stages import tiled_programs
 from autosched.tiling.variants.transposed_operands import transposed_programs
 
@@ -106,6 +107,7 @@ def plan_program(
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
         chosen_programs(simple, intrinsics, numerics) if inside and grids else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
+        stepped_programs(simple, target, matches, intrinsics, numerics, conditions) if inside is None else (),
     ):
         usable = variant.certified(candidates_of(variant.matches, conditions))
         known = held if variant.program is simple and not variant.loops else None
