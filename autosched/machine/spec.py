@@ -54,8 +54,8 @@ class Count(_Strict):
 
 class Units(_Strict):
     """What computes: `cores` (or SMs), their `clock`, `rates` and `energy` per intrinsic or class, the `power` that
-    is drawn however little is done, the time that the host takes to `start` commands, and whether there is a `host` that
-    computes (`none`: instructions do everything)."""
+    is drawn however little is done, the time that the host takes to `start` commands, and whether there is a `host`
+    that computes (`none`: instructions do everything)."""
 
     cores: Count
     clock: Figure
@@ -212,7 +212,8 @@ def _check_without_host(document: Document, spec: TargetSpec) -> None:
     """SpecError where a chip without a host has nothing to compute in, or states rates of what a host would do."""
     if not any(m.holds for m in spec.memories):
         hint = "give one of the memories `holds: [inputs]`, and one `holds: [accumulators]`"
-        raise _error(document, "a chip without a host needs memories that the program fills", "units", "host", hint=hint)
+        said = "a chip without a host needs memories that the program fills"
+        raise _error(document, said, "units", "host", hint=hint)
     for key in spec.units.rates:
         if key in CLASSES:
             hint = "describe an instruction that does it, or leave `host` out"

@@ -35,7 +35,7 @@ from autosched.errors import AutoschedError
 from autosched.ir.work import operations
 from autosched.report.plan_text import plan_lines
 from autosched.report.text import compared, counted, schedule_lines, seconds, speed, times
-from autosched.report.units import units_lines, units_of
+from autosched.report.units import statements_lines, statements_of, units_lines, units_of
 from autosched.search.request import TuneRequest
 from autosched.search.tuning.baseline import Baseline
 from autosched.search.tuning.fallbacks import standing_by
@@ -87,6 +87,7 @@ def as_json(tuning: Tuning, result: Result) -> dict[str, Any]:
         useful = useful_json(plan, best.trial.row)
         found |= {name: shares for name, shares in useful.items() if any(share < 1 for share in shares.values())}
         found |= {"units": units} if (units := units_of(m.extra)) else {}
+        found |= {"statements": of_each} if (of_each := statements_of(m.extra)) else {}
         proofs = in_short(prove_schedule(plan, best.trial.row))
         found |= {"proofs": proofs} if proofs else {}
         verified = {"ok": m.ok and m.verified, "max_abs_error": m.max_abs_error, "tolerance": m.tolerance} | (
@@ -185,6 +186,7 @@ def as_text(
     if forms and form_commands:
         lines += [f"faster {faster(forms)}", f"       {' && '.join(form_commands)}"]
     lines += [line.replace("units", "units ", 1) for line in units_lines(m.extra)]
+    lines += _labelled("does", statements_lines(m.extra))
     lines += [f"noise  {said}" for said in _noise(tuning, result, m)]
     lines += _labelled("plan", plan_lines(plan.name))
     lines += [f"       {line}" for line in schedule_lines(best.schedule.named)]

@@ -40,7 +40,7 @@ from autosched.ir.work import operations
 from autosched.machine.target import Target
 from autosched.report.plan_text import plan_lines
 from autosched.report.text import seconds, speed
-from autosched.report.units import units_lines, units_of
+from autosched.report.units import statements_lines, statements_of, units_lines, units_of
 from autosched.store import codec
 from autosched.store.records import Trial
 from autosched.tensorize.explanation.certificate import certificate_lines
@@ -121,6 +121,7 @@ def show(
                 "rewrites": [r.as_json() for r in plan.rewrites],
                 **useful_json(plan, chosen.row),
                 "units": units_of(chosen.measurement.extra),
+                **({"statements": does} if (does := statements_of(chosen.measurement.extra)) else {}),
                 "loops": print_kernel(kernel),
                 C.name: _code(kernel, target),
                 CUDA_C.name: None,
@@ -145,7 +146,8 @@ def show(
         together = [*other_lines(plan), *serial_lines(plan), *left_out_lines(plan), *computed_lines(plan)]
         together += fusion_lines(plan, kernel, program)
         together += [f"work     {line}" for line in work_lines(program)]
-        said = [*together, *padding, *units_lines(chosen.measurement.extra), _clock(_terms(plan, chosen.row))]
+        units = [*units_lines(chosen.measurement.extra), *_does(chosen)]
+        said = [*together, *padding, *units, _clock(_terms(plan, chosen.row))]
         first, *further = plan_lines(chosen.plan)
         parts.append("\n".join([head, f"plan  {first}", *(f"      {line}" for line in further), *rows, *said]))
     if view in ("all", "loops"):
@@ -167,6 +169,12 @@ def show(
 def _terms(plan: Plan, row: int) -> dict[str, float]:
     """The clock's seconds of a row, term by term, and `total`."""
     return {name: float(np.ravel(s)[0]) for name, s in clock(plan, plan.space.values([row])).items()}
+
+
+def _does(trial: Trial) -> list[str]:
+    """Which instructions do each statement of a simulated accelerator's trial."""
+    lines = statements_lines(trial.measurement.extra)
+    return [f"{'' if n else 'does':<6}{line}" for n, line in enumerate(lines)]
 
 
 def _clock(terms: dict[str, float]) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import random
 import time
+from dataclasses import asdict
 from typing import Any
 
 from autosched.codegen.lower import lower
@@ -141,6 +142,8 @@ class SimulatorDevice:
         extra: dict[str, Any] = {"verified": difference is not None, "verified_by": verdict.by}
         extra |= self._verifier.not_checked(kernel.program, build.candidate.plan)
         extra["model_s"] = {k: float(v) for k, v in causes.items()}
+        if found.statements:
+            extra["statements"] = [asdict(s) for s in found.statements]
         joules = self._joules(parts, found, target, causes["total"])
         extra |= {"energy_j": joules} if joules else {}
         if self.objective != "latency":

@@ -13,6 +13,7 @@ from functools import lru_cache
 from autosched.errors import AutoschedError
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Axis, Stage
+from autosched.ir.rewrites.rewrite import rounded_once
 from autosched.ir.value import (
     Arith,
     Call,
@@ -26,7 +27,6 @@ from autosched.ir.value import (
     map_value,
     reads,
 )
-from autosched.ir.rewrites.rewrite import rounded_once
 from autosched.ir.variables import index_vars
 from autosched.logic import Const, Var
 from autosched.logic.remember import Remembering, remembers_hash

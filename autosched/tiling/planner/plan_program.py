@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 
 from autosched.ir.program import Program
@@ -47,7 +47,7 @@ from autosched.tiling.variants.deferred import deferred_programs
 from autosched.tiling.variants.in_parts import in_parts_programs
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
-from autosched.tiling.variants.stepped import stepped_programs
+from autosched.tiling.variants.stepped import Pattern, patterns_of, stepped_programs
 from autosched.tiling.variants.tiled_stages import tiled_programs
 from autosched.tiling.variants.transposed_operands import transposed_programs
 
@@ -122,7 +122,7 @@ def plan_program(
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
-        every = _with_units(every, units, target, cycles)
+        every = _with_units(every, units, target, cycles, patterns_of(intrinsics, target))
     asked = [p for p in every if asked_for(p, families)]
     asked = _few_stored(asked, prefix) if is_gpu(target) else asked
     near = [p for p in asked if cycles[id(p)] <= WITHIN * cycles[id(asked[0])]]
@@ -141,13 +141,17 @@ def plan_program(
 
 
 def _with_units(
-    plans: Sequence[Plan], units: AcceleratorUnits, target: Target, cycles: dict[int, float]
+    plans: Sequence[Plan],
+    units: AcceleratorUnits,
+    target: Target,
+    cycles: dict[int, float],
+    patterns: Sequence[Pattern],
 ) -> list[Plan]:
-    """The plans with an accelerator's units, without those that ask a host of a chip that has none. `cycles` takes the
-    new ones."""
+    """The plans with an accelerator's units, without those that ask a host of a chip that has none; `patterns` are its
+    instructions for elements. `cycles` takes the new ones."""
     placed = [p.on_units(units) for p in plans]
     cycles |= {id(new): cycles[id(old)] for new, old in zip(placed, plans, strict=True)}
-    return refuse_host_work(placed, target)
+    return refuse_host_work(placed, target, patterns)
 
 
 def _few_stored(plans: Sequence[Plan], prefix: str) -> list[Plan]:

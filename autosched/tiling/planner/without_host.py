@@ -17,8 +17,9 @@ from autosched.ir.program import Program
 from autosched.ir.value import Literal, Read, Scalar, reads, walk
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
-from autosched.tiling.plans.plan import FusedLoopsPart, LiteralPart, Part, Plan, ScalarPart, TensorPart
+from autosched.tiling.plans.plan import Fused, FusedLoopsPart, LiteralPart, Part, Plan, ScalarPart, TensorPart
 from autosched.tiling.plans.units import Place, operation_of
+from autosched.tiling.variants.stepped import Pattern, types_of, uncovered
 
 MOST_TOLD = 6
 """Places that an error names."""
@@ -40,12 +41,13 @@ class Missing:
         return f"{at}{self.stage}: {self.what}"
 
 
-def refuse_host_work(plans: Sequence[Plan], target: Target) -> list[Plan]:
+def refuse_host_work(plans: Sequence[Plan], target: Target, patterns: Sequence[Pattern] = ()) -> list[Plan]:
     """The plans that an accelerator without a host runs whole. NoScheduleError where there is none: with what the plan
-    that leaves least to do lacks, each with its place, and what would mend it."""
+    that leaves least to do lacks, each with its place, and what would mend it. `patterns` say which part of a value it
+    is that none computes."""
     if target.host or scheme_of(target) != "spatial":
         return list(plans)
-    lacking = [(plan, list(dict.fromkeys(missing(plan)))) for plan in plans]
+    lacking = [(plan, list(dict.fromkeys(missing(plan, patterns)))) for plan in plans]
     whole = [plan for plan, found in lacking if not found]
     if whole or not lacking:
         return whole
@@ -56,14 +58,14 @@ def refuse_host_work(plans: Sequence[Plan], target: Target) -> list[Plan]:
     raise NoScheduleError(message, hint="\n".join(dict.fromkeys(m.mend for m in least[:MOST_TOLD])))
 
 
-def missing(plan: Plan) -> Iterator[Missing]:
+def missing(plan: Plan, patterns: Sequence[Pattern] = ()) -> Iterator[Missing]:
     """What of a plan no instruction of its target does, in the order of its parts."""
     for part in plan.parts:
         if isinstance(part, TensorPart):
-            yield from _of_nest(part, plan)
+            yield from _of_nest(part, plan, patterns)
         else:
             for stage in _stages(part, plan.program):
-                yield from _of_loops(stage, plan, isinstance(part, LiteralPart))
+                yield from _of_loops(stage, plan, patterns, isinstance(part, LiteralPart))
 
 
 def _stages(part: Part, program: Program) -> Iterator[Stage]:
@@ -76,7 +78,7 @@ def _stages(part: Part, program: Program) -> Iterator[Stage]:
             yield from (s for s in program.stages if s.name in part.stages)
 
 
-def _of_loops(stage: Stage, plan: Plan, held: bool) -> Iterator[Missing]:
+def _of_loops(stage: Stage, plan: Plan, patterns: Sequence[Pattern], held: bool) -> Iterator[Missing]:
     """A stage that no instruction computes as a whole: what is a number goes with commands, operations of which the
     target states rates are its unit's; all else has no place."""
     value = stage.assign.value
@@ -87,17 +89,25 @@ def _of_loops(stage: Stage, plan: Plan, held: bool) -> Iterator[Missing]:
     priced = [plan.units.price(plan.target, *kind)[0] == "vector" for kind in kinds]
     if not held and priced and all(priced):
         return
+    part = uncovered(stage, patterns)
+    value = value if part is None or held else part
     said = f"no instruction computes {print_value(value)}"
+    if part is not None and not held:
+        types = ", ".join(dict.fromkeys(t.name for t in types_of(part)))
+        mend = f"describe an instruction of kind compute that writes it, {value.dtype.name}, from {types or 'numbers'}"
+        yield Missing(stage.name, stage.assign.location, said, f"{stage.name}: {mend}")
+        return
     if stage.assign.op != "=":
         said = f"no instruction adds up {print_value(value)} by {stage.assign.op}"
     said += ", and its iterations depend on each other" if held else ""
     form = "adds to it over the axes that it leaves out" if stage.reduction else "overwrites it"
     types = ", ".join(dict.fromkeys(r.dtype.name for r in reads(value)))
     mend = f"{stage.name}: describe an instruction of kind compute that {form} from {types or 'numbers'}"
-    yield Missing(stage.name, stage.assign.location, said, f"{mend} (`autosched match --explain` says how near others are)")
+    mend += " (`autosched match --explain` says how near others are)"
+    yield Missing(stage.name, stage.assign.location, said, mend)
 
 
-def _of_nest(part: TensorPart, plan: Plan) -> Iterator[Missing]:
+def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Iterator[Missing]:
     nest, target, units = part.nest, plan.target, plan.units
     stage, out = nest.stage, nest.intrinsic.accumulator
     if nest.intrinsic.isa != target.isa:
@@ -108,13 +118,14 @@ def _of_nest(part: TensorPart, plan: Plan) -> Iterator[Missing]:
             yield _no_way(stage, plan, "memory", "inputs", operand.dtype, operand.dtype)
     if stage.init is not None and not isinstance(stage.init, Literal):
         if not isinstance(stage.init, Read):
-            yield Missing(stage.name, stage.assign.location, f"no instruction computes {print_value(stage.init)}, which "
-                          "its sums begin with", f"{stage.name}: write the sums to a tensor that begins with 0")  # fmt: skip
+            said = f"no instruction computes {print_value(stage.init)}, which its sums begin with"
+            mend = f"{stage.name}: write the sums to a tensor that begins with 0"
+            yield Missing(stage.name, stage.assign.location, said, mend)
         elif units.copying(target, "memory", "accumulators", stage.init.dtype, out.dtype) is None:
             yield _no_way(stage, plan, "memory", "accumulators", stage.init.dtype, out.dtype)
     made = {stage.assign.tensor}
     for fused in part.epilogue:
-        yield from _finishing(fused.stage, fused.proved is not None, plan, out.dtype)
+        yield from _finishing(fused, plan, patterns, out.dtype)
         for read in reads(fused.stage.assign.value):
             ways = (units.copying(target, "memory", to, read.dtype, read.dtype) for to in ("inputs", "accumulators"))
             if read.tensor not in made and all(way is None for way in ways):
@@ -122,20 +133,18 @@ def _of_nest(part: TensorPart, plan: Plan) -> Iterator[Missing]:
         made.add(fused.stage.assign.tensor)
     for written in [*([stage] if part.keep else []), *(f.stage for f in part.epilogue)]:
         tensor = plan.program.tensors[written.assign.tensor]
-        if tensor.intermediate and written is not stage:
-            continue  # on its way
         if units.leaving(target, tensor.name, out.dtype, tensor.dtype) is None:
             finished = units.finishing.get(tensor.name)
             start = out.dtype if finished is None else finished.accumulator.dtype
             yield _no_way(written, plan, "accumulators", "memory", start, tensor.dtype)
 
 
-def _finishing(stage: Stage, proved: bool, plan: Plan, sums: DType) -> Iterator[Missing]:
+def _finishing(fused: Fused, plan: Plan, patterns: Sequence[Pattern], sums: DType) -> Iterator[Missing]:
     """A stage on finished sums: an instruction does it, or rates, or the copy that takes it out."""
-    value = stage.assign.value
-    if proved or (isinstance(value, Read) and value.dtype == sums):
+    value = fused.stage.assign.value
+    if fused.proved is not None or (isinstance(value, Read) and value.dtype == sums):
         return
-    yield from _of_loops(stage, plan, held=False)
+    yield from _of_loops(fused.stage, plan, patterns, held=False)
 
 
 def _no_way(stage: Stage, plan: Plan, start: Place, end: Place, read: DType, written: DType) -> Missing:

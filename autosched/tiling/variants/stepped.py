@@ -1,8 +1,8 @@
 """Programs whose expressions are taken apart into what single instructions of an accelerator compute.
 
-An expression is covered by instructions that overwrite their target, as a tree by patterns, from the bottom up, with the
-fewest cycles. What the patterns join becomes intermediates (`ir.rewrites.in_steps`), and the matcher then proves each
-step: a cover that is wrong here costs time, and is refused there.
+An expression is covered by instructions that overwrite their target, as a tree by patterns, with the fewest cycles.
+What the patterns join becomes intermediates (`ir.rewrites.in_steps`), and the matcher then proves each step: a cover
+that is wrong here costs time, and is refused there.
 """
 
 from __future__ import annotations
@@ -11,11 +11,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
+from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.in_steps import in_steps
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Read, Scalar, Select, Unary, Value, is_value, reads
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Comparison,
+    Literal,
+    Read,
+    Scalar,
+    Select,
+    Unary,
+    Value,
+    is_value,
+    reads,
+)
 from autosched.ir.variables import value_vars
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -30,7 +44,7 @@ Bound = dict[str, Value]
 
 @dataclass(frozen=True)
 class Pattern:
-    """What an instruction computes of one element; `axes` of its target, and of each operand; `cycles` of an element."""
+    """What an instruction computes of an element; `axes` of its target, and of each operand; `cycles` of an element."""
 
     intrinsic: Intrinsic
     value: Value
@@ -95,13 +109,18 @@ def cover_of(stage: Stage, patterns: Sequence[Pattern]) -> Cover | None:
     value = stage.assign.value
     if stage.assign.op != "=":  # the sum itself is another instruction's
         found = _covers(stage, patterns).of(value)
-        return None if found is None else Cover(found.cycles, (*found.steps, value) if not _leaf(value) else found.steps)
+        return found if found is None or _leaf(value) else Cover(found.cycles, (*found.steps, value))
     return None if _leaf(value) else _covers(stage, patterns).of(value)
 
 
 def uncovered(stage: Stage, patterns: Sequence[Pattern]) -> Value | None:
     """The first part of a stage's value that no instruction computes, though all that it is computed from is there."""
     return _covers(stage, patterns).first(stage.assign.value)
+
+
+def types_of(value: Value) -> list[DType]:
+    """The types of what a node is computed from."""
+    return [part.dtype for part in _parts(value)]
 
 
 def _leaf(value: Value) -> bool:
@@ -150,7 +169,8 @@ class _Covers:
             [a for a in axes if all(t in pattern.along[o] for o, names in moved.items() if a in names)]
             for t in pattern.axes
         ]
-        return any(all(a in own for a, own in zip(chosen, along, strict=True)) for chosen in permutations(axes, len(along)))
+        ways = permutations(axes, len(along))
+        return any(all(a in own for a, own in zip(chosen, along, strict=True)) for chosen in ways)
 
     def first(self, value: Value) -> Value | None:
         if _leaf(value) or self.of(value) is not None:

@@ -175,6 +175,8 @@ class SpatialNest:
                 outer[f"{identifier(axis.name)}b"] = Const(0)
             at[axis.name] = Position(None, self.number(axis, inside), axis.extent % axis.unit != 0)
         stmts = bind(body(at), outer)
+        if not stmts:
+            return ()  # what is overwritten starts from nothing
         for axis in reversed(axes):
             var, inside = f"{identifier(axis.name)}t", axis in self.order and self.order.index(axis) < level
             n = self.block[axis.name] if inside else axis.units

@@ -2,7 +2,8 @@
 
 Operations cost what the target states of them, on the unit that has a rate (`tiling.plans.units`), else on the host,
 one element at a time; where the host computes, or only moves, it also loads and stores each element that memory holds.
-What moves goes over the bus to main memory. The slowest of the three decides.
+What moves goes over the bus to main memory. The slowest of the three decides. On a chip without a host commands carry
+the numbers that are stored here; its plans have nothing else for it (`tiling.planner.without_host`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def play_host(
         asked.compute(work, units, target)
     scalar = target.rates.get("scalar", 1.0)
     rates = {False: target.rates.get("load", scalar), True: target.rates.get("store", scalar)}
-    alone = asked.host > 0 or not asked.vector
+    alone = target.host and (asked.host > 0 or not asked.vector)
     for touch in found.touches:
         elements = touch.runs * (touch.lane.width if touch.lane else 1)
         asked.loaded += 0.0 if touch.write else elements * touch.bytes

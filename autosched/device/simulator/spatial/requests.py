@@ -48,7 +48,7 @@ class Amounts:
             setattr(self, name, getattr(self, name) + value)
 
     def compute(self, work: Work, units: AcceleratorUnits, target: Target) -> None:
-        """The operations of some arithmetic, each by the unit that has them, or by the instruction that finishes a tensor."""
+        """The operations of some arithmetic, each by the unit that has them, or by what finishes a tensor."""
         cycles = units.finish(target, work.into, work.width)
         if cycles is not None:
             self.vector += work.runs * cycles

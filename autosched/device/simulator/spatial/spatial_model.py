@@ -19,7 +19,7 @@ from math import ceil
 
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.simulator.engine import TICKS, Code, Recorder, Repeat, Simulated, Take, Use, simulate
-from autosched.device.simulator.estimate import Estimate
+from autosched.device.simulator.estimate import Estimate, StatementTime
 from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.spatial.host_model import play_host
 from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Resource
@@ -46,6 +46,7 @@ def spatial_estimate(
     moved: list[dict[str, float]] = []
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
+    statements: list[StatementTime] = []
     for found, start in zip(parts, starts(kernel, parts, target), strict=True):
         run = play_statement(kernel, found, target, units)
         moved.append(_moved(run.totals, target, on_array(kernel, found)))
@@ -53,17 +54,45 @@ def spatial_estimate(
             totals[name] += busy * tick
         totals["start"] += start
         totals["total"] += run.outcome.end * tick + start
-    return Estimate({k: v for k, v in totals.items() if v or k in ALWAYS}, tuple(moved))
+        busy_s = {name: busy * tick for name, busy in zip(SERVERS, run.outcome.busy, strict=True) if busy}
+        _count(statements, kernel, found, units, run.outcome.end * tick, busy_s)
+    seconds = {k: v for k, v in totals.items() if v or k in ALWAYS}
+    return Estimate(seconds, tuple(moved), tuple(statements))
 
 
+def _count(
+    statements: list[StatementTime],
+    kernel: Kernel,
+    found: Facts,
+    units: AcceleratorUnits,
+    seconds: float,
+    busy: dict[str, float],
+) -> None:
+    """Add a top-level statement to what is behind it, or to the first of loops that write nothing to memory yet."""
+    if not statements or statements[-1].writes:
+        statements.append(StatementTime())
+    here = statements[-1]
+    to_memory = (t.buffer for t in found.touches if t.write and kernel.buffers[t.buffer].scope in OUTSIDE)
+    here.writes = tuple(dict.fromkeys(to_memory))
+    issued = [i.intrinsic.name for i in found.issues]
+    issued += [units.finishing[name].name for name in here.writes if name in units.finishing]
+    here.instructions = tuple(dict.fromkeys((*here.instructions, *issued)))
+    here.seconds += seconds
+    for name, own in busy.items():
+        here.units[name] = here.units.get(name, 0.0) + own
+
+
+OUTSIDE = ("global", "workspace")
+"""Where buffers are that are in memory."""
 ALWAYS = ("bus", "array", "scratchpad", "accumulators", "start", "total")
 """Units that every answer names; others where they do anything."""
 
 
 def starts(kernel: Kernel, parts: Sequence[Facts], target: Target) -> list[float]:
-    """Seconds before each statement: the host starts the accelerator where it did not work on the one before."""
+    """Seconds before each statement: the host starts the accelerator where it did not work on the one before. A chip
+    without a host starts once."""
     first = START_SECONDS if target.start_s is None else target.start_s
-    own = [on_array(kernel, found) for found in parts]
+    own = [not target.host or on_array(kernel, found) for found in parts]
     return [first if mine and not before else 0.0 for mine, before in zip(own, [False, *own], strict=False)]
 
 
