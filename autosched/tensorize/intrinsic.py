@@ -123,6 +123,8 @@ class Intrinsic:
     moves: tuple[str, str] | None = None
     """Of a copy: from and to `memory`, `inputs` or `accumulators`; None where it does not say."""
     state: dict[str, object] = field(default_factory=dict)
+    sets: frozenset[str] = frozenset()
+    """Of a config: the names under `state` of other instructions that it sets."""
     matrices: Matrices | None = None  # registers of its own, which hold its operands
     shared_memory: dict[str, bool] = field(default_factory=dict)
     """Operands that it reads in shared memory itself: whether they must be there, else they may be in registers too."""
@@ -160,6 +162,11 @@ class Intrinsic:
         if not self.accumulates:
             return 0.0
         return self.timing.get("chain", self.timing.get("latency", unknown))
+
+    @property
+    def configured(self) -> dict[str, object]:
+        """The state that an instruction of kind config sets before: all but registers that hold matrices."""
+        return {name: value for name, value in self.state.items() if name != "matrices"}
 
     @property
     def form(self) -> tuple[object, ...]:

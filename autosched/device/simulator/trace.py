@@ -35,7 +35,7 @@ def trace(kernel: Kernel, target: Target, units: AcceleratorUnits = NO_UNITS) ->
     left: frozenset[str] = frozenset()
     parts = [facts(kernel, stmt) for stmt in kernel.main.body]
     for number, (stmt, found, (what, before)) in enumerate(
-        zip(kernel.main.body, parts, _before(kernel, parts, target), strict=True)
+        zip(kernel.main.body, parts, _before(kernel, parts, target, units), strict=True)
     ):
         if before:
             events.append(_event(what, 0, start, before * 1e6, {}))
@@ -79,13 +79,13 @@ def _played(
             return run.servers, run.outcome, kept
 
 
-def _before(kernel: Kernel, parts: list[Facts], target: Target) -> list[tuple[str, float]]:
+def _before(kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits) -> list[tuple[str, float]]:
     """What passes before each statement, by name and seconds: on a trial's account, and on no unit's."""
     match scheme_of(target):
         case "gpu":
             return [("launch", gpu_model.LAUNCH_SECONDS) for _ in parts]
         case "spatial":
-            return [("start", seconds) for seconds in spatial_model.starts(kernel, parts, target)]
+            return [("start", seconds) for seconds in spatial_model.starts(kernel, parts, target, units)]
         case _:
             wakes = [cpu_model.WAKE_SECONDS if cpu_model.is_parallel(stmt) else 0.0 for stmt in kernel.main.body]
             return [("call", cpu_model.CALL_SECONDS + wakes[0]), *(("wake", s) for s in wakes[1:])]

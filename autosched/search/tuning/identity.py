@@ -135,9 +135,10 @@ def with_stored_data(program: Program, data: Mapping[str, Mapping[str, Any]]) ->
 
 
 def _intrinsics(plan: Plan) -> list[Intrinsic]:
-    """What times depend on too: a chip's copies and functions, and what finishes sums."""
+    """What times depend on too: a chip's copies, functions and configs, and what finishes sums."""
     units = plan.units
-    return [*(p.nest.intrinsic for p in plan.tensor_parts), *units.copies, *units.functions, *units.finishing.values()]
+    beside = (*units.copies, *units.functions, *units.configs, *units.finishing.values())
+    return [*(p.nest.intrinsic for p in plan.tensor_parts), *beside]
 
 
 def _digest(lines: Any) -> str:

@@ -200,6 +200,7 @@ def _intrinsic(
         overwrite_flag=keys.overwrite is not None and names_keep(emit, operands),
         moves=_moves(keys, source),
         state=dict(keys.state),
+        sets=_sets(keys, source),
         matrices=matrices,
         shared_memory=placed.shared_memory,
         contiguous=placed.contiguous,
@@ -273,6 +274,13 @@ def _moves(keys: IntrinsicKeys, source: DocumentSource) -> tuple[str, str] | Non
     if keys.moves.from_ == keys.moves.to:
         raise source.error(f"moves: from {keys.moves.to} to {keys.moves.to} is no way", "moves")
     return keys.moves.from_, keys.moves.to
+
+
+def _sets(keys: IntrinsicKeys, source: DocumentSource) -> frozenset[str]:
+    """The state that an instruction sets for others."""
+    if keys.sets and keys.kind != "config":
+        raise source.error("sets: only a config sets state", "sets", key=True, hint="set kind: config")
+    return frozenset(keys.sets)
 
 
 _WORD = 32  # bits of a register

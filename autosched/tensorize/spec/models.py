@@ -203,6 +203,7 @@ class IntrinsicKeys(Keys):
         None, description="of a copy on an accelerator: between which memories; without it, wherever types fit"
     )
     state: dict[str, Any] = Field(default_factory=dict, description="what must be configured first")
+    sets: list[Name] = Field(default_factory=list, description="of a config: names under others' `state` that it sets")
     shared_memory: dict[Name, Literal["required", "allowed"]] = Field(
         default_factory=dict, description="inputs that it reads in shared memory itself: always, or also in registers"
     )

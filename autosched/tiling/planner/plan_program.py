@@ -37,7 +37,7 @@ from autosched.tiling.planner.tile_loops import MemberPlanner
 from autosched.tiling.planner.without_host import refuse_host_work
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
-from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits
+from autosched.tiling.plans.units import KINDS, NO_UNITS, AcceleratorUnits
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
@@ -214,7 +214,7 @@ def units_of(target: Target, catalogue: Catalogue) -> AcceleratorUnits:
     """What the catalogue describes of an accelerator beside its array."""
     if scheme_of(target) != "spatial":
         return NO_UNITS
-    found = (catalogue.of_isa(target.isa, features=target.features, kind=kind) for kind in ("copy", "function"))
+    found = (catalogue.of_isa(target.isa, features=target.features, kind=kind) for kind in KINDS)
     return AcceleratorUnits.of(chain.from_iterable(found), target)
 
 

@@ -34,7 +34,7 @@ class Missing:
     what: str
     mend: str
     way: bool = False
-    """Whether elements do not get there, or back; else nothing computes the statement."""
+    """Whether elements do not get there, or back, or state is not set; else nothing computes the statement."""
 
     def __str__(self) -> str:
         at = f"{self.location}: " if self.location is not None else ""
@@ -64,18 +64,20 @@ def missing(plan: Plan, patterns: Sequence[Pattern] = ()) -> Iterator[Missing]:
         if isinstance(part, TensorPart):
             yield from _of_nest(part, plan, patterns)
         else:
-            for stage in _stages(part, plan.program):
-                yield from _of_loops(stage, plan, patterns, isinstance(part, LiteralPart))
+            for stage, held in _stages(part, plan.program):
+                yield from _of_loops(stage, plan, patterns, held)
 
 
-def _stages(part: Part, program: Program) -> Iterator[Stage]:
+def _stages(part: Part, program: Program) -> Iterator[tuple[Stage, bool]]:
+    """The stages of a part without an instruction, and whether each element waits for another of its own."""
     match part:
         case ScalarPart():
-            yield part.stage
+            yield part.stage, part.running is not None or part.carried is not None
         case FusedLoopsPart():
-            yield from (m.stage for m in part.members)
+            for member in part.members:
+                yield from _stages(member, program)
         case LiteralPart():
-            yield from (s for s in program.stages if s.name in part.stages)
+            yield from ((s, True) for s in program.stages if s.name in part.stages)
 
 
 def _of_loops(stage: Stage, plan: Plan, patterns: Sequence[Pattern], held: bool) -> Iterator[Missing]:
@@ -110,9 +112,15 @@ def _of_loops(stage: Stage, plan: Plan, patterns: Sequence[Pattern], held: bool)
 def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Iterator[Missing]:
     nest, target, units = part.nest, plan.target, plan.units
     stage, out = nest.stage, nest.intrinsic.accumulator
-    if nest.intrinsic.isa != target.isa:
-        yield Missing(stage.name, stage.assign.location, f"{nest.intrinsic.name} is not of {target.isa}",
-                      f"{stage.name}: describe an instruction of {target.isa} for it")  # fmt: skip
+    if nest.intrinsic.isa != target.isa:  # portable code
+        yield from _of_loops(stage, plan, patterns, held=False)
+        return
+    for i in (nest.intrinsic, *(f.proved.intrinsic for f in part.epilogue if f.proved is not None)):
+        for state in i.configured:
+            if units.setting(target, state) is None:
+                said = f"{i.name} computes with {state}, which nothing sets before"
+                mend = f"{stage.name}: describe an instruction of kind: config with `sets: [{state}]`"
+                yield Missing(stage.name, stage.assign.location, said, mend, way=True)
     for operand in nest.intrinsic.inputs:
         if units.copying(target, "memory", "inputs", operand.dtype, operand.dtype) is None:
             yield _no_way(stage, plan, "memory", "inputs", operand.dtype, operand.dtype)

@@ -18,6 +18,8 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 
 Place = Literal["memory", "inputs", "accumulators"]
+KINDS = ("copy", "function", "config")
+"""Kinds of instructions beside those that compute."""
 Unit = Literal["vector", "host"]
 On = Literal["array", "vector"]
 """What issues an instruction: the array one that sums products, the unit for elements and rows all others."""
@@ -44,18 +46,33 @@ class Copying:
 
 @dataclass(frozen=True)
 class AcceleratorUnits:
-    """`copies` and `functions`: what the target's isa describes of either kind, and the target has. `finishing`: of a
-    plan, the instruction that computes a tensor out of finished sums."""
+    """`copies` and `functions`: what the target's isa describes of either kind, and the target has; `configs` what sets
+    state. `finishing`: of a plan, the instruction that computes a tensor out of finished sums."""
 
     copies: tuple[Intrinsic, ...] = ()
     functions: tuple[Intrinsic, ...] = ()
+    configs: tuple[Intrinsic, ...] = ()
     finishing: Mapping[str, Intrinsic] = field(default_factory=dict)
 
     @classmethod
     def of(cls, intrinsics: Iterable[Intrinsic], target: Target) -> AcceleratorUnits:
         """Those of the intrinsics that the target has."""
         own = [i for i in intrinsics if i.isa == target.isa and target.has(i.requires)]
-        return cls(tuple(i for i in own if i.kind == "copy"), tuple(i for i in own if i.kind == "function"))
+        copies, functions, configs = (tuple(i for i in own if i.kind == kind) for kind in KINDS)
+        return cls(copies, functions, configs)
+
+    def setting(self, target: Target, state: str) -> float | None:
+        """Cycles of the quickest instruction that sets a state; None where none does."""
+        return min((1.0 / target.issues(c) for c in self.configs if state in c.sets), default=None)
+
+    def configuring(self, target: Target, used: Iterable[Intrinsic], now: dict[str, object]) -> float:
+        """Cycles to set what these instructions ask for and is not so `now`, which changes with it."""
+        cycles = 0.0
+        for state, value in (item for i in used for item in i.configured.items()):
+            if state not in now or now[state] != value:
+                now[state] = value
+                cycles += self.setting(target, state) or 0.0
+        return cycles
 
     def copying(self, target: Target, start: Place, end: Place, read: DType, written: DType) -> Copying | None:
         """The quickest instruction that copies elements between these places; None where nothing describes one, and

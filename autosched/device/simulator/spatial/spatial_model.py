@@ -47,7 +47,7 @@ def spatial_estimate(
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
     statements: list[StatementTime] = []
-    for found, start in zip(parts, starts(kernel, parts, target), strict=True):
+    for found, start in zip(parts, starts(kernel, parts, target, units), strict=True):
         run = play_statement(kernel, found, target, units)
         moved.append(_moved(run.totals, target, on_array(kernel, found)))
         for name, busy in zip(SERVERS, run.outcome.busy, strict=True):
@@ -88,12 +88,21 @@ ALWAYS = ("bus", "array", "scratchpad", "accumulators", "start", "total")
 """Units that every answer names; others where they do anything."""
 
 
-def starts(kernel: Kernel, parts: Sequence[Facts], target: Target) -> list[float]:
+def starts(
+    kernel: Kernel, parts: Sequence[Facts], target: Target, units: AcceleratorUnits = NO_UNITS
+) -> list[float]:
     """Seconds before each statement: the host starts the accelerator where it did not work on the one before. A chip
-    without a host starts once."""
+    without a host starts once. What instructions ask to be configured is set where it is not so yet."""
     first = START_SECONDS if target.start_s is None else target.start_s
     own = [not target.host or on_array(kernel, found) for found in parts]
-    return [first if mine and not before else 0.0 for mine, before in zip(own, [False, *own], strict=False)]
+    now: dict[str, object] = {}
+    found = []
+    for part, mine, before in zip(parts, own, [False, *own], strict=False):
+        finished = (units.finishing[name] for name in part.buffers if name in units.finishing)
+        used = [*(i.intrinsic for i in part.issues), *finished]
+        setting = units.configuring(target, used, now) / target.clock_hz
+        found.append((first if mine and not before else 0.0) + setting)
+    return found
 
 
 def play_statement(

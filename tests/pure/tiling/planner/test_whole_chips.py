@@ -1,0 +1,166 @@
+"""Chips without a host: every statement of a plan is on an instruction of theirs, or the plan is refused with the place
+of what nothing does, what that is, and what would mend it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+from support.chips import CHIPS, SMALL, chip, instructions, planned, program
+
+from autosched.errors import NoScheduleError, SpecError
+from autosched.ir import parse, run
+from autosched.ir.value import Literal, Scalar
+from autosched.machine.catalogue import target_yaml
+from autosched.machine.spec import target_from_yaml
+from autosched.tiling.planner.without_host import missing
+from autosched.tiling.plans.plan import Plan, ScalarPart, TensorPart
+
+
+@cache
+def first(name: str, of: str) -> Plan:
+    return planned(name, of)[0]
+
+
+def used(plan: Plan) -> set[str]:
+    """The instructions that a plan computes with."""
+    own = {t.nest.intrinsic.name for t in plan.tensor_parts}
+    return own | {f.proved.intrinsic.name for t in plan.tensor_parts for f in t.epilogue if f.proved is not None}
+
+
+@pytest.mark.parametrize("name", CHIPS)
+@pytest.mark.parametrize("of", SMALL)
+def test_every_statement_is_on_an_instruction_of_the_chip(name: str, of: str) -> None:
+    plan = first(name, of)
+    isa = chip(name).isa
+    for part in plan.parts:
+        if isinstance(part, ScalarPart):  # numbers that commands carry
+            assert isinstance(part.stage.assign.value, Literal | Scalar)
+        else:
+            assert isinstance(part, TensorPart)
+            assert part.nest.intrinsic.isa == isa
+            assert all(f.proved is not None and f.proved.intrinsic.isa == isa for f in part.epilogue)
+    assert not list(missing(plan))
+
+
+CASES = [("systolic", "layer"), ("systolic", "softmax"), ("systolic", "attention"), ("vector", "softmax")]
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize(
+    ("name", "of", "instruction"),
+    [(n, of, i.name) for n, of in CASES for i in instructions(n)],
+    ids=lambda value: value.replace("/", " "),
+)
+def test_without_an_instruction_the_plan_is_another_or_none(name: str, of: str, instruction: str) -> None:
+    before = first(name, of)
+    try:
+        after = planned(name, of, without=f"^{re.escape(instruction)}$")[0]
+    except NoScheduleError as error:
+        assert "no unit of it does all of the program" in error.message
+        assert "programs.py:" in error.message
+        assert "describe" in str(error.hint)
+        return
+    assert instruction not in used(after)
+    assert after.name != before.name or instruction not in used(before)
+
+
+@pytest.mark.parametrize(
+    ("of", "without", "said", "mend"),
+    [
+        ("softmax", r"exp\.f32", r"programs\.py:33:9: E: no instruction computes X\[i_2, j_2\] - M\[i_2\]", "from f32"),
+        ("softmax", r"rowmax", r"programs\.py:31:13: M: no instruction adds up X\[i, j\] by max=", "from f32"),
+        ("layer", r"mvin\.s8", r"programs\.py:18:13: C: nothing copies s8 from memory to inputs", "{from: memory"),
+        ("layer", r"mvin\.f32", r"programs\.py:20:9: D: nothing copies f32 from memory to inputs", "that reads f32"),
+        ("layer", r"mvout\.s8", r"programs\.py:20:9: D: nothing copies s8 from accumulators", "{from: accumulators"),
+        ("layer", r"matmul", r"programs\.py:18:13: C: no instruction computes s32\(A\[i, p\]\)", "it, s32, from s8"),
+        ("layer", r"config", r"programs\.py:18:13: C: systolic/matmul computes with dataflow", "`sets: [dataflow]`"),
+    ],
+)
+def test_what_a_chip_lacks_is_said_with_its_place(of: str, without: str, said: str, mend: str) -> None:
+    with pytest.raises(NoScheduleError, match=said) as caught:
+        planned("systolic", of, without=without)
+    assert mend in str(caught.value.hint)
+
+
+def test_a_part_that_no_instruction_computes_is_named() -> None:
+    with pytest.raises(NoScheduleError, match=r"E: no instruction computes exp\(X\[i_2, j_2\] - M\[i_2\]\)") as caught:
+        planned("vector", "softmax", without="vexp")
+    assert "writes it, f32, from f32" in str(caught.value.hint)
+
+
+def test_with_a_host_the_same_chip_has_plans() -> None:
+    plans = planned("systolic", "softmax", without=r"exp\.f32", target=chip("systolic", host=True))
+    assert {"M", "S", "Y"} <= {t.nest.stage.name for p in plans for t in p.tensor_parts}
+    assert "E" not in {t.nest.stage.name for p in plans for t in p.tensor_parts}
+
+
+def test_sums_are_finished_by_an_instruction() -> None:
+    plan = first("systolic", "layer")
+    assert plan.name.endswith("+D: systolic/out.relu.s8")
+    assert {n: i.name for n, i in plan.units.finishing.items()} == {"D": "systolic/out.relu.s8"}
+    assert any(m.intrinsic.name == "systolic/out.relu.s8" for m in plan.mappings)
+
+
+def test_steps_are_bit_for_bit_the_program() -> None:
+    plan = first("vector", "attention")
+    (steps,) = (r for r in plan.rewrites if r.name == "steps")
+    assert steps.numerics == "bitwise"
+    assert any("E_s_2" in line for line in steps.because)
+    text = str(plan.program)
+    assert "exp(E_s_3[" in text.replace("E_s_3[i_3, j_3]", "E_s_3[i_3, j_3]")
+    assert {"vla/vexp.16", "vla/mma.s8"} <= used(plan)
+
+
+def test_a_chip_says_that_it_has_no_host() -> None:
+    text = target_yaml(chip("vector"))
+    assert "host: none" in text
+    assert not target_from_yaml(text, "again.yaml").host
+    assert target_from_yaml(text.replace("  host: none\n", ""), "hosted.yaml").host
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "hint"),
+    [
+        (("host: none", "host: some"), "host", "none"),
+        (("holds: [inputs]", "line: 64 B"), "", ""),
+        (("  host: none\n", "  host: none\n  rates: {scalar: 1 issue/cycle}\n"), "scalar is a host's rate", "leave"),
+    ],
+)
+def test_a_chip_without_a_host_is_checked(change: tuple[str, str], said: str, hint: str) -> None:
+    from support.chips import FOLDER
+
+    text = (FOLDER / "vector.yaml").read_text()
+    assert change[0] in text
+    changed = text.replace(*change)
+    if not said:
+        changed = re.sub(r", holds: \[\w+\]", "", changed)
+        said, hint = "needs memories that the program fills", "holds: \\[inputs\\]"
+    with pytest.raises(SpecError, match=said) as caught:
+        target_from_yaml(changed, "chip.yaml")
+    assert re.search(hint, f"{caught.value} {caught.value.hint}")
+    assert "chip.yaml:" in str(caught.value.location)
+
+
+def test_programs_do_what_they_say() -> None:
+    """The four as numpy computes them."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    data = {
+        "A": rng.integers(-128, 128, (9, 19)).astype(np.int8), "B": rng.integers(-128, 128, (19, 21)).astype(np.int8),
+        "bias": rng.integers(-9999, 9999, 21).astype(np.int32), "scale": (rng.random(21) / 500).astype(np.float32),
+    }  # fmt: skip
+    got = run(program("layer"), data)["D"]
+    sums = np.maximum(data["A"].astype(np.int32) @ data["B"].astype(np.int32) + data["bias"], 0).astype(np.float32)
+    assert np.array_equal(got, np.clip(np.rint(sums * data["scale"]), -128, 127).astype(np.int8))
+    x = rng.standard_normal((9, 21)).astype(np.float32)
+    e = np.exp(x - x.max(1, keepdims=True))
+    assert np.allclose(run(program("softmax"), {"X": x})["Y"], e / e.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_a_stage_that_loops_hold_together_has_no_unit() -> None:
+    text = "def f(X: f32[8], Y: f32[8]):\n    for i in range(1, 8):\n        Y[i] = Y[i - 1] * X[i]\n"
+    with pytest.raises(NoScheduleError, match="its iterations depend on each other"):
+        planned("vector", parse(text, filename="f.py"))
