@@ -131,9 +131,11 @@ def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Itera
             yield Missing(stage.name, stage.assign.location, said, mend)
         elif units.copying(target, "memory", "accumulators", stage.init.dtype, out.dtype) is None:
             yield _no_way(stage, plan, "memory", "accumulators", stage.init.dtype, out.dtype)
-    made = {stage.assign.tensor}
+    made, lost = {stage.assign.tensor}, set[str]()
     for fused in part.epilogue:
-        yield from _finishing(fused, plan, patterns, out.dtype)
+        for found in _finishing(fused, plan, patterns, out.dtype):
+            lost.add(fused.stage.name)
+            yield found
         for read in reads(fused.stage.assign.value):
             ways = (units.copying(target, "memory", to, read.dtype, read.dtype) for to in ("inputs", "accumulators"))
             if read.tensor not in made and all(way is None for way in ways):
@@ -141,7 +143,7 @@ def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Itera
         made.add(fused.stage.assign.tensor)
     for written in [*([stage] if part.keep else []), *(f.stage for f in part.epilogue)]:
         tensor = plan.program.tensors[written.assign.tensor]
-        if units.leaving(target, tensor.name, out.dtype, tensor.dtype) is None:
+        if written.name not in lost and units.leaving(target, tensor.name, out.dtype, tensor.dtype) is None:
             finished = units.finishing.get(tensor.name)
             start = out.dtype if finished is None else finished.accumulator.dtype
             yield _no_way(written, plan, "accumulators", "memory", start, tensor.dtype)

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import numpy as np
 import pytest
-from support.chips import CHIPS, SMALL, chip, instructions, planned, program
+from support.chips import CHIPS, FOLDER, SMALL, chip, instructions, planned, program
 
 from autosched.errors import NoScheduleError, SpecError
 from autosched.ir import parse, run
@@ -55,15 +56,19 @@ CASES = [("systolic", "layer"), ("systolic", "softmax"), ("systolic", "attention
 )
 def test_without_an_instruction_the_plan_is_another_or_none(name: str, of: str, instruction: str) -> None:
     before = first(name, of)
+    after: Plan | None = None
+    refused: NoScheduleError | None = None
     try:
         after = planned(name, of, without=f"^{re.escape(instruction)}$")[0]
     except NoScheduleError as error:
-        assert "no unit of it does all of the program" in error.message
-        assert "programs.py:" in error.message
-        assert "describe" in str(error.hint)
-        return
-    assert instruction not in used(after)
-    assert after.name != before.name or instruction not in used(before)
+        refused = error
+    if refused is not None:
+        assert "no unit of it does all of the program" in refused.message
+        assert "programs.py:" in refused.message
+        assert "describe" in str(refused.hint)
+    elif after is not None:
+        assert instruction not in used(after)
+        assert after.name != before.name or instruction not in used(before)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_steps_are_bit_for_bit_the_program() -> None:
     assert steps.numerics == "bitwise"
     assert any("E_s_2" in line for line in steps.because)
     text = str(plan.program)
-    assert "exp(E_s_3[" in text.replace("E_s_3[i_3, j_3]", "E_s_3[i_3, j_3]")
+    assert "exp(E_s_3[" in text
     assert {"vla/vexp.16", "vla/mma.s8"} <= used(plan)
 
 
@@ -129,8 +134,6 @@ def test_a_chip_says_that_it_has_no_host() -> None:
     ],
 )
 def test_a_chip_without_a_host_is_checked(change: tuple[str, str], said: str, hint: str) -> None:
-    from support.chips import FOLDER
-
     text = (FOLDER / "vector.yaml").read_text()
     assert change[0] in text
     changed = text.replace(*change)
@@ -145,8 +148,6 @@ def test_a_chip_without_a_host_is_checked(change: tuple[str, str], said: str, hi
 
 def test_programs_do_what_they_say() -> None:
     """The four as numpy computes them."""
-    import numpy as np
-
     rng = np.random.default_rng(0)
     data = {
         "A": rng.integers(-128, 128, (9, 19)).astype(np.int8), "B": rng.integers(-128, 128, (19, 21)).astype(np.int8),
