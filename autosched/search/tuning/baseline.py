@@ -50,7 +50,9 @@ def measure_baseline(
 ) -> Baseline | None:
     """Time the naive loops on the device, in turn with the `best` kernel where the device interleaves; None where
     they would take too long, to run or, on the main thread, to build: longer than any candidate (`candidate_s` at most)
-    and than `build_s`."""
+    and than `build_s`; and on a chip without a host, where nothing runs them."""
+    if not target.host:
+        return None
     on_gpu = target.backend.is_gpu and getattr(device, "name", "") == target.backend.device
     rate, most_s = (CARD_RATE, CARD_SECONDS) if on_gpu else (SLOWEST_RATE, MOST_SECONDS)
     if steps(program) / rate > most_s:
