@@ -123,7 +123,8 @@ def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Itera
                 yield Missing(stage.name, stage.assign.location, said, mend, way=True)
     for operand in nest.intrinsic.inputs:
         if units.copying(target, "memory", "inputs", operand.dtype, operand.dtype) is None:
-            yield _no_way(stage, plan, "memory", "inputs", operand.dtype, operand.dtype)
+            taken = f", where {nest.intrinsic.name} takes {operand.name}"
+            yield _no_way(stage, plan, "memory", "inputs", operand.dtype, operand.dtype, taken)
     if stage.init is not None and not isinstance(stage.init, Literal):
         if not isinstance(stage.init, Read):
             said = f"no instruction computes {print_value(stage.init)}, which its sums begin with"
@@ -139,7 +140,8 @@ def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Itera
         for read in reads(fused.stage.assign.value):
             ways = (units.copying(target, "memory", to, read.dtype, read.dtype) for to in ("inputs", "accumulators"))
             if read.tensor not in made and all(way is None for way in ways):
-                yield _no_way(fused.stage, plan, "memory", "inputs", read.dtype, read.dtype)
+                taken = f", for {print_value(read)}"
+                yield _no_way(fused.stage, plan, "memory", "inputs", read.dtype, read.dtype, taken)
         made.add(fused.stage.assign.tensor)
     for written in [*([stage] if part.keep else []), *(f.stage for f in part.epilogue)]:
         tensor = plan.program.tensors[written.assign.tensor]
@@ -157,8 +159,11 @@ def _finishing(fused: Fused, plan: Plan, patterns: Sequence[Pattern], sums: DTyp
     yield from _of_loops(fused.stage, plan, patterns, held=False)
 
 
-def _no_way(stage: Stage, plan: Plan, start: Place, end: Place, read: DType, written: DType) -> Missing:
-    said = f"nothing copies {read.name} from {start} to {end}" + ("" if read == written else f" as {written.name}")
+def _no_way(
+    stage: Stage, plan: Plan, start: Place, end: Place, read: DType, written: DType, why: str = ""
+) -> Missing:
+    changed = "" if read == written else f" as {written.name}"
+    said = f"nothing copies {read.name} from {start} to {end}{changed}{why}"
     holds = {"inputs", "accumulators"} - {what for m in plan.target.memories for what in m.holds}
     mend = f"describe one of kind: copy with `moves: {{from: {start}, to: {end}}}` that reads {read.name}"
     mend += "" if read == written else f" and writes {written.name}"

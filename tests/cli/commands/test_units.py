@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cli.conftest import Cli
+from support.chips import FOLDER
 
 from autosched.report.units import units_lines
 
@@ -23,6 +24,23 @@ def test_units_and_their_use_are_shown(cli: Cli) -> None:
     assert set(units["array"]) == {"busy_s", "use"}
     assert units["array"]["busy_s"] / units["array"]["use"] == pytest.approx(found["time_s"])  # no noise
     assert near("show", "--json").json["units"] == units
+
+
+def test_statements_of_a_chip_are_shown_with_their_instructions(cli: Cli) -> None:
+    near, chips = cli.near(), FOLDER.resolve()
+    sizes = ("-D", "m=16", "-D", "n=16")
+    described = ("-t", str(chips / "systolic.yaml"), "--intrinsics", str(chips / "systolic_isa.yaml"))
+    asked = ("tune", f"{chips / 'programs.py'}:softmax", *sizes, *described, "-d", "simulator", "-n", "2")
+    out = near(*asked).out
+    assert "as fast as the loops as written" not in out  # nothing there runs them
+    does = [line for line in out.splitlines() if "systolic/rowmax.f32" in line and "busiest" in line]
+    assert does
+    assert does[0].startswith("does   M ")
+    assert does[0].split(maxsplit=1)[1] in near("show", "--as", "schedule").out
+    found = near(*asked, "--json").json
+    assert [s["writes"] for s in found["best"]["statements"]] == [["M"], ["E"], ["S"], ["Y"]]
+    assert near("show", "--json").json["statements"] == found["best"]["statements"]
+    assert found["baseline"] is None
 
 
 @pytest.mark.slow

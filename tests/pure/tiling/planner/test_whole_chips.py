@@ -30,6 +30,7 @@ def used(plan: Plan) -> set[str]:
     return own | {f.proved.intrinsic.name for t in plan.tensor_parts for f in t.epilogue if f.proved is not None}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CHIPS)
 @pytest.mark.parametrize("of", SMALL)
 def test_every_statement_is_on_an_instruction_of_the_chip(name: str, of: str) -> None:
@@ -76,8 +77,8 @@ def test_without_an_instruction_the_plan_is_another_or_none(name: str, of: str, 
     [
         ("softmax", r"exp\.f32", r"programs\.py:33:9: E: no instruction computes X\[i_2, j_2\] - M\[i_2\]", "from f32"),
         ("softmax", r"rowmax", r"programs\.py:31:13: M: no instruction adds up X\[i, j\] by max=", "from f32"),
-        ("layer", r"mvin\.s8", r"programs\.py:18:13: C: nothing copies s8 from memory to inputs", "{from: memory"),
-        ("layer", r"mvin\.f32", r"programs\.py:20:9: D: nothing copies f32 from memory to inputs", "that reads f32"),
+        ("layer", r"mvin\.s8", r":18:13: C: nothing copies s8 .* to inputs, where .*/matmul takes a", "{from: m"),
+        ("layer", r"mvin\.f32", r":20:9: D: nothing copies f32 .* to inputs, for scale\[j_2\]", "that reads f32"),
         ("layer", r"mvout\.s8", r"programs\.py:20:9: D: nothing copies s8 from accumulators", "{from: accumulators"),
         ("layer", r"matmul", r"programs\.py:18:13: C: no instruction computes s32\(A\[i, p\]\)", "it, s32, from s8"),
         ("layer", r"config", r"programs\.py:18:13: C: systolic/matmul computes with dataflow", "`sets: [dataflow]`"),
