@@ -93,7 +93,7 @@ def make_plans(
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, policy)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
-    choices = _without_passes(program, stages, choices, literal, policy)
+    choices = _without_passes(program, stages, choices, literal, policy, _passes_on(target))
     for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), kept_in):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix, mappings)
@@ -123,6 +123,7 @@ def _without_passes(
     choices: Sequence[list[Nest | None]],
     elsewhere: Collection[str],
     policy: FloatPolicy,
+    through: bool = False,
 ) -> list[list[Nest | None]]:
     """The choices without instructions that overwrite their target for stages that may follow on each finished sum of
     another: that saves a pass over memory, which no instruction is worth."""
@@ -130,7 +131,8 @@ def _without_passes(
     for stage, choice in zip(stages, choices, strict=True):
         first = next((n for n in choice if n is not None and n.intrinsic.accumulates), None)
         summing |= {} if first is None else {stage.name: first}
-    behind = {f.stage.name for group in _fused(program, summing, elsewhere, policy).values() for f in group}
+    groups = _fused(program, summing, elsewhere, policy, through)
+    behind = {f.stage.name for group in groups.values() for f in group}
     return [
         [n for n in choice if n is None or n.intrinsic.accumulates] or [None] if stage.name in behind else choice
         for stage, choice in zip(stages, choices, strict=True)
@@ -232,7 +234,7 @@ class _PlanLayout:
         program, target = self.program, self.target
         prepared = program.prepared
         computed = {c.stage for nest in self.nests.values() for c in nest.computed.values()}
-        fused = _fused(program, self.nests, {*self.literal, *computed}, self.policy)
+        fused = _fused(program, self.nests, {*self.literal, *computed}, self.policy, _passes_on(target))
         if scheme_of(target) == "spatial":
             fused = {name: tuple(map(self.finishing, group)) for name, group in fused.items()}
         behind = {f.stage.name for group in fused.values() for f in group}
@@ -335,8 +337,17 @@ class _PlanLayout:
         return [*result, *fused_loops_parts(self.program, run, self.target)]
 
 
+def _passes_on(target: Target) -> bool:
+    """Whether what follows on finished sums may follow on each other's results: on a chip all of it is instructions."""
+    return scheme_of(target) == "spatial" and not target.host
+
+
 def _fused(
-    program: Program, nests: dict[str, Nest], elsewhere: Collection[str], policy: FloatPolicy
+    program: Program,
+    nests: dict[str, Nest],
+    elsewhere: Collection[str],
+    policy: FloatPolicy,
+    through: bool = False,
 ) -> dict[str, tuple[Fused, ...]]:
     """For each tensorized stage, the run of stages right behind it that may use its result in registers, up to one that
     is computed `elsewhere`. Functions with a formula are computed by it there: vectors are at hand."""
@@ -349,8 +360,8 @@ def _fused(
                 fused[stage.name] = ()  # an element that a guard leaves as it was is not at hand
                 continue
             behind = list(takewhile(lambda s: s.name not in nests and s.name not in elsewhere, stages[k + 1 :]))
-            chain = epilogue_chain(stage, behind)
-            if nests[stage.name].intrinsic.matrices is not None:  # each stage takes the sums from matrix registers anew
+            chain = epilogue_chain(stage, behind, through)
+            if nests[stage.name].intrinsic.matrices is not None or through:  # each stage takes the sums anew
                 others = (by_name[e.consumer].assign.tensor != stage.assign.tensor for e in chain)
                 chain = tuple(e for e, _ in zip(chain, takewhile(bool, others), strict=False))
             fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: p for p, c in e.axes}) for e in chain)

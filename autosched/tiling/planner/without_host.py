@@ -145,6 +145,8 @@ def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Itera
         made.add(fused.stage.assign.tensor)
     for written in [*([stage] if part.keep else []), *(f.stage for f in part.epilogue)]:
         tensor = plan.program.tensors[written.assign.tensor]
+        if tensor.name in units.passing:
+            continue  # it stays on the chip
         if written.name not in lost and units.leaving(target, tensor.name, out.dtype, tensor.dtype) is None:
             finished = units.finishing.get(tensor.name)
             start = out.dtype if finished is None else finished.accumulator.dtype

@@ -36,7 +36,11 @@ Fused: TypeAlias = tuple[Stage, Mapping[str, str]]
 
 
 def fusable_epilogue(
-    producer: Stage, consumer: Stage, between: Sequence[Stage] = (), fused: Sequence[Fused] = ()
+    producer: Stage,
+    consumer: Stage,
+    between: Sequence[Stage] = (),
+    fused: Sequence[Fused] = (),
+    through: bool = False,
 ) -> Epilogue | None:
     """The axis correspondence under which `consumer` may follow on each finished element of `producer`, or None.
 
@@ -46,6 +50,7 @@ def fusable_epilogue(
     producer's target (that of `+=` included) is of the element just finished, nothing that it writes is read by the
     producer, and no stage in `between` them in the text touches what either of them shares with it. Stages in `fused`
     stand between them too, and run on each element before the consumer: what they share must be that very element.
+    `through`: a consumer that reads nothing of the producer may read what one of these made of its element.
     """
     target = producer.assign.tensor
     if consumer.init is not None or consumer.reduction or consumer.guards or not _elementwise(consumer):
@@ -59,12 +64,24 @@ def fusable_epilogue(
         elements.append(consumer.assign.index)
         if consumer.assign.op == "=" and len(elements) == 1:
             return None  # overwrites without reading: nothing flows
-    if not elements:
+    if not elements and not through:
         return None
-    for back in _correspondences(producer, consumer, elements):
+    ways = _correspondences(producer, consumer, elements) if elements else _through(consumer, fused)
+    for back in ways:
         if all(_order_kept(other, (consumer, back)) for other in (*fused, (consumer, back))):
             return Epilogue(producer.name, consumer.name, tuple((p, c) for c, p in back.items()))
     return None
+
+
+def _through(consumer: Stage, fused: Sequence[Fused]) -> Iterator[dict[str, str]]:
+    """The axes of a consumer in terms of the producer's, where it reads what one of the `fused` stages (the last that it
+    reads at all) made of the element."""
+    for stage, axes in reversed(fused):
+        elements = [r.index for r in consumer.reads if r.tensor == stage.assign.tensor]
+        if elements:
+            for back in _correspondences(stage, consumer, elements):
+                yield {c: axes[own] for c, own in back.items()}
+            return
 
 
 def fusable_start(
@@ -119,12 +136,13 @@ def epilogues(program: Program) -> tuple[Epilogue, ...]:
     return tuple(e for e in found if e is not None)
 
 
-def epilogue_chain(producer: Stage, behind: Sequence[Stage]) -> tuple[Epilogue, ...]:
-    """The longest run of the stages `behind` the producer that may all follow on each finished element, in order."""
+def epilogue_chain(producer: Stage, behind: Sequence[Stage], through: bool = False) -> tuple[Epilogue, ...]:
+    """The longest run of the stages `behind` the producer that may all follow on each finished element, in order;
+    `through`: also on what others of them made of it."""
     fused: list[Fused] = []
     chain: list[Epilogue] = []
     for consumer in behind:
-        found = fusable_epilogue(producer, consumer, fused=fused)
+        found = fusable_epilogue(producer, consumer, fused=fused, through=through)
         if found is None:
             break
         chain.append(found)

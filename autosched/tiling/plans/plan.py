@@ -18,7 +18,7 @@ from autosched.ir.formula import Formulas
 from autosched.ir.nodes import Assume, Axis, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import Read
+from autosched.ir.value import Read, reads
 from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Mapping
@@ -324,10 +324,24 @@ class Plan:
         """The plan on an accelerator with these units, and what of them finishes its sums."""
         finished = [f for p in self.tensor_parts for f in p.epilogue if f.proved is not None]
         finishing = {f.stage.assign.tensor: f.proved.intrinsic for f in finished if f.proved is not None}
-        return replace(self, units=replace(units, finishing=finishing))
+        passing = frozenset(name for p in self.tensor_parts for name in _passing(p, self.program))
+        return replace(self, units=replace(units, finishing=finishing, passing=passing))
 
     def __repr__(self) -> str:
         return f"Plan({self.name})"
+
+
+def _passing(part: TensorPart, program: Program) -> Iterator[str]:
+    """The intermediates that an instruction makes of a part's finished sums and nothing but its other stages reads."""
+    own = {f.stage.name for f in part.epilogue}
+    for fused in part.epilogue:
+        tensor = fused.stage.assign.tensor
+        others = [s for s in program.stages if s.name not in own]
+        read = any(tensor == r.tensor for s in others for r in s.reads)
+        read |= any(tensor == r.tensor for s in others if s.init is not None for r in reads(s.init))
+        written = sum(s.assign.tensor == tensor for s in program.stages)
+        if fused.proved is not None and program.tensors[tensor].intermediate and not read and written == 1:
+            yield tensor
 
 
 def _on_intrinsics(part: Part) -> Iterator[TensorPart]:

@@ -47,12 +47,14 @@ class Copying:
 @dataclass(frozen=True)
 class AcceleratorUnits:
     """`copies` and `functions`: what the target's isa describes of either kind, and the target has; `configs` what sets
-    state. `finishing`: of a plan, the instruction that computes a tensor out of finished sums."""
+    state. `finishing`: of a plan, the instruction that computes a tensor out of finished sums; `passing`: those of
+    these tensors that nothing reads but what follows on the same sums, so that they stay on the chip."""
 
     copies: tuple[Intrinsic, ...] = ()
     functions: tuple[Intrinsic, ...] = ()
     configs: tuple[Intrinsic, ...] = ()
     finishing: Mapping[str, Intrinsic] = field(default_factory=dict)
+    passing: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, intrinsics: Iterable[Intrinsic], target: Target) -> AcceleratorUnits:

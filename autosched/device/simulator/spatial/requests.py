@@ -48,11 +48,9 @@ class Amounts:
             setattr(self, name, getattr(self, name) + value)
 
     def compute(self, work: Work, units: AcceleratorUnits, target: Target) -> None:
-        """The operations of some arithmetic, each by the unit that has them, or by what finishes a tensor."""
-        cycles = units.finish(target, work.into, work.width)
-        if cycles is not None:
-            self.vector += work.runs * cycles
-            return
+        """The operations of some arithmetic, each by the unit that has them."""
+        if work.into in units.finishing:
+            return  # counted where that is written
         for function, dtype, count in work.kinds:
             unit, cycles = units.price(target, function, dtype)
             setattr(self, unit, getattr(self, unit) + work.runs * work.width * count * cycles)

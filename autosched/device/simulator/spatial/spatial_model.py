@@ -72,10 +72,11 @@ def _count(
     if not statements or statements[-1].writes:
         statements.append(StatementTime())
     here = statements[-1]
-    to_memory = (t.buffer for t in found.touches if t.write and kernel.buffers[t.buffer].scope in OUTSIDE)
+    written = (t.buffer for t in found.touches if t.write and t.buffer not in units.passing)
+    to_memory = (name for name in written if kernel.buffers[name].scope in OUTSIDE)
     here.writes = tuple(dict.fromkeys(to_memory))
     issued = [i.intrinsic.name for i in found.issues]
-    issued += [units.finishing[name].name for name in here.writes if name in units.finishing]
+    issued += [i.name for name, i in units.finishing.items() if name in found.buffers]
     here.instructions = tuple(dict.fromkeys((*here.instructions, *issued)))
     here.seconds += seconds
     for name, own in busy.items():
@@ -202,9 +203,14 @@ class _Emit:
                 for name in self.into:
                     self._note(job, "store", name)
                 amounts = job.queues.setdefault("store", Amounts())
+                finish = self.units.finish(self.target, t.buffer, t.lane.width if t.lane else 1)
+                amounts.vector += t.runs * finish if finish is not None else 0.0
+                if t.buffer in self.units.passing:
+                    continue
                 amounts.stored += size
                 amounts.copies += self.copy_cycles(t, "store")
-            elif not computes:  # what is read goes to a scratchpad, or starts accumulators, or joins what is stored
+            elif not computes and t.buffer not in self.units.passing:
+                # What is read goes to a scratchpad, or starts accumulators, or joins what is stored.
                 stores = any(o.write and o.scope != "shared" for o in touches)
                 queue = "store" if stores else "load"
                 job.queues.setdefault(queue, Amounts()).loaded += t.runs * t.bytes * distinct(t)
