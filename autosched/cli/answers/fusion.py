@@ -260,6 +260,8 @@ def done_by(rewrite: RewriteVerdict) -> str:
     stages = ", ".join(rewrite.stages)
     if rewrite.name == "defer":
         return f"{', '.join(rewrite.deferred.values())} taken out of the sum {stages} along {rewrite.axis}"
+    if rewrite.name == "steps":
+        return f"{stages} by one instruction after the other"
     return f"{stages} in one pass along {rewrite.axis}"
 
 

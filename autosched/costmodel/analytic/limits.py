@@ -20,6 +20,7 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
     array_seconds,
     least_epilogue_seconds,
     least_stage_seconds,
+    on_units,
 )
 from autosched.logic import Const
 from autosched.machine.target import Target
@@ -77,7 +78,7 @@ def _busy(timed: TimedPart, values: Columns, formulas: bool) -> Column:
         return np.full(n, max(least_stage_seconds(stages_of(part, plan.program), plan).values()))
     nest = part.nest
     if part.scheme == "spatial":
-        asked = array_seconds(nest, target) | least_epilogue_seconds(part, plan)
+        asked = on_units(part, array_seconds(nest, target) | least_epilogue_seconds(part, plan))
         return np.full(n, max(*asked.values(), _on_bus(part, plan)))
     calls = prod(a.units for a in nest.axes) * np.ones(n)
     if part.scheme == "gpu":

@@ -131,8 +131,11 @@ def _without_passes(
     for stage, choice in zip(stages, choices, strict=True):
         first = next((n for n in choice if n is not None and n.intrinsic.accumulates), None)
         summing |= {} if first is None else {stage.name: first}
-    groups = _fused(program, summing, elsewhere, policy, through)
-    behind = {f.stage.name for group in groups.values() for f in group}
+    behind = _behind(program, summing, elsewhere, policy, through)
+    for stage, choice in zip(stages, choices, strict=True) if through else ():
+        if stage.name not in behind and stage.name not in summing and choice[0] is not None:
+            summing[stage.name] = choice[0]  # it comes first of those that follow on each other
+            behind = _behind(program, summing, elsewhere, policy, through)
     return [
         [n for n in choice if n is None or n.intrinsic.accumulates] or [None] if stage.name in behind else choice
         for stage, choice in zip(stages, choices, strict=True)
@@ -335,6 +338,14 @@ class _PlanLayout:
                 result += [*fused_loops_parts(self.program, run, self.target), part]
                 run = []
         return [*result, *fused_loops_parts(self.program, run, self.target)]
+
+
+def _behind(
+    program: Program, nests: dict[str, Nest], elsewhere: Collection[str], policy: FloatPolicy, through: bool
+) -> set[str]:
+    """The stages that may follow on what these nests finish."""
+    groups = _fused(program, nests, elsewhere, policy, through)
+    return {f.stage.name for group in groups.values() for f in group}
 
 
 def _passes_on(target: Target) -> bool:

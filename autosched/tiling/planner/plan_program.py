@@ -117,7 +117,7 @@ def plan_program(
             plans = [p for p in plans if _worth_its_loops(p, family)][:MOST_IN_LOOPS]
             if not plans:
                 left_out[family] = NO_NEST if family == SLICES else NO_BODY
-        found += [variant.named(p) for p in plans if set(variant.stages) <= {t.nest.stage.name for t in p.tensor_parts}]
+        found += [variant.named(p) for p in plans if set(variant.stages) <= {m.stage.name for m in p.mappings}]
     cycles = {id(p): plan_cycles(p, lanes_store=typed) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     units = units_of(target, catalogue)

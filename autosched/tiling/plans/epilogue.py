@@ -74,8 +74,8 @@ def fusable_epilogue(
 
 
 def _through(consumer: Stage, fused: Sequence[Fused]) -> Iterator[dict[str, str]]:
-    """The axes of a consumer in terms of the producer's, where it reads what one of the `fused` stages (the last that it
-    reads at all) made of the element."""
+    """The axes of a consumer in terms of the producer's, where it reads what one of the `fused` stages (the last that
+    it reads at all) made of the element."""
     for stage, axes in reversed(fused):
         elements = [r.index for r in consumer.reads if r.tensor == stage.assign.tensor]
         if elements:

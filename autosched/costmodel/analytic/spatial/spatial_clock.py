@@ -21,6 +21,7 @@ import numpy.typing as npt
 from autosched.costmodel.analytic.spatial.spatial_units import (
     array_seconds,
     epilogue_seconds,
+    on_units,
     read_beside,
     stage_seconds,
 )
@@ -67,7 +68,7 @@ def spatial_tensor(part: TensorPart, v: Columns, plan: Plan) -> dict[str, Column
     main = target.memories[-1]
     speed = main.bandwidth_bytes_per_s or target.clock_hz
     n = len(v[names("order")])
-    beside = array_seconds(nest, target) | epilogue_seconds(part, plan)
+    beside = on_units(part, array_seconds(nest, target) | epilogue_seconds(part, plan))
     compute = np.full(n, max(beside["compute"], beside["scratchpad"], beside["accumulators"]))
     memory, unit, exposed, waits, rounds = (np.zeros(n) for _ in range(5))
     first = (main.latency_s or 0.0) if (lag := _latency(part, plan)) is None else lag

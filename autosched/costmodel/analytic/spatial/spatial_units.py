@@ -20,7 +20,7 @@ from autosched.logic import Const
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan, TensorPart
-from autosched.tiling.plans.units import operation_of
+from autosched.tiling.plans.units import operation_of, unit_of
 
 Seconds = dict[str, float]
 """By unit: `vector`, `host`, and of stages on the host `bus`."""
@@ -36,6 +36,13 @@ def array_seconds(nest: Nest, target: Target) -> Seconds:
         "scratchpad": issues * read / _port(target, "inputs"),
         "accumulators": issues * out.elements * out.dtype.bits / 8 / _port(target, "accumulators"),
     }
+
+
+def on_units(part: TensorPart, asked: Seconds) -> Seconds:
+    """The same where the unit that finishes elements also issues the part's instruction: one after the other."""
+    if unit_of(part.nest.intrinsic) == "vector":
+        return asked | {"compute": asked["compute"] + asked["vector"]}
+    return asked
 
 
 def _port(target: Target, what: str) -> float:

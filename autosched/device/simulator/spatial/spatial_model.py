@@ -27,6 +27,7 @@ from autosched.device.simulator.walk.facts import Facts, Touch
 from autosched.device.simulator.walk.script import Node, ScriptLoop, Straight, script
 from autosched.device.simulator.walk.walk import turns_of
 from autosched.machine.target import Memory, Target
+from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits, Copying, unit_of
 
 QUEUES = ("load", "execute", "store")
@@ -60,6 +61,12 @@ def spatial_estimate(
     return Estimate(seconds, tuple(moved), tuple(statements))
 
 
+def finished_by(found: Facts, units: AcceleratorUnits) -> list[Intrinsic]:
+    """The instructions that finish what a statement writes."""
+    written = dict.fromkeys(t.buffer for t in found.touches if t.write)
+    return [units.finishing[name] for name in written if name in units.finishing]
+
+
 def _count(
     statements: list[StatementTime],
     kernel: Kernel,
@@ -76,7 +83,7 @@ def _count(
     to_memory = (name for name in written if kernel.buffers[name].scope in OUTSIDE)
     here.writes = tuple(dict.fromkeys(to_memory))
     issued = [i.intrinsic.name for i in found.issues]
-    issued += [i.name for name, i in units.finishing.items() if name in found.buffers]
+    issued += [i.name for i in finished_by(found, units)]
     here.instructions = tuple(dict.fromkeys((*here.instructions, *issued)))
     here.seconds += seconds
     for name, own in busy.items():
@@ -99,8 +106,7 @@ def starts(
     now: dict[str, object] = {}
     found = []
     for part, mine, before in zip(parts, own, [False, *own], strict=False):
-        finished = (units.finishing[name] for name in part.buffers if name in units.finishing)
-        used = [*(i.intrinsic for i in part.issues), *finished]
+        used = [*(i.intrinsic for i in part.issues), *finished_by(part, units)]
         setting = units.configuring(target, used, now) / target.clock_hz
         found.append((first if mine and not before else 0.0) + setting)
     return found
