@@ -30,7 +30,7 @@ def plans(name: str, of: str) -> list[Plan]:
 def test_rows_are_the_program_bit_for_bit(name: str, of: str) -> None:
     found = plans(name, of)
     for plan in (found[0], found[-1]):
-        for row, m in measured(plan, 2):
+        for row, m in measured(plan, 1):
             assert m.ok, (plan.name, row, m.message)
             assert m.extra["verified"], m.extra["verified_by"]
             assert m.max_abs_error == 0, (plan.name, row)
@@ -56,7 +56,7 @@ def roofline(plan: Plan) -> float:
 @pytest.mark.parametrize("of", SMALL)
 def test_no_row_is_faster_than_the_bound_or_the_roofline(name: str, of: str) -> None:
     for plan in plans(name, of)[:1]:
-        found = measured(plan, 5, seed=1)
+        found = measured(plan, 3, seed=1)
         bounds = limit(plan, plan.space.values([row for row, _ in found]))
         for (row, m), bound in zip(found, bounds, strict=True):
             assert m.time_s is not None, (row, m.message)

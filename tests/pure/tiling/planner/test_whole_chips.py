@@ -46,13 +46,14 @@ def test_every_statement_is_on_an_instruction_of_the_chip(name: str, of: str) ->
     assert not list(missing(plan))
 
 
-CASES = [("systolic", "layer"), ("systolic", "softmax"), ("systolic", "attention"), ("vector", "softmax")]
+CASES = [("systolic", "layer", ""), ("systolic", "attention", ""), ("vector", "softmax", "f32|exp")]
+"""Chips, programs, and the instructions that are taken away."""
 
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "of", "instruction"),
-    [(n, of, i.name) for n, of in CASES for i in instructions(n)],
+    [(n, of, i.name) for n, of, some in CASES for i in instructions(n) if re.search(some, i.name)],
     ids=lambda value: value.replace("/", " "),
 )
 def test_without_an_instruction_the_plan_is_another_or_none(name: str, of: str, instruction: str) -> None:
