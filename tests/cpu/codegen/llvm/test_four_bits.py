@@ -139,5 +139,5 @@ def _patterns(bits: np.ndarray, name: str) -> np.ndarray:
     dtype = DTYPES[name]
     if dtype.is_float:
         return bits.astype(np.uint8).view(dtype.numpy)
-    low, high = dtype.limits
+    _, high = dtype.limits
     return np.where(bits > high, bits - (1 << dtype.bits), bits).astype(dtype.numpy)
