@@ -30,6 +30,7 @@ from autosched.ir.value import Read, reads
 from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
+from .elements import in_parts, parts_differ
 from .mapped import TooLarge, Wrong, run_mapped
 from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
@@ -49,8 +50,8 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, one that asks a mask or a length, and one of which either says in several statements what it does: what is
-    wrong goes into `found`."""
+    target, one that asks a mask or a length, one of which either says in several statements what it does, and one whose
+    instruction names elements one by one: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -62,6 +63,8 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(governed(rng), rng, seed, found, aloud)
         rng = Random(f"steps {seed}")
         check_pair(stepwise(rng), rng, seed, found, aloud)
+        rng = Random(f"parts {seed}")
+        check_pair(in_parts(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
@@ -77,7 +80,11 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
             print(e)
         return []
     written = parse(made.semantics)
-    if len(written.stages) > 1:
+    if intrinsic.program.parameters != written.parameters:
+        found.counts["instructions in parts"] += 1
+        if told_apart := parts_differ(written, intrinsic.program, rng):
+            found.wrong.append((seed, told_apart))
+    elif len(written.stages) > 1:
         found.counts["instructions of several statements"] += 1
         memory = {n: filled(t.extents, lambda d=t.dtype: _number(rng, d, None, False)) for n, t in _given(written)}
         if differs(written, intrinsic.program, memory):
@@ -108,6 +115,7 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
 def _loaded(made: Pair) -> Any:
     body = "".join(f"      {line}\n" for line in made.semantics.splitlines())
     text = f"isa: made\nintrinsics:\n  - name: up\n    semantics: |\n{body}    numerics: {made.numerics}\n"
+    text += f"    result: {made.result}\n" if made.result else ""
     return load_text(text)[0]
 
 

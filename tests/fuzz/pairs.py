@@ -74,6 +74,8 @@ class Pair:
     numerics: str
     program: str
     level: str
+    result: str | None = None
+    """Of an instruction with several results: the one that is meant."""
 
 
 def pair(rng: Random) -> Pair:

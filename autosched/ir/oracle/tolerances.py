@@ -12,6 +12,7 @@ sum it would exceed the sum itself, and excuse any answer; what it makes larger 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -27,7 +28,7 @@ from autosched.ir.oracle.numerics import store
 from autosched.ir.oracle.slack import NO_SLACK, Allowed, Slack
 from autosched.ir.program import Program
 from autosched.ir.stages import condition_reads
-from autosched.ir.value import Arith, Call, Read, is_value, walk
+from autosched.ir.value import Arith, Call, Read, Value, added, is_value, walk
 from autosched.logic import evaluate
 
 CREDIBLE = 0.25
@@ -194,6 +195,12 @@ class ErrorRun(NestRun):
         """What an instruction may be off that approximates these values; None where none does."""
         return off_by(new, self.share, self.assign.value.dtype) if self.share else None
 
+    @cached_property
+    def _terms(self) -> tuple[Value, ...]:
+        """What one step adds: of floats, each part of a sum (`a * b - c * d`), since a kernel may add it by itself."""
+        a = self.assign
+        return added(a.value) if a.op in ("+=", "-=") and a.value.dtype.is_float else (a.value,)
+
     def _magnitudes(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
         """Σ|term| (or for `min max *`, nothing of use) and the terms' summed (or greatest) error."""
         a = self.assign
@@ -212,10 +219,11 @@ class ErrorRun(NestRun):
             rules = self.rules(frame)
             mask, unsure = self._masks(frame, rules)
             reached = mask if unsure is None or mask is None else np.logical_or(mask, unsure)
-            terms, error = rules.pair(a.value, reached)
+            parts = [rules.pair(part, reached) for part in self._terms]
+            error = plus(*(e for _, e in parts))
             whole = (*(e for _, _, e in inner), *shape)
             axes = tuple(range(len(inner)))
-            terms = np.broadcast_to(np.abs(number(terms)), whole)
+            terms = np.broadcast_to(sum(np.abs(number(v)) for v, _ in parts), whole)
             counted = terms if reached is None else np.where(reached, terms, 0.0)
             if unsure is not None:
                 error = plus(error, np.where(unsure, terms, 0.0))
@@ -233,7 +241,7 @@ class ErrorRun(NestRun):
         incoming = before if moved is None else before + moved
         if a.op in ("min=", "max="):
             return before if moved is None else np.maximum(before, moved)
-        terms = prod(s.count for s in self.serial)
+        terms = prod(s.count for s in self.serial) * len(self._terms)
         if dtype.is_integer:
             if a.op == "*=":
                 return np.where(incoming > 0, np.inf, 0.0)

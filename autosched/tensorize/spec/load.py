@@ -26,7 +26,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +159,7 @@ def _intrinsic(
 ) -> Intrinsic:
     name = f"{head.isa}/{keys.name}"
     source = DocumentSource(document, ("intrinsics", number), name)
-    program = parse_semantics(keys.semantics, keys.kind, source)
+    program = parse_semantics(keys.semantics, keys.kind, source, keys.result, partial(_whole, keys))
     matrices = matrices_of(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
     replaces = keys.kind == "compute" and overwrites(program)
@@ -220,6 +220,11 @@ def _intrinsic(
         except SpecError as error:
             raise source.error(f"emit.llvm: {error.message}", "emit", "llvm", hint=error.hint) from None
     return made
+
+
+def _whole(keys: IntrinsicKeys, operand: str) -> bool:
+    """Whether a text or a register says of an operand that it is one."""
+    return bool(keys.emit) or keys.pseudocode is not None or operand in keys.operands
 
 
 def _check_overwriting(keys: IntrinsicKeys, source: DocumentSource) -> None:

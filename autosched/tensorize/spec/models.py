@@ -184,6 +184,7 @@ class IntrinsicKeys(Keys):
     family: Annotated[list[_Member], Field(min_length=1)] | _Member | None = Field(
         None, alias="for", description="members of a family: fields and their values; of lists all combinations count"
     )
+    result: str | None = Field(None, description="of semantics that write several operands: the one that is meant")
     implementation: str | None = Field(
         None, description="of a function: the steps that approximate it, in the loop-nest language"
     )

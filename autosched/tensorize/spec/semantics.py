@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.errors import Location, ProgramError, SpecError
@@ -14,23 +15,36 @@ from autosched.ir.variables import index_vars
 from autosched.logic import Const, Int, Var, interval
 from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.operands import DocumentSource
-from autosched.tensorize.spec.temporaries import NoTemporary, without_temporaries
+from autosched.tensorize.spec.parts import in_parts, one_term
+from autosched.tensorize.spec.results import NotOneResult, one_result
+from autosched.tensorize.spec.temporaries import NoTemporary, named_as_written, without_temporaries
 
 MAX_POINTS = 1 << 24
 
 
-def parse_semantics(text: str, kind: str, source: DocumentSource) -> Program:
-    """The program of `semantics`: one statement that updates one operand, what it says in temporaries filled in;
-    SpecError with the line in the YAML file."""
+def parse_semantics(
+    text: str, kind: str, source: DocumentSource, result: str | None, whole: Callable[[str], bool]
+) -> Program:
+    """The program of `semantics`: one statement that updates one operand, that of `result` where there are several,
+    what it says in temporaries filled in; on parts of operands where it is one term of those alone, and none of them
+    has to stay `whole`. SpecError with the line in the YAML file."""
     from autosched.ir.parser import parse
 
     try:
         program = without_temporaries(parse(text, filename=source.document.file), text)
+        _ = [t.extents for t in program.tensors.values()]
+        parted, operands = in_parts(program)
+        may = kind == "compute" and bool(operands) and not any(map(whole, operands.values()))
+        twice = len({s.assign.tensor for s in program.stages}) < len(program.stages)
+        one = one_result(parted if may and twice else program, result)
+        if may and not twice and not one_term(source.name, one):
+            one = one_result(parted, result)
+        program = named_as_written(one, text)
         stages = program.stages
         shapes = {name: t.extents for name, t in program.tensors.items()}
     except ProgramError as error:
         raise moved(error.message, error.hint, error.location, text, source) from None
-    except NoTemporary as error:
+    except (NoTemporary, NotOneResult) as error:
         raise moved(error.message, error.hint, error.location, text, source) from None
     except ValueError as error:
         raise source.error(f"semantics: {error}", "semantics", hint="give every size a number") from None
