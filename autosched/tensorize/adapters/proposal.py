@@ -37,6 +37,8 @@ class Adapted:
     stage: Stage
     names: tuple[str, ...]
     obligations: tuple[Obligation, ...] = ()
+    reorders: bool = False
+    """Whether floats are summed in another order than the program's."""
 
 
 @dataclass(frozen=True)

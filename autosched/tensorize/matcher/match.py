@@ -142,6 +142,8 @@ def _adapted(
     asking: dict[object, Mapping] = {}
     for made in adapters.fitting(intrinsic):
         for facts, adapted in made:
+            if adapted.reorders and numerics == "bitwise":
+                continue
             _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
             last = reason or last
             for mapping in mappings:
