@@ -26,7 +26,7 @@ from autosched.ir import parse
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign
 from autosched.ir.program import Program
-from autosched.ir.value import Read, reads
+from autosched.ir.value import Read, added, reads
 from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
@@ -277,13 +277,14 @@ def touched(program: Program, memory: Memory) -> dict[str, set[tuple[int, ...]]]
 def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int, ...], float]:
     """How far apart the program's and the mapping's sums may lie: what the certificate states of the mapping's, and
     γ of the program's own, relative to the magnitudes that each element sums."""
-    if (share := mapping.intrinsic.numerics.relative) is not None:
+    if (numerics := mapping.intrinsic.numerics).bounded:
+        share, beside = numerics.relative or 0.0, numerics.absolute or 0.0
         exact, written = copied(memory), mapping.stage.assign.tensor
         written = written if written in program.tensors else program.outputs[0]  # a function of its own
         runner(program)(exact)
         dtype = program.tensors[written].dtype
         unit, least = 2.0 ** -(dtype.mantissa + 1), 2.0 ** (1 - dtype.bias)
-        return {k: (share + 8 * unit) * abs(x) + least for k, x in exact[written].items()}
+        return {k: (share + 8 * unit) * abs(x) + least + beside for k, x in exact[written].items()}
     stated = mapping.certificate.bound
     if mapping.numerics == "bitwise" or stated is None:
         return {}  # nothing but the sign of a zero
@@ -298,6 +299,8 @@ def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int
         if node.op == "=" and not any(r.tensor == target for r in reads(node.value)):
             return f"{place} = abs({w.value(node.value)})"
         old = next((r for r in reads(node.value) if r.tensor == target), None)
+        if old is None and node.op in ("+=", "-="):  # each part of a sum may be added by itself
+            return f"{place} = {place} + " + " + ".join(f"abs({w.value(part)})" for part in added(node.value))
         term = w.value(node.value)
         if old is not None:  # C = fma(a, b, C): what is added, of a zero
             zeroed = Writer(lambda name, key: f"M[{name!r}][{key}]" if name != target else "0.0")

@@ -69,10 +69,11 @@ def allowances(program: Program, fused_stages: Collection[str], slack: Slack) ->
     found: dict[int, Allowed] = {}
     for stage in program.stages:
         if stage.assign.value.dtype.is_float:
-            share, inside = slack.share(stage.assign.tensor), slack.inside(program.tensors)
+            name, inside = stage.assign.tensor, slack.inside(program.tensors)
+            share, beside = slack.share(name), slack.number(name)
             fused = stage.name in fused_stages
-            if fused or share or inside:
-                found[id(stage.assign)] = Allowed(fused, slack.sums if fused else 1.0, share, inside)
+            if fused or share or inside or beside:
+                found[id(stage.assign)] = Allowed(fused, slack.sums if fused else 1.0, share, inside, beside)
     return found
 
 
@@ -126,7 +127,7 @@ class ErrorRun(NestRun):
         super().__init__(nest, frame)
         allowed = allowed or Allowed(False, 1.0, 0.0, 0.0)
         self.errors, self.fused, self.slack, self.share = errors, allowed.fused, allowed.sums, allowed.share
-        self.inside = allowed.inside
+        self.inside, self.number = allowed.inside, allowed.number
 
     def go(self) -> None:
         tensor = self.assign.tensor
@@ -193,7 +194,8 @@ class ErrorRun(NestRun):
 
     def _approximated(self, new: Any) -> Any:
         """What an instruction may be off that approximates these values; None where none does."""
-        return off_by(new, self.share, self.assign.value.dtype) if self.share else None
+        found = off_by(new, self.share, self.assign.value.dtype) if self.share else None
+        return plus(found, np.where(np.isfinite(number(new)), self.number, 0.0)) if self.number else found
 
     @cached_property
     def _terms(self) -> tuple[Value, ...]:

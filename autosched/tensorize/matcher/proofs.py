@@ -107,7 +107,7 @@ class Prover:
             own = flushed_as(program.term, applied.term) if numerics.flushed and applied.combine is None else None
             if own is not None:  # the program flushes them itself
                 applied, numerics = replace(applied, term=own[0]), replace(numerics, subnormals="kept")
-            body, left_open = self._body(facts, applied, numerics.relative is not None)
+            body, left_open = self._body(facts, applied, numerics.bounded)
             left_open = left_open if own is None else (*left_open, *own[1])
             obligations.append(body)
             for read in dict.fromkeys(roles.values()):

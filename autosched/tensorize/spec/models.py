@@ -88,6 +88,11 @@ class ContractKeys(Keys):
         description="of an instruction that overwrites its target: each element may be off by so much of it, as a"
         " number or `2^-14`; at level `real`",
     )
+    absolute: Annotated[float, Field(gt=0, le=0.125)] | Power | None = Field(
+        None,
+        description="of an instruction that overwrites its target: each element may be off by so much, beside what"
+        " `relative` says; at level `real`",
+    )
     argument_ulp: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
         description="of a function: its argument may be off beside, by so many units of 2^-23 of it; at level `real`",

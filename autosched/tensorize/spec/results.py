@@ -37,7 +37,7 @@ def one_result(program: Program, result: str | None) -> Program:
         return program
     if len(set(written)) < len(written):
         twice = next(a for n, a in enumerate(found) if a.tensor in written[:n])
-        said = f"results overlap: two statements write {twice.tensor}"
+        said = f"results overlap: {written.count(twice.tensor)} statements write {twice.tensor}"
         hint = "an instruction writes each result in one statement, others fill temporaries (`t: s32[16]`)"
         raise NotOneResult(said, f"{hint}; one that can start from zero says so with `overwrite:`", twice.location)
     if result is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -43,7 +44,8 @@ def parse_semantics(
         stages = program.stages
         shapes = {name: t.extents for name, t in program.tensors.items()}
     except ProgramError as error:
-        raise moved(error.message, error.hint, error.location, text, source) from None
+        hint = error.hint or _undeclared(error.message, text)
+        raise moved(error.message, hint, error.location, text, source) from None
     except (NoTemporary, NotOneResult) as error:
         raise moved(error.message, error.hint, error.location, text, source) from None
     except ValueError as error:
@@ -57,6 +59,14 @@ def parse_semantics(
     if fault := _fault(program, stages[0], shapes, kind):
         raise moved(fault[0], fault[1], parts[0].location, text, source)
     return _merging(program) if stages[0].guards else program
+
+
+def _undeclared(message: str, text: str) -> str | None:
+    """What helps where a statement fills a tensor that is nowhere declared."""
+    name = re.fullmatch(r"unknown name '(\w+)'", message)
+    if name is None or not re.search(rf"^\s*{name[1]}\[[^\]]*\]\s*[-+*]?=", text, re.MULTILINE):
+        return None
+    return f"declare the temporary {name[1]} before it is filled, with its type and shape: `{name[1]}: s32[16]`"
 
 
 def _merging(program: Program) -> Program:
