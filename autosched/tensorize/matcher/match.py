@@ -121,6 +121,7 @@ def _match(
         if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
             verdict, mappings, reason, notes = chosen
     adaptable = reason is not None and (reason.code in ADAPTABLE or intrinsic.governed)
+    adaptable |= reason is not None and reason.code == "DEPENDS" and intrinsic.chooses
     if verdict == "no" and adaptable and reason is not None and rule == "superset" and adapt:
         adapted, last = _adapted(adapters, intrinsic, numerics, prover)
         if not adapted and intrinsic.governed and last is not None:

@@ -10,6 +10,7 @@ from autosched.errors import Location, ProgramError, SpecError
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.rewrites.selected import with_choices
 from autosched.ir.stages import conjuncts_of
 from autosched.ir.value import Arith, Read, Select, Value, is_value, reads
 from autosched.ir.variables import index_vars
@@ -32,7 +33,7 @@ def parse_semantics(
     from autosched.ir.parser import parse
 
     try:
-        program = without_temporaries(parse(text, filename=source.document.file), text)
+        program = _selecting(without_temporaries(parse(text, filename=source.document.file), text))
         _ = [t.extents for t in program.tensors.values()]
         parted, operands = in_parts(program)
         may = kind == "compute" and bool(operands) and not any(map(whole, operands.values()))
@@ -59,6 +60,18 @@ def parse_semantics(
     if fault := _fault(program, stages[0], shapes, kind):
         raise moved(fault[0], fault[1], parts[0].location, text, source)
     return _merging(program) if stages[0].guards else program
+
+
+def _selecting(program: Program) -> Program:
+    """The program with choices where an operand addresses another one by low bits (`b[k // 2, s32(e[i, k] & 3), j]`)."""
+
+    def visit(stmt: Statement) -> Statement:
+        if isinstance(stmt, Assign):
+            return replace(stmt, value=with_choices(stmt.value, lambda _: None))
+        return replace(stmt, body=tuple(map(visit, stmt.body)))
+
+    body = tuple(map(visit, program.body))
+    return program if body == program.body else replace(program, body=body, source="")
 
 
 def _undeclared(message: str, text: str) -> str | None:
