@@ -1,8 +1,8 @@
 """The language's data types: exact values, one numpy storage type each. `_ALL` is the table of them; everything that
 interpreters and printers need to know of a type is derived from its fields.
 
-`u4 s4 b1 e2m1 e2m3 e3m2` hold one element per array entry here (ml_dtypes storage); packing several into a byte is a matter
-of the address map, not of the value.
+`u4 s4 b1 e2m1 e2m3 e3m2` hold one element per array entry here (ml_dtypes storage); packing several into a byte is a
+matter of the address map, not of the value.
 """
 
 from __future__ import annotations

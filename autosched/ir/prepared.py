@@ -17,9 +17,9 @@ from autosched.logic import Bool
 def prepared_tensors(body: tuple[Statement, ...], tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Intermediates whose values follow from `const` parameters alone, in the order in which they are computed.
 
-    A tensor is one of them where a single top-level statement writes it, as one stage, and nothing else, before any other
-    mentions it, and each of its assignments converts or adds up elements of one known tensor; floats are converted, negated and set
-    beside zeros only.
+    A tensor is one of them where a single top-level statement writes it, as one stage, and nothing else, before any
+    other mentions it, and each of its assignments converts or adds up elements of one known tensor; floats are
+    converted, negated and set beside zeros only.
     """
     found: list[str] = []
     known = {n for n, t in tensors.items() if t.const and not t.intermediate}

@@ -1,5 +1,5 @@
-"""Pairs of which the instruction names elements of its operands one by one (`a[i, k, 0]`), in terms of either sign, and may have
-several results. Programs hold the same elements side by side or in tensors of their own; some are changed."""
+"""Pairs of which the instruction names elements of its operands one by one (`a[i, k, 0]`), in terms of either sign, and
+may have several results. Programs hold the same elements side by side or in tensors of their own; some are changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ FLOAT = ("{t}({x}) * {t}({y})", "{t}({x}) * {t}({y})", "abs({t}({x}) - {t}({y}))
 def in_parts(rng: Random) -> Pair:
     """A pair; the program is the instruction's statement on more points, changed in one of three."""
     floats = rng.random() < 0.5
-    narrow, wide = rng.choice((("f16", "f32"), ("bf16", "f32"), ("f32", "f32")) if floats else (("s8", "s32"), ("s16", "s32")))
+    types = (("f16", "f32"), ("bf16", "f32"), ("f32", "f32")) if floats else (("s8", "s32"), ("s16", "s32"))
+    narrow, wide = rng.choice(types)
     kinds = rng.choice((("i", "j", "k"), ("i", "k"), ("i",), ("i", "j")))
     tile = {x: rng.randint(2, 4) for x in kinds}
     size = {x: rng.randint(1, 6) for x in kinds}
@@ -72,7 +73,7 @@ def _changed(rng: Random, terms: Terms) -> Terms:
             found[n] = "-" if sign == "+" else "+", text
         case "place":
             old = text[text.index("{a") : text.index("}") + 1]
-            found[n] = sign, text.replace(old, "{a%d}" % rng.randrange(len(found)))
+            found[n] = sign, text.replace(old, f"{{a{rng.randrange(len(found))}}}")
         case _ if len(found) > 2:
             found.pop(n)
     return found
@@ -90,8 +91,9 @@ def _text(terms: Terms, names: dict[str, str]) -> str:
 
 
 def _function(
-    name: str, extents: dict[str, list[int]], narrow: str, wide: str, kinds: tuple[str, ...], size: dict[str, int], lines: list[str]
-) -> str:
+    name: str, extents: dict[str, list[int]], narrow: str, wide: str, kinds: tuple[str, ...], size: dict[str, int],
+    lines: list[str],
+) -> str:  # fmt: skip
     given = ", ".join(f"{n}: {narrow if n[0] in 'abAB' else wide}{e or [1]}" for n, e in extents.items())
     loops = "".join(f"{'    ' * (d + 1)}for {x} in range({size[x]}):\n" for d, x in enumerate(kinds))
     inside = "    " * (len(kinds) + 1)
@@ -99,8 +101,8 @@ def _function(
 
 
 def _program(
-    rng: Random, own: dict[str, list[str]], size: dict[str, int], count: int, narrow: str, wide: str, kinds: tuple[str, ...],
-    written: list[str], terms: Terms,
+    rng: Random, own: dict[str, list[str]], size: dict[str, int], count: int, narrow: str, wide: str,
+    kinds: tuple[str, ...], written: list[str], terms: Terms,
 ) -> str:  # fmt: skip
     extents: dict[str, list[int]] = {}
     names: dict[str, str] = {}
@@ -118,7 +120,7 @@ def _program(
     return _function("f", used, narrow, wide, kinds, size, [f"C[{', '.join(written)}] += {text}"])
 
 
-def parts_differ(written: Program, made: Program, rng: Random) -> str | None:
+def parts_differ(written: Program, made: Program, along: int, rng: Random) -> str | None:
     """Runs an instruction as it is written and on parts of its operands, elements by their numbers; what differs."""
     numbers = {n: _filled(rng, t.dtype.is_float, t.extents) for n, t in written.tensors.items()}
     whole = {n: dict(found) for n, found in numbers.items()}
@@ -127,11 +129,11 @@ def parts_differ(written: Program, made: Program, rng: Random) -> str | None:
     parts = {}
     for name, tensor in made.tensors.items():
         parent, fixed = _of_part(name, written)
-        parts[name] = {key: numbers[parent][key + fixed] for key in product(*map(range, tensor.extents))}
+        parts[name] = {key: numbers[parent][_whole(key, fixed, along)] for key in product(*map(range, tensor.extents))}
     runner(made)(parts)
     parent, fixed = _of_part(target, written)
     for key, value in parts[target].items():
-        wanted = whole[parent][key + fixed]
+        wanted = whole[parent][_whole(key, fixed, along)]
         if value != wanted and value == value:
             return f"{target}{list(key)} of the instruction in parts is {value}, of its text {wanted}"
     return None
@@ -142,6 +144,12 @@ def _of_part(name: str, written: Program) -> tuple[str, tuple[int, ...]]:
         return name, ()
     parent, number = name.rsplit("_", 1)
     return parent, (int(number),)
+
+
+def _whole(key: tuple[int, ...], fixed: tuple[int, ...], along: int) -> tuple[int, ...]:
+    """The subscripts in an operand of an element of its part."""
+    place = len(key) if along < 0 else along
+    return (*key[:place], *fixed, *key[place:])
 
 
 def _filled(rng: Random, floats: bool, extents: tuple[int, ...]) -> dict[tuple[int, ...], float | int]:

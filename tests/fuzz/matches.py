@@ -34,6 +34,7 @@ from .elements import in_parts, parts_differ
 from .mapped import TooLarge, Wrong, run_mapped
 from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
+from .selections import selecting
 from .stepwise import differs, stepwise
 
 MOST_MAPPINGS = 4
@@ -50,8 +51,8 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, one that asks a mask or a length, one of which either says in several statements what it does, and one whose
-    instruction names elements one by one: what is wrong goes into `found`."""
+    target, one that asks a mask or a length, one of which either says in several statements what it does, one whose
+    instruction names elements one by one, and one that selects them: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -65,6 +66,8 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(stepwise(rng), rng, seed, found, aloud)
         rng = Random(f"parts {seed}")
         check_pair(in_parts(rng), rng, seed, found, aloud)
+        rng = Random(f"selections {seed}")
+        check_pair(selecting(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
@@ -82,7 +85,7 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
     written = parse(made.semantics)
     if intrinsic.program.parameters != written.parameters:
         found.counts["instructions in parts"] += 1
-        if told_apart := parts_differ(written, intrinsic.program, rng):
+        if told_apart := parts_differ(written, intrinsic.program, made.along, rng):
             found.wrong.append((seed, told_apart))
     elif len(written.stages) > 1:
         found.counts["instructions of several statements"] += 1

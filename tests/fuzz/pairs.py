@@ -76,6 +76,8 @@ class Pair:
     level: str
     result: str | None = None
     """Of an instruction with several results: the one that is meant."""
+    along: int = -1
+    """Of one that names elements one by one: in which dimension."""
 
 
 def pair(rng: Random) -> Pair:
@@ -151,8 +153,8 @@ def overwriting(rng: Random) -> Pair:
     found_program.conditions()
     numerics = rng.choice(("{}", "{}", "{subnormals: flushed}")) if floats else "{accumulate: exact}"
     if floats and ("/ {a}" in term or "sqrt" in term or "sigmoid" in term) and rng.random() < 0.7:
-        numerics = "{relative: 2^-6}"
-    level = rng.choice(("bitwise", "reassociated", "real") if "relative" in numerics else ("bitwise", "reassociated"))
+        numerics = rng.choice(("{relative: 2^-6}", "{absolute: 2^-6}"))
+    level = rng.choice(("bitwise", "reassociated", "real") if "2^" in numerics else ("bitwise", "reassociated"))
     return Pair(semantics(made), numerics, found_program.text(), level)
 
 

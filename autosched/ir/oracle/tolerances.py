@@ -209,11 +209,14 @@ class ErrorRun(NestRun):
         reads = {x.tensor for x in accesses(self.nest) if not x.written}
         exact_terms = reads.isdisjoint(self.errors) and not _transcendental(a.value) and not self.inside
         if exact_terms and a.op in ("+=", "-="):
-            with_blas = contract.sum_of_products(
-                a.value, self.conditions, self.frame, self.serial, self.vector, exact=False, magnitude=True
-            )
-            if with_blas is not None:
-                return with_blas, None
+            with_blas = [
+                contract.sum_of_products(
+                    part, self.conditions, self.frame, self.serial, self.vector, exact=False, magnitude=True
+                )
+                for part in self._terms
+            ]
+            if all(found is not None for found in with_blas):
+                return sum(with_blas), None
         size, moved = np.zeros(shape), np.zeros(shape)
         extreme = a.op in ("min=", "max=")
         for fixed, inner in self.chunks():

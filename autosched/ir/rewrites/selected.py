@@ -11,7 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from autosched.ir.value import Arith, Cast, Comparison, FromIndex, Index, Literal, Read, Select, Value, is_value, map_value
+from autosched.ir.value import (
+    Arith,
+    Cast,
+    Comparison,
+    FromIndex,
+    Index,
+    Literal,
+    Read,
+    Select,
+    Value,
+    is_value,
+    map_value,
+)
 from autosched.ir.value import reads as reads_of
 from autosched.logic import Const, Int
 

@@ -3,18 +3,19 @@
     C[i, j] += R[i, p] * U[p, j] - I[i, p] * V[p, j]      for s in range(2): C[i, j] += X[i, p, s] * Y[p, j, s]
                                                           X holds R and I, Y holds U and -V
 
-Elements that one tensor holds side by side (`A[i, p, 0]`, `A[i, p, 1]`) are read where they are. Integers are the same modulo
-2^w; floats are summed in another order, so those are for levels that allow it. A minus goes to a factor of a product of floats,
-where the sign is a bit of its own.
+Elements that one tensor holds side by side (`A[i, p, 0]`, `A[i, p, 1]`) are read where they are. Integers are the same
+modulo 2^w; floats are summed in another order, so those are for levels that allow it. A minus goes to a factor of a
+product of floats, where the sign is a bit of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 
-from autosched.ir.nodes import Assign, Axis, Loop, Tensor
+from autosched.ir.nodes import Assign, Axis, Tensor
 from autosched.ir.value import Arith, Cast, Index, Read, Unary, Value, map_value, substitute_index
 from autosched.ir.variables import index_vars
 from autosched.logic import Const, Int, Var, free_vars
@@ -157,7 +158,7 @@ def _along(column: list[Read], axis: str) -> tuple[Index, ...] | None:
     if len(moving) != 1:
         return None
     numbers = [p.value for r in column if isinstance(p := r.index[moving[0]], Const)]
-    steps = {b - a for a, b in zip(numbers, numbers[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(numbers)}
     if len(numbers) < len(column) or len(steps) != 1:
         return None
     (step,) = steps

@@ -1,6 +1,7 @@
 """Selections: an element that data address within a small range is chosen among those that may be meant.
 
-    C[i, j] += A[i, q] * B[4 * (q // 2) + E[i, q], j]     0 <= E <= 3      C[i, j] += A[i, q] * (B[4 * (q // 2), j] if E[i, q] & 3 == 0 …)
+    C[i, j] += A[i, q] * B[4 * (q // 2) + E[i, q], j]                       0 <= E <= 3
+    C[i, j] += A[i, q] * (B[4 * (q // 2), j] if E[i, q] & 3 == 0 else …)
 
 For instructions that choose as well (2:4 sparsity). The values are the same, bit by bit.
 """

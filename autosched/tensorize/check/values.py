@@ -106,7 +106,8 @@ def _all_bytes(intrinsic: Intrinsic, rng: np.random.Generator) -> dict[str, Valu
 
 def agree(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], intrinsic: Intrinsic) -> npt.NDArray[np.bool_]:
     """Elementwise: the same bits, or where the instruction approximates, `right` within its bound of `left`, which is
-    rounded to nearest. NaN, infinities and zeros (unless the bound is a number) are the same; beside the greatest number one may be infinite."""
+    rounded to nearest. NaN, infinities and zeros (unless the bound is a number) are the same; beside the greatest
+    number one may be infinite."""
     dtype, numerics = intrinsic.accumulator.dtype, intrinsic.numerics
     same = same_bits(left, right, dtype)
     if not numerics.bounded:

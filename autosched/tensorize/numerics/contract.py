@@ -33,7 +33,8 @@ class Numerics:
     nearest even. `subnormals` flushed: factors, the accumulator and every rounded result become a zero of their sign.
 
     `relative`: of an instruction that overwrites its target, each element may be off the exact value of the semantics
-    by so much of it, and by `absolute` beside (vendors state a bound, not bits). What executes the model computes the value itself.
+    by so much of it, and by `absolute` beside (vendors state a bound, not bits). What executes the model computes the
+    value itself.
     """
 
     accumulate: str = "exact"  # exact | sequential | unordered

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Literal, Read, Select, Value, is_value, map_value, reads
 from autosched.logic import Binary, Const, Expr, Int, Var
@@ -19,10 +17,7 @@ def unmatchable(intrinsic: Intrinsic) -> tuple[str, str | None] | None:
     """(message, hint) of what keeps every program from matching; None: nothing that is known."""
     if intrinsic.kind != "compute":
         return None
-    stage = intrinsic.stage
-    if prod(a.extent for a in intrinsic.axes) == 1:
-        return "each of its axes has one element", "a program has to fill an axis of more: write the instruction's width"
-    return _groups(intrinsic) or _conditions(stage.assign.value) or _without_effect(intrinsic)
+    return _groups(intrinsic) or _conditions(intrinsic.stage.assign.value) or _without_effect(intrinsic)
 
 
 def _groups(intrinsic: Intrinsic) -> tuple[str, str | None] | None:
@@ -31,7 +26,8 @@ def _groups(intrinsic: Intrinsic) -> tuple[str, str | None] | None:
         for part in read.index:
             for axis, size in _divisions(part) if isinstance(part, Int) else ():
                 if extents[axis] % size and size < extents[axis]:
-                    said = f"{read.tensor} has one element for {size} of {axis}, which do not divide its {extents[axis]}"
+                    whole = extents[axis]
+                    said = f"{read.tensor} has one element for {size} of {axis}, which do not divide its {whole}"
                     return said, f"give {axis} a multiple of {size}: the next issue would begin inside of a group"
     return None
 

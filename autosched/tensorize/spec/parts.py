@@ -1,11 +1,11 @@
-"""Operands in parts: where the statements name elements along a dimension one by one (`a[i, k, 0]`, `a[i, k, 1]`), each is
-an operand of its own.
+"""Operands in parts: where the statements name elements along a dimension one by one (`a[i, k, 0]`, `a[i, k, 1]`),
+each is an operand of its own.
 
     c[i, j] += a[i, k, 0] * b[k, j, 0] - a[i, k, 1] * b[k, j, 1]
     c[i, j] += a_0[i, k] * b_0[k, j] - a_1[i, k] * b_1[k, j]
 
-So terms of two signs, and products of exchanged elements, are one term over more operands, which a program may hold side by
-side or apart.
+So terms of two signs, and products of exchanged elements, are one term over more operands, which a program may hold
+side by side or apart.
 """
 
 from __future__ import annotations
@@ -92,9 +92,8 @@ def one_term(name: str, program: Program) -> bool:
     """Whether the instruction's statement, as it is written, adds one term along each of its axes, be they loops or
     written out."""
     stage = program.stages[0]
-    operands = {
-        n: Operand(n, t.dtype, t.extents, _NO_ORDER, written=n == stage.assign.tensor) for n, t in program.tensors.items()
-    }
+    target = stage.assign.tensor
+    operands = {n: Operand(n, t.dtype, t.extents, _NO_ORDER, written=n == target) for n, t in program.tensors.items()}
     try:
         update_of_intrinsic(Intrinsic(name, "", program, operands))
     except NotAnUpdate:

@@ -63,7 +63,7 @@ def parse_semantics(
 
 
 def _selecting(program: Program) -> Program:
-    """The program with choices where an operand addresses another one by low bits (`b[k // 2, s32(e[i, k] & 3), j]`)."""
+    """The program with choices where an operand addresses another by low bits (`b[k // 2, s32(e[i, k] & 3), j]`)."""
 
     def visit(stmt: Statement) -> Statement:
         if isinstance(stmt, Assign):
