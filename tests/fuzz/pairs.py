@@ -188,6 +188,10 @@ def governed(rng: Random) -> Pair:
         axes = axes or rng.sample(list(found.extents), rng.randint(1, len(found.extents)))
         found.tensors["P"] = f"b1[{', '.join(str(found.extents[y]) for y in axes)}]"
         found.guards.append(f"P[{', '.join(axes)}] {rng.choice(('!= 0', '!= 0', '> 0', '== 0'))}")
+    if rng.random() < 0.2:  # that is no mask yet
+        axis = rng.choice(list(found.extents))
+        found.tensors["Q"] = f"s8[{found.extents[axis]}]"
+        found.guards.append(f"Q[{axis}] {rng.choice(('> 3', '!= 0', '<= -100'))}")
     numerics = "{accumulate: unordered}" if made.accumulator == "f32" else "{accumulate: exact}"
     return Pair("\n".join(text), numerics, found.text(), rng.choice(("bitwise", "reassociated", "reassociated")))
 

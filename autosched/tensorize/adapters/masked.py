@@ -70,7 +70,9 @@ def _adapted(facts: StageFacts, condition: Value) -> Adapted:
         raise NoPlace("what the condition asks is written in the same loops")
     needed = condition_axes(condition)
     axes = [a for a in facts.original.axes if a.name in needed]
-    if not all(map(is_value, facts.original.guards)) or any(a.lower != Const(0) or not free_vars(a.upper) <= set(facts.program.symbolic) for a in axes):
+    sizes = set(facts.program.symbolic)
+    boxed = all(a.lower == Const(0) and free_vars(a.upper) <= sizes for a in axes)
+    if not (boxed and all(map(is_value, facts.original.guards))):
         raise NoPlace("the condition is not asked at all points of a box")
     name = site.fresh(f"{facts.original.assign.tensor}_mask")
     site.tensors[name] = Tensor(name, MASK, tuple(a.upper for a in axes) or (Const(1),), intermediate=True)
