@@ -20,6 +20,10 @@ from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
 
 
+CHOSEN = "choose"
+"""The adapter's name."""
+
+
 def selected(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     """The stage with choices, where the instruction has some."""
     if not intrinsic.chooses:
@@ -43,6 +47,6 @@ def selected(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
         core = replace(facts.original.assign, value=chosen)
         site = Site(facts.program, facts.original, facts.update)
         said = f"{show_leaf(value)} reads one of the elements that its subscripts may mean"
-        return adapted(facts.program, site.with_assign(core), core, ("choose",), [lemma(said, "structure")])
+        return adapted(facts.program, site.with_assign(core), core, (CHOSEN,), [lemma(said, "structure")])
 
-    return [Proposal(("choose",), make)]
+    return [Proposal((CHOSEN,), make)]
