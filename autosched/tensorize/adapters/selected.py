@@ -19,7 +19,6 @@ from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
 
-
 CHOSEN = "choose"
 """The adapter's name."""
 
