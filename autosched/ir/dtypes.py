@@ -1,8 +1,8 @@
 """The language's data types: exact values, one numpy storage type each. `_ALL` is the table of them; everything that
 interpreters and printers need to know of a type is derived from its fields.
 
-`u4 s4 b1 e2m1` hold one element per array entry here (ml_dtypes storage); packing two or eight into a byte is a matter
-of the address map, not of the value.
+`u4 s4 b1 e2m1 e2m3 e3m2` hold one element per array entry here (ml_dtypes storage); packing several into a byte is a
+matter of the address map, not of the value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DType(Remembering):
     - `ieee`: the greatest exponent holds infinity and NaN
     - `fn`: finite; NaN is the pattern of ones (OCP OFP8's e4m3)
     - `fnuz`: finite, and one zero: the pattern of minus zero is NaN (AMD's 8-bit floats up to CDNA3)
-    - `finite`: none; what overflows becomes the greatest number, NaN becomes zero (OCP MX's e2m1)
+    - `finite`: none; what overflows becomes the greatest number, NaN becomes zero (OCP MX's e2m1, e2m3, e3m2)
     """
 
     name: str
@@ -154,6 +154,8 @@ _ALL = [
     DType("u64", "uint", 64, np.uint64),
     DType("s64", "int", 64, np.int64),
     DType("e2m1", "float", 4, ml_dtypes.float4_e2m1fn, 1, 2, "finite"),
+    DType("e2m3", "float", 6, ml_dtypes.float6_e2m3fn, 3, 2, "finite"),
+    DType("e3m2", "float", 6, ml_dtypes.float6_e3m2fn, 2, 3, "finite"),
     DType("e4m3", "float", 8, ml_dtypes.float8_e4m3fn, 3, 4, "fn"),
     DType("e5m2", "float", 8, ml_dtypes.float8_e5m2, 2, 5),
     DType("e3m4", "float", 8, ml_dtypes.float8_e3m4, 4, 3),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autosched.ir.nodes import Assign, Statement, Tensor
+from autosched.ir.stages import stages_of
 from autosched.ir.value import Cast, Literal, Read, Scalar, Select, Unary, Value, is_value, reads, walk
 from autosched.logic import Bool
 
@@ -16,9 +17,9 @@ from autosched.logic import Bool
 def prepared_tensors(body: tuple[Statement, ...], tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """Intermediates whose values follow from `const` parameters alone, in the order in which they are computed.
 
-    A tensor is one of them where a single top-level statement writes it and nothing else, before any other mentions it,
-    and each of its assignments converts or adds up elements of one known tensor; floats are converted, negated and set
-    beside zeros only.
+    A tensor is one of them where a single top-level statement writes it, as one stage, and nothing else, before any
+    other mentions it, and each of its assignments converts or adds up elements of one known tensor; floats are
+    converted, negated and set beside zeros only.
     """
     found: list[str] = []
     known = {n for n, t in tensors.items() if t.const and not t.intermediate}
@@ -41,7 +42,7 @@ def assigns(stmt: Statement) -> list[Assign]:
 
 
 def _follows(stmt: Statement, tensor: Tensor, known: set[str]) -> bool:
-    if not tensor.intermediate or not _plain_guards(stmt):
+    if not tensor.intermediate or not _plain_guards(stmt) or len(stages_of((stmt,))) != 1:
         return False
     for assign in assigns(stmt):
         sources = {r.tensor for r in reads(assign.value)}

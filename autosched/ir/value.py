@@ -298,6 +298,16 @@ def walk(value: Value) -> Iterator[Value]:
         waiting += reversed(children(node))
 
 
+def added(value: Value) -> tuple[Value, ...]:
+    """The parts of a sum or difference, signs left out; the value itself where it is none."""
+    match value:
+        case Arith("+" | "-", left, right):
+            return added(left) + added(right)
+        case Unary("-", operand) if len(parts := added(operand)) > 1:
+            return parts
+    return (value,)
+
+
 def reads(value: Value) -> tuple[Read, ...]:
     """All tensor reads in `value`, in order."""
     return tuple(v for v in walk(value) if isinstance(v, Read))

@@ -16,7 +16,7 @@ from autosched.ir.formula import Formula
 from autosched.ir.map import Map
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Index, Select
+from autosched.ir.value import Index, Select, walk
 from autosched.logic import Const, Int, Var
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.numerics.contract import EXACT, Numerics
@@ -270,6 +270,11 @@ class Intrinsic:
         it holds where it fails."""
         value = self.stage.assign.value
         return isinstance(value, Select) and value.other == self.stage.target
+
+    @cached_property
+    def chooses(self) -> bool:
+        """Whether what its operands hold decides which of them it computes with."""
+        return any(isinstance(v, Select) for v in walk(self.stage.assign.value))
 
     @property
     def inputs(self) -> tuple[Operand, ...]:

@@ -26,13 +26,15 @@ from autosched.ir import parse
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign
 from autosched.ir.program import Program
-from autosched.ir.value import Read, reads
+from autosched.ir.value import Read, added, reads
 from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 
+from .elements import in_parts, parts_differ
 from .mapped import TooLarge, Wrong, run_mapped
 from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
+from .selections import selecting
 from .stepwise import differs, stepwise
 
 MOST_MAPPINGS = 4
@@ -49,8 +51,8 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, one that asks a mask or a length, and one of which either says in several statements what it does: what is
-    wrong goes into `found`."""
+    target, one that asks a mask or a length, one of which either says in several statements what it does, one whose
+    instruction names elements one by one, and one that selects them: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -62,6 +64,10 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(governed(rng), rng, seed, found, aloud)
         rng = Random(f"steps {seed}")
         check_pair(stepwise(rng), rng, seed, found, aloud)
+        rng = Random(f"parts {seed}")
+        check_pair(in_parts(rng), rng, seed, found, aloud)
+        rng = Random(f"selections {seed}")
+        check_pair(selecting(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
@@ -77,7 +83,11 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
             print(e)
         return []
     written = parse(made.semantics)
-    if len(written.stages) > 1:
+    if intrinsic.program.parameters != written.parameters:
+        found.counts["instructions in parts"] += 1
+        if told_apart := parts_differ(written, intrinsic.program, made.along, rng):
+            found.wrong.append((seed, told_apart))
+    elif len(written.stages) > 1:
         found.counts["instructions of several statements"] += 1
         memory = {n: filled(t.extents, lambda d=t.dtype: _number(rng, d, None, False)) for n, t in _given(written)}
         if differs(written, intrinsic.program, memory):
@@ -108,6 +118,7 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
 def _loaded(made: Pair) -> Any:
     body = "".join(f"      {line}\n" for line in made.semantics.splitlines())
     text = f"isa: made\nintrinsics:\n  - name: up\n    semantics: |\n{body}    numerics: {made.numerics}\n"
+    text += f"    result: {made.result}\n" if made.result else ""
     return load_text(text)[0]
 
 
@@ -269,13 +280,14 @@ def touched(program: Program, memory: Memory) -> dict[str, set[tuple[int, ...]]]
 def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int, ...], float]:
     """How far apart the program's and the mapping's sums may lie: what the certificate states of the mapping's, and
     γ of the program's own, relative to the magnitudes that each element sums."""
-    if (share := mapping.intrinsic.numerics.relative) is not None:
+    if (numerics := mapping.intrinsic.numerics).bounded:
+        share, beside = numerics.relative or 0.0, numerics.absolute or 0.0
         exact, written = copied(memory), mapping.stage.assign.tensor
         written = written if written in program.tensors else program.outputs[0]  # a function of its own
         runner(program)(exact)
         dtype = program.tensors[written].dtype
         unit, least = 2.0 ** -(dtype.mantissa + 1), 2.0 ** (1 - dtype.bias)
-        return {k: (share + 8 * unit) * abs(x) + least for k, x in exact[written].items()}
+        return {k: (share + 8 * unit) * abs(x) + least + beside for k, x in exact[written].items()}
     stated = mapping.certificate.bound
     if mapping.numerics == "bitwise" or stated is None:
         return {}  # nothing but the sign of a zero
@@ -290,6 +302,8 @@ def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int
         if node.op == "=" and not any(r.tensor == target for r in reads(node.value)):
             return f"{place} = abs({w.value(node.value)})"
         old = next((r for r in reads(node.value) if r.tensor == target), None)
+        if old is None and node.op in ("+=", "-="):  # each part of a sum may be added by itself
+            return f"{place} = {place} + " + " + ".join(f"abs({w.value(part)})" for part in added(node.value))
         term = w.value(node.value)
         if old is not None:  # C = fma(a, b, C): what is added, of a zero
             zeroed = Writer(lambda name, key: f"M[{name!r}][{key}]" if name != target else "0.0")

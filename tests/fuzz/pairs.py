@@ -74,6 +74,10 @@ class Pair:
     numerics: str
     program: str
     level: str
+    result: str | None = None
+    """Of an instruction with several results: the one that is meant."""
+    along: int = -1
+    """Of one that names elements one by one: in which dimension."""
 
 
 def pair(rng: Random) -> Pair:
@@ -149,8 +153,8 @@ def overwriting(rng: Random) -> Pair:
     found_program.conditions()
     numerics = rng.choice(("{}", "{}", "{subnormals: flushed}")) if floats else "{accumulate: exact}"
     if floats and ("/ {a}" in term or "sqrt" in term or "sigmoid" in term) and rng.random() < 0.7:
-        numerics = "{relative: 2^-6}"
-    level = rng.choice(("bitwise", "reassociated", "real") if "relative" in numerics else ("bitwise", "reassociated"))
+        numerics = rng.choice(("{relative: 2^-6}", "{absolute: 2^-6}"))
+    level = rng.choice(("bitwise", "reassociated", "real") if "2^" in numerics else ("bitwise", "reassociated"))
     return Pair(semantics(made), numerics, found_program.text(), level)
 
 
@@ -184,6 +188,10 @@ def governed(rng: Random) -> Pair:
         axes = axes or rng.sample(list(found.extents), rng.randint(1, len(found.extents)))
         found.tensors["P"] = f"b1[{', '.join(str(found.extents[y]) for y in axes)}]"
         found.guards.append(f"P[{', '.join(axes)}] {rng.choice(('!= 0', '!= 0', '> 0', '== 0'))}")
+    if rng.random() < 0.2:  # that is no mask yet
+        axis = rng.choice(list(found.extents))
+        found.tensors["Q"] = f"s8[{found.extents[axis]}]"
+        found.guards.append(f"Q[{axis}] {rng.choice(('> 3', '!= 0', '<= -100'))}")
     numerics = "{accumulate: unordered}" if made.accumulator == "f32" else "{accumulate: exact}"
     return Pair("\n".join(text), numerics, found.text(), rng.choice(("bitwise", "reassociated", "reassociated")))
 

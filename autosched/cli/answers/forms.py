@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autosched.cli.output import answer
 from autosched.cli.written import write_program
@@ -18,11 +18,12 @@ from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
 from autosched.numerics_levels import DEFAULT_NUMERICS
 from autosched.report.text import compared, seconds
-from autosched.search.request import TuneRequest
-from autosched.search.tuning.forms import Gain, fastest_s, gain_of
 from autosched.tensorize.explanation.forms import Form, all_forms, form_json, form_lines
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.catalogue import Catalogue
+
+if TYPE_CHECKING:  # half a second of the time in which a match is answered
+    from autosched.search.tuning.forms import Gain
 
 SAME = 1.005
 """Ratios up to this one are none."""
@@ -84,6 +85,9 @@ def with_gains(
     """The forms, each with its gain on the machine, where there is one and the clock can tell."""
     if machine is None or program.symbolic or not forms:
         return [(form, None) for form in forms]
+    from autosched.search.request import TuneRequest
+    from autosched.search.tuning.forms import fastest_s, gain_of
+
     request = TuneRequest(program, machine, catalogue=known, numerics=numerics)
     written_s = fastest_s(request)
     return [(form, gain_of(form, request, written_s)) for form in forms]

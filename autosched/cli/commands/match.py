@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,13 +12,11 @@ from autosched.backends import PORTABLE
 from autosched.cli import inputs, options
 from autosched.cli.answers.apart import stages_apart
 from autosched.cli.answers.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
-from autosched.cli.answers.unused import tell_unused
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
 from autosched.numerics_levels import NUMERICS_LEVELS
-from autosched.search.tuning.forms import Gain
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.brief import brief
@@ -31,8 +29,10 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.numerics.dot import is_dot
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tiling.variants.rounded import types_needed
 from autosched.tune_options import TuneOptions
+
+if TYPE_CHECKING:
+    from autosched.search.tuning.forms import Gain
 
 _WHOLE = 6
 """The most answers that are explained one by one; of more, refusals are summarised."""
@@ -94,6 +94,8 @@ def match(
     chosen = named or _every(known, machine)
     features = frozenset[str]() if machine is None else machine.features
     if machine is not None:
+        from autosched.cli.answers.unused import tell_unused  # which knows of plans
+
         tell_unused(known, intrinsics, machine)
         asked, chosen = chosen, offered(chosen, machine)
         if not chosen:
@@ -161,6 +163,8 @@ def _answer_types(
 ) -> None:
     """In which types, and at which level, instructions of a machine that multiply matrices would take products."""
     if machine is not None:
+        from autosched.tiling.variants.rounded import types_needed
+
         for line in types_needed(program, found, chosen, machine, numerics):
             answer(line)
 

@@ -111,14 +111,15 @@ def slack(plan: Plan) -> Slack:
     rounded = [(m.intrinsic.accumulator.dtype, t) for m in plan.mappings for t in m.rounded]
     own = max([own, *(2.0 ** (sums.mantissa - t.mantissa) for sums, t in rounded)])
     anew = any(r.numerics == "real" for r in plan.rewrites) or any(f.argument_ulp for f in plan.formulas.values())
-    shares = (Slack(1.0, ((m.stage.assign.tensor, share),)) for m in plan.mappings if (share := _share(m)))
-    return joined((Slack(max(own, OVER_REALS) if anew else own), *shares))
+    stated = (_stated(m) for m in plan.mappings if m.intrinsic.numerics.bounded)
+    return joined((Slack(max(own, OVER_REALS) if anew else own), *stated))
 
 
-def _share(mapping: Mapped) -> float:
-    """Of an element, what an instruction may be off: what it states, and what the program's own roundings cost."""
-    dtype, stated = mapping.intrinsic.accumulator.dtype, mapping.intrinsic.numerics.relative
-    return 0.0 if stated is None else stated + STEPS * 2 * dtype.unit_roundoff
+def _stated(mapping: Mapped) -> Slack:
+    """What an instruction may be off of an element: what it states, and what the program's own roundings cost."""
+    numerics, name = mapping.intrinsic.numerics, mapping.stage.assign.tensor
+    share = (numerics.relative or 0.0) + STEPS * 2 * mapping.intrinsic.accumulator.dtype.unit_roundoff
+    return Slack(1.0, ((name, share),), () if numerics.absolute is None else ((name, numerics.absolute),))
 
 
 def widened(given: Oracle, program: Program, seed: int, slack: Slack) -> Oracle:

@@ -12,6 +12,7 @@ sum it would exceed the sum itself, and excuse any answer; what it makes larger 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -27,7 +28,7 @@ from autosched.ir.oracle.numerics import store
 from autosched.ir.oracle.slack import NO_SLACK, Allowed, Slack
 from autosched.ir.program import Program
 from autosched.ir.stages import condition_reads
-from autosched.ir.value import Arith, Call, Read, is_value, walk
+from autosched.ir.value import Arith, Call, Read, Value, added, is_value, walk
 from autosched.logic import evaluate
 
 CREDIBLE = 0.25
@@ -68,10 +69,11 @@ def allowances(program: Program, fused_stages: Collection[str], slack: Slack) ->
     found: dict[int, Allowed] = {}
     for stage in program.stages:
         if stage.assign.value.dtype.is_float:
-            share, inside = slack.share(stage.assign.tensor), slack.inside(program.tensors)
+            name, inside = stage.assign.tensor, slack.inside(program.tensors)
+            share, beside = slack.share(name), slack.number(name)
             fused = stage.name in fused_stages
-            if fused or share or inside:
-                found[id(stage.assign)] = Allowed(fused, slack.sums if fused else 1.0, share, inside)
+            if fused or share or inside or beside:
+                found[id(stage.assign)] = Allowed(fused, slack.sums if fused else 1.0, share, inside, beside)
     return found
 
 
@@ -125,7 +127,7 @@ class ErrorRun(NestRun):
         super().__init__(nest, frame)
         allowed = allowed or Allowed(False, 1.0, 0.0, 0.0)
         self.errors, self.fused, self.slack, self.share = errors, allowed.fused, allowed.sums, allowed.share
-        self.inside = allowed.inside
+        self.inside, self.number = allowed.inside, allowed.number
 
     def go(self) -> None:
         tensor = self.assign.tensor
@@ -192,7 +194,14 @@ class ErrorRun(NestRun):
 
     def _approximated(self, new: Any) -> Any:
         """What an instruction may be off that approximates these values; None where none does."""
-        return off_by(new, self.share, self.assign.value.dtype) if self.share else None
+        found = off_by(new, self.share, self.assign.value.dtype) if self.share else None
+        return plus(found, np.where(np.isfinite(number(new)), self.number, 0.0)) if self.number else found
+
+    @cached_property
+    def _terms(self) -> tuple[Value, ...]:
+        """What one step adds: of floats, each part of a sum (`a * b - c * d`), since a kernel may add it by itself."""
+        a = self.assign
+        return added(a.value) if a.op in ("+=", "-=") and a.value.dtype.is_float else (a.value,)
 
     def _magnitudes(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
         """Σ|term| (or for `min max *`, nothing of use) and the terms' summed (or greatest) error."""
@@ -200,11 +209,14 @@ class ErrorRun(NestRun):
         reads = {x.tensor for x in accesses(self.nest) if not x.written}
         exact_terms = reads.isdisjoint(self.errors) and not _transcendental(a.value) and not self.inside
         if exact_terms and a.op in ("+=", "-="):
-            with_blas = contract.sum_of_products(
-                a.value, self.conditions, self.frame, self.serial, self.vector, exact=False, magnitude=True
-            )
-            if with_blas is not None:
-                return with_blas, None
+            with_blas = [
+                contract.sum_of_products(
+                    part, self.conditions, self.frame, self.serial, self.vector, exact=False, magnitude=True
+                )
+                for part in self._terms
+            ]
+            if all(found is not None for found in with_blas):
+                return sum(with_blas), None
         size, moved = np.zeros(shape), np.zeros(shape)
         extreme = a.op in ("min=", "max=")
         for fixed, inner in self.chunks():
@@ -212,10 +224,11 @@ class ErrorRun(NestRun):
             rules = self.rules(frame)
             mask, unsure = self._masks(frame, rules)
             reached = mask if unsure is None or mask is None else np.logical_or(mask, unsure)
-            terms, error = rules.pair(a.value, reached)
+            parts = [rules.pair(part, reached) for part in self._terms]
+            error = plus(*(e for _, e in parts))
             whole = (*(e for _, _, e in inner), *shape)
             axes = tuple(range(len(inner)))
-            terms = np.broadcast_to(np.abs(number(terms)), whole)
+            terms = np.broadcast_to(sum(np.abs(number(v)) for v, _ in parts), whole)
             counted = terms if reached is None else np.where(reached, terms, 0.0)
             if unsure is not None:
                 error = plus(error, np.where(unsure, terms, 0.0))
@@ -233,7 +246,7 @@ class ErrorRun(NestRun):
         incoming = before if moved is None else before + moved
         if a.op in ("min=", "max="):
             return before if moved is None else np.maximum(before, moved)
-        terms = prod(s.count for s in self.serial)
+        terms = prod(s.count for s in self.serial) * len(self._terms)
         if dtype.is_integer:
             if a.op == "*=":
                 return np.where(incoming > 0, np.inf, 0.0)

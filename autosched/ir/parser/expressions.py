@@ -23,6 +23,8 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 LARGEST = 2**62
 """Index arithmetic stays within 64-bit integers."""
+MOST_FACTORS = 4
+"""Of a power."""
 _WHAT = {
     ast.Lambda: "lambda", ast.ListComp: "a comprehension", ast.SetComp: "a comprehension",
     ast.DictComp: "a comprehension", ast.GeneratorExp: "a comprehension", ast.JoinedStr: "an f-string",
@@ -54,10 +56,10 @@ def operand(scope: Scope, node: ast.expr) -> Operand:
             return _unary(scope, node)
         case ast.BinOp(left=left, op=op, right=right):
             symbol = _BINARY.get(type(op))
+            if isinstance(op, ast.Pow):
+                return _power(scope, node, operand(scope, left), right)
             if symbol is None:
-                hint = "multiply instead" if isinstance(op, ast.Pow) else _ACCEPTED
-                wrong = "**" if isinstance(op, ast.Pow) else "@"
-                raise scope.source.error(node, f"{wrong} is not part of the language", hint)
+                raise scope.source.error(node, "@ is not part of the language", _ACCEPTED)
             return _arith(scope, node, symbol, operand(scope, left), operand(scope, right))
         case ast.Compare():
             return _comparison(scope, node)
@@ -69,6 +71,18 @@ def operand(scope: Scope, node: ast.expr) -> Operand:
             return _call(scope, node)
         case _:
             raise unsupported(scope, node)
+
+
+def _power(scope: Scope, node: ast.BinOp, base: Operand, exponent: ast.expr) -> Operand:
+    """A product of equal factors: `x ** 3` is `x * x * x`."""
+    count = exponent.value if isinstance(exponent, ast.Constant) else None
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_FACTORS:
+        said = f"** takes a whole number from 2 to {MOST_FACTORS} that the text says"
+        raise scope.source.error(node, said, "multiply instead")
+    found = base
+    for _ in range(count - 1):
+        found = _arith(scope, node, "*", found, base)
+    return found
 
 
 def _constant(scope: Scope, node: ast.Constant) -> Operand:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from autosched.tensorize.adapters.hold import GOVERNED
 from autosched.tensorize.adapters.proposal import Adapted, Adapter, NoPlace, NotProved, Proposal
-from autosched.tensorize.adapters.registry import ADAPTERS, OVERWRITING
+from autosched.tensorize.adapters.registry import ADAPTERS, GOVERNED, OVERWRITING
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 

@@ -49,7 +49,8 @@ def apart(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     facts = facts.as_assignment
     stage = facts.original
     own = stage.assign.op == "=" and not stage.guards and not stage.reduction and stage.init is None
-    if intrinsic.numerics.relative is None or intrinsic.accumulates or not own or facts.program.symbolic:
+    bounded = intrinsic.numerics.relative is not None and intrinsic.numerics.absolute is None
+    if not bounded or intrinsic.accumulates or not own or facts.program.symbolic:
         return []
     function = update_of_intrinsic(intrinsic)
     if len(function.operands) != 1:

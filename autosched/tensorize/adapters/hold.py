@@ -16,7 +16,7 @@ from itertools import combinations
 from autosched.ir.nodes import Assign, Tensor
 from autosched.ir.value import Literal
 from autosched.logic import Const
-from autosched.tensorize.adapters.proposal import Adapted, Adapter, Proposal, adapted, lemma
+from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.governed import as_held, governing
@@ -33,9 +33,6 @@ def masks(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     """The stage with all lengths supplied, and some masks, as few as can be first."""
     count = sum(not counts for counts in governing(update_of_intrinsic(intrinsic)).values())
     return [p for n in range(1, count + 1) for p in _holding(facts, intrinsic, n)]
-
-
-GOVERNED: tuple[Adapter, ...] = (lengths, masks)
 
 
 def _holding(facts: StageFacts, intrinsic: Intrinsic, count: int) -> list[Proposal]:

@@ -10,13 +10,13 @@ by bit; what other statements read of an intermediate stays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from autosched.ir.nodes import Assign, Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.inline import inline_into
-from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted, lemma
+from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted, followed, lemma
 from autosched.tensorize.adapters.supplied import supplied
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
@@ -87,12 +87,6 @@ def _adapted(before: Program, step: _Inside) -> Adapted:
 
 
 def _then(before: Program, step: _Inside, proposal: Proposal) -> Proposal:
-    def make() -> Adapted:
-        first, second = _adapted(before, step), proposal.make()
-        proof = (*first.rewrite.proof, *second.rewrite.proof)
-        name = f"{first.rewrite.name} + {second.rewrite.name}"
-        rewrite = replace(second.rewrite, name=name, before=before, proof=proof)
-        names, proved = (*first.names, *second.names), (*first.obligations, *second.obligations)
-        return Adapted(rewrite, second.stage, names, proved)
-
-    return Proposal(("inline", step.names, proposal.key), make)
+    return Proposal(
+        ("inline", step.names, proposal.key), lambda: followed(before, _adapted(before, step), proposal.make())
+    )

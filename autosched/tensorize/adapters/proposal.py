@@ -9,7 +9,7 @@ that instructions which lead to one program share it, and its proofs.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from autosched.ir.nodes import Assign, Stage
@@ -37,6 +37,8 @@ class Adapted:
     stage: Stage
     names: tuple[str, ...]
     obligations: tuple[Obligation, ...] = ()
+    reorders: bool = False
+    """Whether floats are summed in another order than the program's."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,15 @@ def adapted(
     stage = next(s for s in after.stages if s.assign is core)
     proof = tuple(f"{o.statement} ({o.method})" for o in lemmas)
     return Adapted(Rewrite(" + ".join(names), before, after, proof), stage, names, tuple(lemmas))
+
+
+def followed(before: Program, first: Adapted, second: Adapted) -> Adapted:
+    """One rewriting after another, as one."""
+    proof = (*first.rewrite.proof, *second.rewrite.proof)
+    name = f"{first.rewrite.name} + {second.rewrite.name}"
+    rewrite = replace(second.rewrite, name=name, before=before, proof=proof)
+    names, proved = (*first.names, *second.names), (*first.obligations, *second.obligations)
+    return Adapted(rewrite, second.stage, names, proved, first.reorders or second.reorders)
 
 
 def lemma(statement: str, method: str) -> Obligation:

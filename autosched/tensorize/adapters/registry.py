@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from autosched.tensorize.adapters.apart import apart
+from autosched.tensorize.adapters.hold import lengths, masks
 from autosched.tensorize.adapters.inlined import inlined
+from autosched.tensorize.adapters.masked import masked
 from autosched.tensorize.adapters.promotion import promotion
 from autosched.tensorize.adapters.proposal import Adapter
 from autosched.tensorize.adapters.ring import ring
+from autosched.tensorize.adapters.rolled import rolled
+from autosched.tensorize.adapters.selected import selected
 from autosched.tensorize.adapters.staged import staged
 from autosched.tensorize.adapters.supplied import supplied
 from autosched.tensorize.adapters.widen import widened
 
+GOVERNED: tuple[Adapter, ...] = (lengths, masked, masks)
+"""Those for instructions with masks and lengths."""
 OVERWRITING: tuple[Adapter, ...] = (supplied, inlined, apart)
 """Those for instructions that overwrite their target; the others restate sums."""
-ADAPTERS: tuple[Adapter, ...] = (widened, staged, ring, promotion)
+ADAPTERS: tuple[Adapter, ...] = (selected, widened, staged, rolled, ring, promotion)
 """Those that add less work come first: a later one is asked only where no earlier one makes the instruction fit."""

@@ -60,6 +60,13 @@ class Site:
     def with_assign(self, core: Assign) -> Program:
         """The program with `core` in the place of the stage's assignment, under what became a guard in the normal
         form."""
+        return self._with(core)
+
+    def with_loop(self, axis: Axis, core: Assign) -> Program:
+        """As `with_assign`, with a loop around it."""
+        return self._with(Loop(axis, (core,)))
+
+    def _with(self, core: Statement) -> Program:
         placed = guarded(core, self.lifted)
 
         def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:

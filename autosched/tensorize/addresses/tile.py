@@ -8,6 +8,7 @@ is with a guard that is to be staged there: two points that share a coordinate s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -148,7 +149,7 @@ def _two_points(
     claim: list[Any] = []
     for tag in ("", "'"):
         found = Points(facts.program, facts.stage.axes, tag, functions)
-        lanes = {x: z3.Int(f"lane:{x}{tag}") for x in extents}
+        lanes = _single(operand, extents) | {x: z3.Int(f"lane:{x}{tag}") for x in extents}
         for x, fused in assignment.axes.items():
             # The fused number of a point is its tile's number times the tile's extent, plus its lane. The tile's number
             # is the same for both points.
@@ -163,6 +164,11 @@ def _two_points(
     claim += [first.env[y] == second.env[y] for y in assignment.outer]
     claim += [to_z3(p, tiles[0]) == to_z3(p, tiles[1]) for p in operand.index if isinstance(p, Int)]
     return first, second, claim
+
+
+def _single(operand: Read, extents: Mapping[str, int]) -> dict[str, Any]:
+    """Loops of one iteration that an operand's subscripts name: they are no axes."""
+    return {x: z3.IntVal(0) for x in index_axes(operand.index) - set(extents)}
 
 
 def _lengths(facts: StageFacts, assignment: Assignment) -> dict[str, tuple[int, bool]]:
@@ -180,7 +186,7 @@ def _inside_and_outside(operand: Read, lengths: dict[str, tuple[int, bool]], til
     within: list[dict[str, Any]] = []
     lanes: list[dict[str, Any]] = []
     for tag in ("", "'"):
-        here = {x: z3.Int(f"lane:{x}{tag}") for x in extents}
+        here = _single(operand, extents) | {x: z3.Int(f"lane:{x}{tag}") for x in extents}
         inside = {}
         for x, (size, exact) in lengths.items():
             number = z3.Int(f"tile:{x}")

@@ -9,7 +9,7 @@ from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Logical, Select, Unary, Value, walk
 from autosched.logic import Bool
 from autosched.tensorize.body.arrays import evaluate
-from autosched.tensorize.body.exact import holds, narrow, product_fits, reciprocal, rounds_once
+from autosched.tensorize.body.exact import exact_factors, holds, narrow, product_fits, reciprocal, rounds_once
 from autosched.tensorize.body.intervals import Range, exact_range
 
 _COMMUTE = frozenset(["+", "*", "&", "|", "^", "min", "max"])
@@ -168,6 +168,8 @@ def _commuted(op: str, left: Value, right: Value, dtype: DType, loose: bool) -> 
         if dtype.is_integer:
             parts = [q for p in parts for q in _flat(op, p)]
         parts = [p for p in parts if not _is(p, 1)] or [Literal(1, dtype)]
+        if dtype.is_float and (factors := _exact_product(parts, dtype)) is not None:
+            parts = list(factors)
     elif op == "+" and (dtype.is_integer or loose):
         parts = [p for p in parts if not _is(p, 0)] or [Literal(0, dtype)]
     if op == "+" and dtype.is_float and len(parts) == 2 and parts[0] == parts[1]:
@@ -176,6 +178,11 @@ def _commuted(op: str, left: Value, right: Value, dtype: DType, loose: bool) -> 
         parts = list(dict.fromkeys(parts))
     result = reduce(lambda a, b: _folded(Arith(op, a, b, dtype)), _sorted(parts))
     return _negated(result, loose) if sign else result
+
+
+def _exact_product(parts: list[Value], dtype: DType) -> tuple[Value, ...] | None:
+    """Its factors, where floats multiply as exactly in any order."""
+    return exact_factors(reduce(lambda a, b: Arith("*", a, b, dtype), parts), dtype)
 
 
 def _quotient(left: Value, right: Value, dtype: DType, loose: bool) -> Value:

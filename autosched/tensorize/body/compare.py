@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from autosched.ir.dtypes import DType
 from autosched.ir.printer import print_value
-from autosched.ir.value import Arith, Cast, Unary, Value, converted, map_value
+from autosched.ir.value import Arith, Cast, Unary, Value, added, converted, map_value
 from autosched.tensorize.body.counterexample import find_difference, leaves, show_leaf
 from autosched.tensorize.body.equal import Proof, canonical, holds, prove_equal
 from autosched.tensorize.body.functions import same_function
@@ -32,9 +34,29 @@ def compare_bodies(program: Update, intrinsic: Update, timeout_ms: int, bounded:
         mine, term = converted(mine, wide), converted(term, wide)
     if bounded and same_function(mine, term):
         return Proof("proved", "structure")
+    if intrinsic.combine == "+" and mine.dtype == term.dtype and same_parts(mine, term):
+        return Proof("proved", "structure")
     # A term wider than the accumulator (a clamped addition's) counts modulo the accumulator.
     proof = prove_equal(mine, converted(term, mine.dtype), timeout_ms)
     return proof if proof.status != "differs" else _differs(program, intrinsic, proof)
+
+
+def same_parts(a: Value, b: Value) -> bool:
+    """Whether two float terms are sums of the same parts, in another order: a matter of numerics where they are added
+    up."""
+    return a.dtype.is_float and len(added(a)) > 1 and _signed_parts(a) == _signed_parts(b)
+
+
+def _signed_parts(value: Value, minus: bool = False) -> Counter[tuple[bool, Value]]:
+    match value:
+        case Arith("+" | "-" as op, left, right):
+            return _signed_parts(left, minus) + _signed_parts(right, minus != (op == "-"))
+        case Unary("-", operand):
+            return _signed_parts(operand, not minus)
+    found = canonical(value)
+    if isinstance(found, Unary) and found.op == "-":
+        found, minus = found.operand, not minus
+    return Counter([(minus, found)])
 
 
 def _differs(program: Update, intrinsic: Update, proof: Proof) -> Reason:

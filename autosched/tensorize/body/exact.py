@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import frexp, isfinite
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Cast, Literal, Unary, Value
+from autosched.ir.value import Arith, Cast, Literal, Unary, Value
 
 
 def holds(source: DType, wide: DType) -> bool:
@@ -38,6 +38,25 @@ def product_fits(left: Value, right: Value, dtype: DType) -> bool:
             bits = a.dtype.mantissa + b.dtype.mantissa + 2
             return bits <= dtype.mantissa + 1 and low <= low_a + low_b and high_a + high_b + 1 <= high
     return False
+
+
+def exact_factors(value: Value, dtype: DType) -> tuple[Value, ...] | None:
+    """The widened floats that a product in `dtype` multiplies, where no input makes any part of it inexact, over- or
+    underflow: then they may be multiplied in any order. None where there may be such an input."""
+    factors = _factors(value)
+    types = [f.operand.dtype for f in factors if isinstance(f, Cast) and f.dtype == dtype and f.operand.dtype.is_float]
+    if len(types) < len(factors) or not all(holds(t, dtype) for t in types):
+        return None
+    low, high = dtype.exponents
+    fits = sum(t.mantissa + 1 for t in types) <= dtype.mantissa + 1
+    fits = fits and sum(min(0, t.exponents[0]) for t in types) >= low
+    return factors if fits and sum(max(0, t.exponents[1]) + 1 for t in types) <= high else None
+
+
+def _factors(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, Arith) and value.op == "*":
+        return _factors(value.left) + _factors(value.right)
+    return (value,)
 
 
 def rounds_once(op: str, wide: DType, dtype: DType) -> bool:

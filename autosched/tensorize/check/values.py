@@ -106,16 +106,18 @@ def _all_bytes(intrinsic: Intrinsic, rng: np.random.Generator) -> dict[str, Valu
 
 def agree(left: npt.NDArray[np.generic], right: npt.NDArray[np.generic], intrinsic: Intrinsic) -> npt.NDArray[np.bool_]:
     """Elementwise: the same bits, or where the instruction approximates, `right` within its bound of `left`, which is
-    rounded to nearest. NaN, infinities and zeros are the same; beside the greatest number one may be infinite."""
-    dtype, share = intrinsic.accumulator.dtype, intrinsic.numerics.relative
+    rounded to nearest. NaN, infinities and zeros (unless the bound is a number) are the same; beside the greatest
+    number one may be infinite."""
+    dtype, numerics = intrinsic.accumulator.dtype, intrinsic.numerics
     same = same_bits(left, right, dtype)
-    if share is None:
+    if not numerics.bounded:
         return same
+    share, beside = numerics.relative or 0.0, numerics.absolute or 0.0
     least = 2.0 ** (1 - dtype.bias) if intrinsic.numerics.flushed else 2.0 ** dtype.exponents[0]
     with np.errstate(invalid="ignore", over="ignore"):
         exact, found = left.astype(np.float64), right.astype(np.float64)
-        off = np.abs(found - exact) <= (share + dtype.unit_roundoff) * np.abs(exact) + least
-        finite = np.isfinite(exact) & np.isfinite(found) & (exact != 0)
+        off = np.abs(found - exact) <= (share + dtype.unit_roundoff) * np.abs(exact) + least + beside
+        finite = np.isfinite(exact) & np.isfinite(found) & ((exact != 0) | (beside > 0))
         near = np.minimum(np.abs(exact), np.abs(found)) >= dtype.greatest * (1 - 2 * share)
         border = (np.isinf(exact) != np.isinf(found)) & near & (np.sign(exact) == np.sign(found))
     return np.asarray(same | (finite & off) | border)

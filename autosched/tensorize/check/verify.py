@@ -197,7 +197,7 @@ def check_llvm(
 
 
 def _how(intrinsic: Intrinsic) -> str:
-    return "to the bit" if intrinsic.numerics.relative is None else str(intrinsic.numerics)
+    return str(intrinsic.numerics) if intrinsic.numerics.bounded else "to the bit"
 
 
 def _open(intrinsic: Intrinsic) -> bool:

@@ -20,6 +20,7 @@ from autosched.logic.questions import written_to
 from autosched.logic.solver import proving
 from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.tensorize.adapters import Adapters
+from autosched.tensorize.adapters.selected import CHOSEN
 from autosched.tensorize.addresses.axes import (
     Assignment,
     Assignments,
@@ -121,10 +122,11 @@ def _match(
         if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
             verdict, mappings, reason, notes = chosen
     adaptable = reason is not None and (reason.code in ADAPTABLE or intrinsic.governed)
+    adaptable |= reason is not None and reason.code == "DEPENDS" and intrinsic.chooses
     if verdict == "no" and adaptable and reason is not None and rule == "superset" and adapt:
         adapted, last = _adapted(adapters, intrinsic, numerics, prover)
-        if not adapted and intrinsic.governed and last is not None:
-            reason = last  # of the instruction whose conditions all hold
+        if not adapted and last is not None:
+            reason = last
         if adapted:
             plainly = (f"as it stands: no. {reason.message}",) if reason.code == "NUMERICS" else ()
             verdict, mappings, reason, notes = _verdict(adapted), adapted, None, plainly
@@ -136,14 +138,18 @@ def _adapted(
     adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover
 ) -> tuple[tuple[Mapping, ...], Reason | None]:
     """The mappings of the stage as the first adapters to fit restate it, each once, with their proofs: those without
-    conditions, or all where every adapter leaves some. And why the last one does not fit."""
+    conditions, or all where every adapter leaves some. And why the last one does not fit that restates the stage as the
+    instruction has it, with conditions that hold or choices of elements."""
     last: Reason | None = None
     found: dict[object, Mapping] = {}
     asking: dict[object, Mapping] = {}
     for made in adapters.fitting(intrinsic):
         for facts, adapted in made:
+            if adapted.reorders and numerics == "bitwise":
+                continue
             _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
-            last = reason or last
+            if intrinsic.governed or CHOSEN in adapted.names:  # what it asks is in its operands then
+                last = reason or last
             for mapping in mappings:
                 roles = tuple(r.index for r in mapping.operands.values())
                 key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())

@@ -39,7 +39,7 @@ from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Re
 from autosched.tensorize.matcher.excluded import STRICT, left_out, outside_factors, still_open
 from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
-from autosched.tensorize.matcher.roles import dtype_reason
+from autosched.tensorize.matcher.roles import FEW, dtype_reason
 from autosched.tensorize.matcher.staging import Stager, covering_operands, given, shared_coordinates
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.reduction.combine import Contract, combination_reason, prove_reduction
@@ -84,6 +84,8 @@ class Prover:
         condition of any more."""
         obligations: list[Obligation] = []
         try:
+            if len(roles) > FEW and (wrong := self._in_place(facts, update, roles)[1]) is not None:
+                raise Refused(wrong, whatever_axes=True)  # before the addresses of so many are looked at
             obligations.append(facts.distinct_writes.obligation)
             obligations.extend(
                 _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
@@ -107,7 +109,7 @@ class Prover:
             own = flushed_as(program.term, applied.term) if numerics.flushed and applied.combine is None else None
             if own is not None:  # the program flushes them itself
                 applied, numerics = replace(applied, term=own[0]), replace(numerics, subnormals="kept")
-            body, left_open = self._body(facts, applied, numerics.relative is not None)
+            body, left_open = self._body(facts, applied, numerics.bounded)
             left_open = left_open if own is None else (*left_open, *own[1])
             obligations.append(body)
             for read in dict.fromkeys(roles.values()):

@@ -14,6 +14,8 @@ from autosched.tensorize.match_types import Reason
 from autosched.tensorize.reduction.update import Update
 
 _MOST_OTHERS = 3
+FEW = 3
+"""Operands of which elements of other types are looked at, too, for what is said of them."""
 ROLE_LIMIT = 256
 """Role assignments looked at; two operands and two reads have four."""
 
@@ -27,12 +29,25 @@ def role_assignments(intrinsic: Update, program: Update) -> Iterator[dict[str, R
         return
     most = min(len(operands), len(reads))
     count = 0
-    for choice in product(reads, repeat=len(operands)):
+    for choice in _choices(intrinsic, operands, reads):
         if len(set(choice)) == most:
             count += 1
             if count > ROLE_LIMIT:
                 return
             yield dict(zip(operands, choice, strict=True))
+
+
+def _choices(intrinsic: Update, operands: tuple[str, ...], reads: tuple[Read, ...]) -> Iterator[tuple[Read, ...]]:
+    """Elements for the operands. Of many operands those of the right types alone, or one to say what is wrong."""
+    if len(operands) <= FEW:
+        yield from product(reads, repeat=len(operands))
+        return
+    wanted = {r.tensor: r.dtype for r in intrinsic.operands}
+    fitting = [[r for r in reads if r.dtype == wanted[o]] for o in operands]
+    if all(fitting) and len(reads) >= len(operands):
+        yield from product(*fitting)
+    else:
+        yield tuple(reads[min(n, len(reads) - 1)] for n in range(len(operands)))
 
 
 def dtype_reason(intrinsic: Update, roles: dict[str, Read], program: Update) -> Reason | None:

@@ -33,7 +33,8 @@ class Numerics:
     nearest even. `subnormals` flushed: factors, the accumulator and every rounded result become a zero of their sign.
 
     `relative`: of an instruction that overwrites its target, each element may be off the exact value of the semantics
-    by so much of it (vendors state a bound, not bits). What executes the model computes the value itself.
+    by so much of it, and by `absolute` beside (vendors state a bound, not bits). What executes the model computes the
+    value itself.
     """
 
     accumulate: str = "exact"  # exact | sequential | unordered
@@ -53,6 +54,19 @@ class Numerics:
     parts: int = 1
     accumulator_reach: int | None = None
     relative: float | None = None
+    absolute: float | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it states how far off elements may be, and no bits."""
+        return self.relative is not None or self.absolute is not None
+
+    @property
+    def bounds(self) -> str:
+        """What it states, in words."""
+        share = None if self.relative is None else f"{in_powers(self.relative)} of each element"
+        number = None if self.absolute is None else f"{in_powers(self.absolute)}"
+        return " and ".join(b for b in (number, share) if b)
 
     @property
     def flushed(self) -> bool:
@@ -69,9 +83,8 @@ class Numerics:
 
     def __str__(self) -> str:
         """In words: `16 terms aligned with the accumulator, 25 fraction bits kept, rz`."""
-        if self.relative is not None:
-            flushed = ", subnormals flushed" if self.flushed else ""
-            return f"within {in_powers(self.relative)} of each element{flushed}"
+        if self.bounded:
+            return f"within {self.bounds}" + (", subnormals flushed" if self.flushed else "")
         if self.accumulate == "exact":
             return "exact"
         words = {

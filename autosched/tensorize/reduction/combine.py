@@ -117,7 +117,7 @@ def prove_reduction(
         if intrinsic.clamp is None or isinstance(found, Reason):
             return found
         return _ungrouped(program, update, intrinsic, intrinsic.clamp, filled, fused, found)
-    if contract.relative is not None:
+    if contract.bounded:
         return _bounded(update, contract, level)
     if update.combine in (None, "min", "max"):
         text = f"{_NAMES[update.combine]} does not round"
@@ -150,13 +150,14 @@ def prove_reduction(
 
 def _bounded(update: Update, contract: Numerics, level: str) -> Contract | Reason:
     """The contract of an instruction that approximates what it writes, which `real` alone accepts."""
-    assert contract.relative is not None
-    share = in_powers(contract.relative)
+    share = contract.bounds
     if not accepted("real", level):
-        text = f"the intrinsic is off by up to {share} of each element, which the program does not allow"
+        text = f"the intrinsic is off by up to {share}, which the program does not allow"
         return Reason("NUMERICS", text, fix="accept --numerics real")
-    said = f"each element is within {share} of the exact one"
-    bound = f"{share} · |{show_leaf(update.target)}|"
+    said = f"each element is off the exact one by at most {share}"
+    relative = None if contract.relative is None else f"{in_powers(contract.relative)} · |{show_leaf(update.target)}|"
+    number = None if contract.absolute is None else in_powers(contract.absolute)
+    bound = " + ".join(b for b in (relative, number) if b)
     return Contract("real", said, assumptions=(FLUSHED,) if contract.flushed else (), error_bound=bound)
 
 

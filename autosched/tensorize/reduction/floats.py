@@ -7,13 +7,13 @@ from math import prod
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import is_zero
-from autosched.ir.value import Arith, Cast, Read, Value
+from autosched.ir.value import Arith, Cast, Read, Value, added
 from autosched.tensorize.body.counterexample import show_leaf
-from autosched.tensorize.body.equal import exact_product
+from autosched.tensorize.body.equal import canonical, exact_product
 from autosched.tensorize.numerics.bound import ErrorBound, bound
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.numerics.exact_sums import ExactRange, exact_range
-from autosched.tensorize.reduction.update import Update
+from autosched.tensorize.reduction.update import Update, operand_reads
 
 FLUSHED = "subnormal numbers count as zero"
 NORMAL = "no factor and no sum is subnormal (for the error bound)"
@@ -50,6 +50,9 @@ def float_sum(
     if tiled:
         level = "reassociated"
         facts.append("the terms of one issue are summed in another order")
+    if len(added(update.term)) > 1 and canonical(update.term) != canonical(intrinsic.term):
+        level = "reassociated"
+        facts.append("what one step adds is summed in another order")
     if (intrinsic.fused or contract.fused) != update.fused and not exact_product(update.term):
         level = "reassociated"
         facts.append(
@@ -62,8 +65,9 @@ def float_sum(
         level = "reassociated"
         assumptions.append(FLUSHED)
     magnitudes = magnitudes_of(update)
-    issue = prod(a.extent for a in intrinsic.axes_reduced)
-    found = bound(contract, accumulator, terms, magnitudes, issue, issues)
+    several = len(added(update.term))  # which count as terms of their own: each may be added by itself
+    issue = prod(a.extent for a in intrinsic.axes_reduced) * several
+    found = bound(contract, accumulator, terms * several, magnitudes, issue, issues)
     kept = contract.kept_bits(accumulator.mantissa)
     if kept < accumulator.mantissa:
         facts.append(f"sums keep {kept} fraction bits, {accumulator} has {accumulator.mantissa}")
@@ -87,10 +91,15 @@ def float_sum(
 
 def magnitudes_of(update: Update) -> str:
     """What bounds are relative to: `Σ|A[i, p]·B[p, j]|`, with the start where that is not zero."""
-    product = "·".join(show_leaf(r) for r in _multiplied(update.term) or update.operands)
+    parts = added(update.term)
+    shown = [
+        "·".join(show_leaf(r) for r in _multiplied(p) or (update.operands if len(parts) == 1 else operand_reads(p)))
+        for p in parts
+    ]
+    sums = f"Σ|{shown[0]}|" if len(shown) == 1 else f"Σ({' + '.join(f'|{s}|' for s in shown)})"
     if update.init is not None and is_zero(update.init):
-        return f"Σ|{product}|"
-    return f"(Σ|{product}| + |{show_leaf(update.init or update.target)}|)"
+        return sums
+    return f"({sums} + |{show_leaf(update.init or update.target)}|)"
 
 
 def _multiplied(term: Value) -> tuple[Read, ...]:

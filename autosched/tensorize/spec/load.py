@@ -26,7 +26,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations, 
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.features import isa_hint, misspelt, misspelt_isa
 from autosched.tensorize.spec.function import parse_function
+from autosched.tensorize.spec.matchable import unmatchable
 from autosched.tensorize.spec.matrix_keys import interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics_keys import contract, target_contracts
@@ -65,6 +66,9 @@ def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
             hint = "a family needs every field that tells its members apart in its name" if entry.fields else None
             raise entry.document.error(f"{made.name} is described twice", "intrinsics", entry.number, "name", hint=hint)
         _ = made.pseudocode  # which raises where it is none
+        if fault := unmatchable(made):
+            said = f"{made.name}: semantics: no program can match it: {fault[0]}"
+            raise entry.document.error(said, "intrinsics", entry.number, "semantics", hint=fault[1])
         found[made.name] = made
     return tuple(found.values())
 
@@ -159,13 +163,14 @@ def _intrinsic(
 ) -> Intrinsic:
     name = f"{head.isa}/{keys.name}"
     source = DocumentSource(document, ("intrinsics", number), name)
-    program = parse_semantics(keys.semantics, keys.kind, source)
+    program = parse_semantics(keys.semantics, keys.kind, source, keys.result, partial(_whole, keys))
     matrices = matrices_of(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
     replaces = keys.kind == "compute" and overwrites(program)
-    if keys.kind != "compute" and keys.numerics.relative is not None:
-        wrong, hint = "numerics.relative: only an instruction that computes has one", "a function is bounded by `ulp`"
-        raise source.error(wrong, "numerics", "relative", hint=hint)
+    for key in ("relative", "absolute"):
+        if keys.kind != "compute" and getattr(keys.numerics, key) is not None:
+            wrong, hint = f"numerics.{key}: only an instruction that computes has one", "a function is bounded by `ulp`"
+            raise source.error(wrong, "numerics", key, hint=hint)
     if replaces:
         _check_overwriting(keys, source)
     second = _second(keys.pseudocode, program, operands, source)
@@ -223,10 +228,15 @@ def _intrinsic(
     return made
 
 
+def _whole(keys: IntrinsicKeys, operand: str) -> bool:
+    """Whether a text or a register says of an operand that it is one."""
+    return bool(keys.emit) or keys.pseudocode is not None or operand in keys.operands
+
+
 def _check_overwriting(keys: IntrinsicKeys, source: DocumentSource) -> None:
     """SpecError for a key that means nothing where the target is overwritten, or that is not supported there."""
     hint = "it adds nothing up: write conversions and roundings into the semantics"
-    for name in sorted(keys.numerics.model_fields_set - {"subnormals", "relative"}):
+    for name in sorted(keys.numerics.model_fields_set - {"subnormals", "relative", "absolute"}):
         if name != "accumulate" or keys.numerics.accumulate != "exact":
             raise source.error(f"numerics.{name} of an instruction that overwrites its target", "numerics", hint=hint)
     if keys.overwrite is not None:

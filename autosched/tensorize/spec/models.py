@@ -88,6 +88,11 @@ class ContractKeys(Keys):
         description="of an instruction that overwrites its target: each element may be off by so much of it, as a"
         " number or `2^-14`; at level `real`",
     )
+    absolute: Annotated[float, Field(gt=0, le=0.125)] | Power | None = Field(
+        None,
+        description="of an instruction that overwrites its target: each element may be off by so much, beside what"
+        " `relative` says; at level `real`",
+    )
     argument_ulp: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
         description="of a function: its argument may be off beside, by so many units of 2^-23 of it; at level `real`",
@@ -184,6 +189,7 @@ class IntrinsicKeys(Keys):
     family: Annotated[list[_Member], Field(min_length=1)] | _Member | None = Field(
         None, alias="for", description="members of a family: fields and their values; of lists all combinations count"
     )
+    result: str | None = Field(None, description="of semantics that write several operands: the one that is meant")
     implementation: str | None = Field(
         None, description="of a function: the steps that approximate it, in the loop-nest language"
     )

@@ -64,24 +64,31 @@ def contract(
         parts=keys.parts,
         accumulator_reach=keys.accumulator_reach,
         order=_order(keys, program, source, place),
-        relative=_relative(keys, program, source, place),
+        relative=_bound(keys, "relative", program, source, place),
+        absolute=_bound(keys, "absolute", program, source, place),
     )
 
 
-def _relative(
-    keys: ContractKeys, program: Program, source: DocumentSource, place: tuple[str | int, ...]
+def _bound(
+    keys: ContractKeys, key: str, program: Program, source: DocumentSource, place: tuple[str | int, ...]
 ) -> float | None:
-    """The stated bound as a share of each element; SpecError where sums would need one of their own, or where it is
-    less than the type's own rounding."""
-    if keys.relative is None:
+    """The stated bound, as a share of each element or a number; SpecError where sums would need one of their own, and
+    for a share that is less than the type's own rounding."""
+    given: float | str | None = getattr(keys, key)
+    if given is None:
         return None
     stage = program.stages[0]
     dtype = program.tensors[stage.assign.tensor].dtype
     if stage.assign.op != "=" or any(r.tensor == stage.assign.tensor for r in reads(stage.assign.value)):
-        said, hint = "numerics: relative: only an instruction that overwrites its target has one", "bound sums by `sum`"
-        raise source.error(said, *place, "relative", key=True, hint=hint)
-    share = _share(keys.relative)
-    if not dtype.unit_roundoff < share <= MOST_RELATIVE:
+        said, hint = f"numerics: {key}: only an instruction that overwrites its target has one", "bound sums by `sum`"
+        raise source.error(said, *place, key, key=True, hint=hint)
+    share = _share(given)
+    if not dtype.is_float:
+        raise source.error(f"numerics: {key}: {dtype} has no roundings", *place, key, key=True, hint="leave it out")
+    least = dtype.unit_roundoff if key == "relative" else 0.0
+    if not least < share <= MOST_RELATIVE and key == "absolute":
+        raise source.error(f"numerics: absolute: {share:g} is not between 0 and 1/8", *place, key)
+    if not least < share <= MOST_RELATIVE:
         said = f"numerics: relative: {share:g} is not between the rounding of {dtype} ({dtype.unit_roundoff:g}) and 1/8"
         raise source.error(said, *place, "relative", hint="leave it out where results are rounded to nearest")
     return share

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.errors import Location, ProgramError, SpecError
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.rewrites.selected import with_choices
 from autosched.ir.stages import conjuncts_of
 from autosched.ir.value import Arith, Read, Select, Value, is_value, reads
 from autosched.ir.variables import index_vars
 from autosched.logic import Const, Int, Var, interval
 from autosched.tensorize.intrinsic import Operand
 from autosched.tensorize.spec.operands import DocumentSource
-from autosched.tensorize.spec.temporaries import NoTemporary, without_temporaries
+from autosched.tensorize.spec.parts import in_parts, one_term
+from autosched.tensorize.spec.results import NotOneResult, one_result
+from autosched.tensorize.spec.temporaries import NoTemporary, named_as_written, without_temporaries
 
 MAX_POINTS = 1 << 24
 
 
-def parse_semantics(text: str, kind: str, source: DocumentSource) -> Program:
-    """The program of `semantics`: one statement that updates one operand, what it says in temporaries filled in;
-    SpecError with the line in the YAML file."""
+def parse_semantics(
+    text: str, kind: str, source: DocumentSource, result: str | None, whole: Callable[[str], bool]
+) -> Program:
+    """The program of `semantics`: one statement that updates one operand, that of `result` where there are several,
+    what it says in temporaries filled in; on parts of operands where it is one term of those alone, and none of them
+    has to stay `whole`. SpecError with the line in the YAML file."""
     from autosched.ir.parser import parse
 
     try:
-        program = without_temporaries(parse(text, filename=source.document.file), text)
+        program = _selecting(without_temporaries(parse(text, filename=source.document.file), text))
+        _ = [t.extents for t in program.tensors.values()]
+        parted, operands = in_parts(program)
+        may = kind == "compute" and bool(operands) and not any(map(whole, operands.values()))
+        twice = len({s.assign.tensor for s in program.stages}) < len(program.stages)
+        one = one_result(parted if may and twice else program, result)
+        if may and not twice and not one_term(source.name, one):
+            one = one_result(parted, result)
+        program = named_as_written(one, text)
         stages = program.stages
         shapes = {name: t.extents for name, t in program.tensors.items()}
     except ProgramError as error:
-        raise moved(error.message, error.hint, error.location, text, source) from None
-    except NoTemporary as error:
+        hint = error.hint or _undeclared(error.message, text)
+        raise moved(error.message, hint, error.location, text, source) from None
+    except (NoTemporary, NotOneResult) as error:
         raise moved(error.message, error.hint, error.location, text, source) from None
     except ValueError as error:
         raise source.error(f"semantics: {error}", "semantics", hint="give every size a number") from None
@@ -43,6 +60,26 @@ def parse_semantics(text: str, kind: str, source: DocumentSource) -> Program:
     if fault := _fault(program, stages[0], shapes, kind):
         raise moved(fault[0], fault[1], parts[0].location, text, source)
     return _merging(program) if stages[0].guards else program
+
+
+def _selecting(program: Program) -> Program:
+    """The program with choices where an operand addresses another by low bits (`b[k // 2, s32(e[i, k] & 3), j]`)."""
+
+    def visit(stmt: Statement) -> Statement:
+        if isinstance(stmt, Assign):
+            return replace(stmt, value=with_choices(stmt.value, lambda _: None))
+        return replace(stmt, body=tuple(map(visit, stmt.body)))
+
+    body = tuple(map(visit, program.body))
+    return program if body == program.body else replace(program, body=body, source="")
+
+
+def _undeclared(message: str, text: str) -> str | None:
+    """What helps where a statement fills a tensor that is nowhere declared."""
+    name = re.fullmatch(r"unknown name '(\w+)'", message)
+    if name is None or not re.search(rf"^\s*{name[1]}\[[^\]]*\]\s*[-+*]?=", text, re.MULTILINE):
+        return None
+    return f"declare the temporary {name[1]} before it is filled, with its type and shape: `{name[1]}: s32[16]`"
 
 
 def _merging(program: Program) -> Program:

@@ -44,10 +44,10 @@ def without_temporaries(program: Program, text: str) -> Program:
             if read.tensor in written and _sums(program, read.tensor):
                 said = f"the temporary {assign.tensor!r} holds {read.tensor}, which changes while it is added to"
                 raise NoTemporary(said, None, assign.location)
-    return _named_as_written(program, text) if held else program
+    return named_as_written(program, text) if held else program
 
 
-def _named_as_written(program: Program, text: str) -> Program:
+def named_as_written(program: Program, text: str) -> Program:
     """Loops of later statements by the names that the text gives them (`i`, where the program has `i_2`)."""
     names = [a.name for p in places_of(program.body) for a in p.axes]
     to: dict[str, str] = {}

@@ -65,6 +65,8 @@ def computed_on_the_way(program: Program, stage: Stage, read: Read, place: str) 
     (top,) = (k for k, tensors in enumerate(written) if tensor in tensors)
     sources = {r.tensor for r in reads(maker.assign.value)}
     read_in = [k for k, stmt in enumerate(program.body) if tensor in _read_by(stmt)]
+    if not read_in:  # what a condition asks is no operand
+        return None
     if written[top] != {tensor} or any(sources & tensors for tensors in written[top:]) or min(read_in) <= top:
         return None
     at = dict(zip(names, index, strict=True))

@@ -149,9 +149,11 @@ def _next(
             yield Variant(in_order.rewrite.after, (), names, {**here.stages, in_order.stage.name: how})
             return
         if any(not m.intrinsic.portable for m in plain):
-            # What takes in the stages before this one saves their passes over memory.
+            # What takes in the stages before this one saves their passes over memory; and a condition on data has no
+            # plan on an instruction but in its mask.
             whole = [m for m in native if len(m.program.stages) < len(here.program.stages)]
-            yield from _adapted(here, whole)
+            asked = all(_asks_data(m) for m in plain if not m.intrinsic.portable)
+            yield from _adapted(here, [*whole, *(m for m in native if asked and not _asks_data(m))])
             continue
         chosen = native or ([] if plain else [m for m in mappings if m.adapters])
         yield from _adapted(here, chosen)
@@ -164,6 +166,11 @@ def _next(
             yield apart
         if chosen or apart is not None:
             return
+
+
+def _asks_data(mapping: match_types.Mapping) -> bool:
+    """Whether a condition on data stands around the stage that no operand of the instruction holds."""
+    return any(is_value(g) for g in mapping.stage.guards)
 
 
 def _adapted(here: Variant, mappings: Sequence[match_types.Mapping]) -> Iterator[Variant]:

@@ -275,9 +275,9 @@ def test_bad_workloads(name: str, defines: dict[str, Any], hint: str) -> None:
 @pytest.mark.parametrize(
     ("name", "defines", "said", "hint"),
     [
-        ("attention_rounded", {"t": "s8"}, "t=s8: -inf is no literal", "t is one of e2m1, e4m3"),
+        ("attention_rounded", {"t": "s8"}, "t=s8: -inf is no literal", "t is one of e2m1, e2m3, e3m2, e4m3"),
         ("attention_rounded", {"t": "s8"}, "t=s8: -inf is no literal", "; or add acc=f32 (it is s32 now)"),
-        ("attention_rounded", {"n": 8, "t": "f16", "acc": "s32"}, "acc=s32: -inf", "acc is one of e2m1, e5m2, e3m4, f16"),
+        ("attention_rounded", {"n": 8, "t": "f16", "acc": "s32"}, "acc=s32: -inf", "acc is one of e2m1, e2m3, e3m2, e5m2, e3m4, f16"),
         ("matmul_requant", {"out": "f16"}, "out=f16: sat_ takes an integer dtype", "out is one of b1, u4, s4, u8, s8"),
     ],
 )

@@ -18,6 +18,7 @@ from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.tensorize import match
 from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.variants.adapted import adapted_programs
 
 NEON = load_target("arm-neoverse-v1")
 SVE = replace(NEON, features=NEON.features | {"sve", "sve_256"})
@@ -142,3 +143,32 @@ def test_a_length_that_is_compared_the_other_way() -> None:
     text += "  if vl[0] < u32(i):\n   c[i] += a[i] * b[i]"
     (found,) = match(product(), [made_up(text)])
     assert found.verdict == "no"
+
+
+@pytest.mark.parametrize("guard", ["M[j] == 0", "A[0, 0] > 3 and M[j] != 0", "B[0, j] > 3"])
+def test_a_condition_that_is_no_mask_becomes_one(guard: str) -> None:
+    program = product(guard)
+    found = check(program, CATALOGUE["riscv/vmacc.e32.zvl256b"], 0)
+    assert found.verdict == "match"
+    assert found.mappings[0].adapters == ("mask C_mask", "hold vl = 8")
+
+
+def test_no_mask_of_what_the_loops_write() -> None:
+    program = parse("""
+def f(A: s32[8], B: s32[8], C: s32[8], D: s32[8]):
+    for i in range(8):
+        D[i] = A[i] + 1
+        if D[i] > 3:
+            C[i] += A[i] * B[i]
+""")
+    answers = match(program, [CATALOGUE["riscv/vmacc.e32.zvl256b"]], stages=["C"])
+    assert not any("mask C_mask" in m.adapters for a in answers for m in a.mappings)
+
+
+def test_plans_have_the_condition_in_a_mask() -> None:
+    program = product("M[j] == 0", "f32")
+    used = [CATALOGUE["x86/vfmadd.f32.zmm"], CATALOGUE["x86/masked.vfmadd.f32.zmm"]]
+    found = list(adapted_programs(program, match(program, used), used, "reassociated"))
+    assert [v.adapters for v in found] == [(), ("mask C_mask",)]
+    plans = plan_program(program, load_target("x86-avx512"), CATALOGUE, used).every
+    assert any("masked.vfmadd" in p.name and "mask C_mask" in p.name for p in plans)
