@@ -29,6 +29,8 @@ from autosched.search.evaluate.parallel_replay import Task, outcomes
 from autosched.search.evaluate.simulate import has_clock_terms
 from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
+from benchmarks.common.budgets import budgets_markdown
+from benchmarks.common.provenance import SEARCH, Made, made, said
 from benchmarks.common.search_table import CHECKPOINTS, Kept, Space, markdown, overall, scored, text
 from benchmarks.cpu import RESULTS
 from benchmarks.record import FOLDER, ROWS
@@ -44,14 +46,27 @@ LEAST = 1024
 NEEDS_CLOCK = ("clock",)
 _EVERY_S = 1.0  # between two writings of what is kept
 IMPORTED = FOLDER / "imported"
-SCHEMA = "autosched/search/2"
+SCHEMA, EARLIER = "autosched/search/3", "autosched/search/2"
 
 
 def spaces(more: Sequence[Path] = ()) -> dict[str, Path]:
-    """Name to file of every recorded space, and of `more`: files, and folders of them."""
+    """Name to file of every recorded space, and of `more`: files, and folders of them, in which a file in a folder is
+    named after both (`gemm/A100.json.gz`: gemm_A100)."""
     ours = [FOLDER / f"{name}.json.gz" for name in ROWS]
-    files = ours + [f for p in (IMPORTED, *more) for f in (sorted(p.glob("*.json*")) if p.is_dir() else [p])]
-    return {f.name.removesuffix(".gz").removesuffix(".json"): f for f in files}
+    found = {_bare(f.name): f for f in ours}
+    for place in (IMPORTED, *more):
+        if not place.is_dir():
+            found[_bare(place.name)] = place
+            continue
+        for f in sorted(place.rglob("*.json*")):
+            name = _bare("_".join(f.relative_to(place).parts)).replace(" ", "_")
+            if not name.endswith("_T4"):  # the hub has each of its spaces in a second format
+                found[name] = f
+    return found
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix(".gz").removesuffix(".json")
 
 
 def open_space(recording: RecordedSpace, trials: int) -> Space:
@@ -66,7 +81,8 @@ def play(
     kept: Kept,
     seeds: range,
     jobs: int,
-    path: Path | None,
+    path: Path,
+    made: Made,
     limit_s: float | None = None,
 ) -> None:
     """Run what is missing in `kept`, all of a seed before the next one, and write it to `path` as it comes; nothing new
@@ -87,15 +103,14 @@ def play(
             kept[name].add(strategy, seed, scored(found.rows, kept[name].trials, landscapes[name]))
             now = time.monotonic()
             print(f"\r{done} of {len(missing)} runs, {now - began:.0f} s ", end="", file=sys.stderr)
-            if path is not None and now - written > _EVERY_S:
-                write(path, kept)
+            if now - written > _EVERY_S:
+                write(path, kept, made)
                 written = now
             if limit_s is not None and now - began > limit_s:
                 break
     finally:
         print(file=sys.stderr)
-        if path is not None:
-            write(path, kept)
+        write(path, kept, made)
 
 
 def merged(kept: Kept, other: Kept) -> Kept:
@@ -108,10 +123,11 @@ def merged(kept: Kept, other: Kept) -> Kept:
     return found
 
 
-def write(path: Path, kept: Kept) -> None:
+def write(path: Path, kept: Kept, made: Made) -> None:
     """All at once, so that who interrupts loses nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = {"schema": SCHEMA, "checkpoints": CHECKPOINTS, "spaces": {n: s.plain() for n, s in kept.items()}}
+    spaces = {n: s.plain() for n, s in kept.items()}
+    data = {"schema": SCHEMA, "made": made, "spaces": spaces}
     beside = path.with_name(path.name + ".new")
     beside.write_text(json.dumps(data, separators=(",", ":")) + "\n")
     beside.replace(path)
@@ -120,7 +136,20 @@ def write(path: Path, kept: Kept) -> None:
 def read(path: Path) -> Kept:
     """What was kept; nothing where there is no such file, or one of another kind."""
     data = json.loads(path.read_text()) if path.is_file() else {}
-    return {n: Space.of(s) for n, s in data["spaces"].items()} if data.get("schema") == SCHEMA else {}
+    known = data.get("schema") in (SCHEMA, EARLIER)
+    return {n: Space.of(s) for n, s in data["spaces"].items()} if known else {}
+
+
+def made_with(path: Path) -> Made:
+    """What the results there say of the code that made them; where they hold nothing, that of today. Runs of several
+    codes keep the word of the first, so that a page says that they are stale."""
+    data = json.loads(path.read_text()) if path.is_file() else {}
+    return data.get("made", {}) if data.get("spaces") else made(SEARCH)
+
+
+def stated(path: Path) -> str:
+    """Of which code these results are, and whether it is today's: the line below their tables."""
+    return said(json.loads(path.read_text()), SEARCH)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -145,13 +174,14 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown or not here:
         parser.error(f"no space {', '.join(unknown)}; here are: {', '.join(here) or 'none'}")
     kept = {} if options.fresh else read(options.json)
+    code = made(SEARCH) if options.fresh else made_with(options.json)
     for space in kept.values():
         for strategy in options.forget:
             space.runs.pop(strategy, None)
     if options.merge:
         for path in options.merge:
             kept = merged(kept, read(path))
-        write(options.json, kept)
+        write(options.json, kept, code)
     elif not options.only_table:
         chosen = {name: read_any(path) for name, path in here.items() if not options.spaces or name in options.spaces}
         chosen = {name: r for name, r in chosen.items() if options.spaces or len(r) >= LEAST}
@@ -159,9 +189,9 @@ def main(arguments: list[str] | None = None) -> int:
             fresh = open_space(recording, options.trials)
             kept[name] = kept[name] if name in kept and kept[name].like(fresh) else fresh
         seeds = range(options.first, options.first + options.seeds)
-        play(chosen, options.strategies, kept, seeds, options.jobs, options.json, options.limit)
+        play(chosen, options.strategies, kept, seeds, options.jobs, options.json, code, options.limit)
     if options.markdown:
-        print(markdown(kept))
+        print(f"{markdown(kept)}\n{budgets_markdown(kept)}{stated(options.json)}")
         return 0
     for name, space in kept.items():
         if not options.spaces or name in options.spaces:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,16 @@ FEW = f"fewer than {statistics.FEWEST} spaces: intervals hold the truth in some 
 @dataclass(frozen=True)
 class OverSpaces:
     """`performance` by strategy: its mean over spaces and seeds, each space counting alike, with an interval that
-    speaks of other spaces like these; and `differences` from the baseline, one family of tests."""
+    speaks of other spaces like these; and `differences` from the baseline, one family of tests. `curves` by strategy
+    have performance by trial, a row for each space (its mean over seeds), up to the shortest budget of all; `until`
+    the performance up to each stated budget."""
 
     spaces: tuple[str, ...]
     seeds: int
     performance: dict[str, Interval]
     differences: tuple[StrategyDifference, ...]
+    curves: dict[str, Floats] = field(default_factory=dict)
+    until: dict[int, dict[str, Interval]] = field(default_factory=dict)
 
     @property
     def family(self) -> str:
@@ -37,6 +41,15 @@ class OverSpaces:
 
     def __str__(self) -> str:
         return "\n".join([self._head(), aligned(self._table()), *self._told()])
+
+    def plot(self, ax: Any = None) -> Any:
+        """Performance by trial, its mean over spaces, with a band of 95 % that speaks of other spaces like these, each
+        trial by itself (Student's t over the spaces' means). Returns the axes of matplotlib."""
+        from autosched.report import plots
+
+        trials = np.arange(1.0, next(iter(self.curves.values())).shape[1] + 1)
+        bands = {name: statistics.band(curve) for name, curve in self.curves.items()}
+        return plots.performance_curves(bands, trials, f"trials ({self._head()})", ax)
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -46,7 +59,11 @@ class OverSpaces:
         return f"{len(self.spaces)} spaces, {self.seeds} seeds"
 
     def _table(self) -> list[list[str]]:
-        return [["strategy", "performance"], *([s, spanned(i, number)] for s, i in self.performance.items())]
+        rows = [["strategy", "performance", *(f"up to {n}" for n in self.until)]]
+        for name, mean in self.performance.items():
+            stated = (spanned(found[name], number) for found in self.until.values())
+            rows.append([name, spanned(mean, number), *stated])
+        return rows
 
     def _told(self) -> list[str]:
         more = [f"undecided: {d.strategy} - {d.baseline}: {d.more}" for d in self.differences if d.more]
@@ -54,9 +71,12 @@ class OverSpaces:
         return [*map(str, self.differences), *([self.family] if self.family else []), *more, *few]
 
 
-def over_spaces(found: Sequence[StrategyComparison], baseline: str | None = None, seed: int = 0) -> OverSpaces:
-    """Put comparisons together, of spaces that are known whole. Raises UsageError for fewer than two, or comparisons
-    that differ in their seeds, UnknownNameError for a baseline that did not take part in all of them."""
+def over_spaces(
+    found: Sequence[StrategyComparison], baseline: str | None = None, seed: int = 0, budgets: Sequence[int] = ()
+) -> OverSpaces:
+    """Put comparisons together, of spaces that are known whole. Raises UsageError for fewer than two, comparisons
+    that differ in their seeds, or budgets above their trials, UnknownNameError for a baseline that did not take part in
+    all of them."""
     if len(found) < 2:
         raise UsageError(f"{len(found)} spaces are not several", hint="give two or more")
     if len({c.seeds for c in found}) > 1:
@@ -65,16 +85,23 @@ def over_spaces(found: Sequence[StrategyComparison], baseline: str | None = None
     base = found[0].strategies[0] if baseline is None else baseline
     if base not in names:
         raise UnknownNameError("strategy", base, names)
-    scores: dict[str, list[Floats]] = {}
-    for name in names:
-        each = [c.performance for c in found]
-        scores[name] = [p.scores(name) for p in each if p is not None]
-        if len(scores[name]) < len(found):
-            raise UsageError("performance needs spaces that are known whole: recordings")
-    estimates = {name: statistics.estimate(values, np.random.default_rng(seed)) for name, values in scores.items()}
-    means = {name: found.interval.within(most=1.0) for name, found in estimates.items()}
+    each = [c.performance for c in found]
+    known = [p for p in each if p is not None]
+    if len(known) < len(found):
+        raise UsageError("performance needs spaces that are known whole: recordings")
+    shortest = min(c.trials for c in found)
+    if budgets and not 1 <= min(budgets) <= max(budgets) <= shortest:
+        raise UsageError(f"the shortest runs have {shortest} trials", hint="state budgets of 1 to that")
+    scores = {name: [p.scores(name) for p in known] for name in names}
+    curves = {name: np.array([p.over_trials[name][:, :shortest].mean(axis=0) for p in known]) for name in names}
+    until = {n: {name: _mean([p.scores(name, n) for p in known], seed) for name in names} for n in budgets}
+    means = {name: _mean(values, seed) for name, values in scores.items()}
     compared = differences(scores, base, "performance", seed)
-    return OverSpaces(tuple(c.program for c in found), len(found[0].seeds), means, compared)
+    return OverSpaces(tuple(c.program for c in found), len(found[0].seeds), means, compared, curves, until)
+
+
+def _mean(values: Sequence[Floats], seed: int) -> Interval:
+    return statistics.estimate(values, np.random.default_rng(seed)).interval.within(most=1.0)
 
 
 def spaces_json(found: OverSpaces) -> dict[str, Any]:
@@ -84,6 +111,7 @@ def spaces_json(found: OverSpaces) -> dict[str, Any]:
         "spaces": list(found.spaces),
         "seeds": found.seeds,
         "performance": {name: three(i) for name, i in found.performance.items()},
+        "until": {str(n): {name: three(i) for name, i in each.items()} for n, each in found.until.items()},
         "differences": differences_json(found.differences),
         "family": found.family,
     }

@@ -5,7 +5,7 @@ All raise MissingError where matplotlib (the extra `plots`) is not installed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import log10
 from typing import Any
 
@@ -98,11 +98,16 @@ def performance(found: Performance, ax: Any = None, seed: int = 0, over: str = "
     the legend says both. Raises UsageError for time where the recording says nothing of costs."""
     if over == "time" and not len(found.moments_s):
         raise UsageError("this recording does not say what rows cost", hint="plot over trials")
-    axes = _axes(ax)
     rng = np.random.default_rng(seed)
     chosen = found.over_time if over == "time" else found.over_trials
     curves = {name: statistics.mean_curve(curve, rng) for name, curve in chosen.items()}
     x = found.moments_s if over == "time" else np.arange(1.0, next(iter(chosen.values())).shape[1] + 1)
+    return performance_curves(curves, x, "time (s)" if over == "time" else "trials", ax)
+
+
+def performance_curves(curves: Mapping[str, Sequence[Floats]], x: Floats, label: str, ax: Any = None) -> Any:
+    """Performances over `x`, each a value with the lower and upper end of its band, marked as `performance` says."""
+    axes = _axes(ax)
     marked = labelled({name: value for name, (value, *_) in curves.items()}, x, LOWEST)
     for name, (value, low, high) in curves.items():
         one = marked[name]
@@ -113,7 +118,7 @@ def performance(found: Performance, ax: Any = None, seed: int = 0, over: str = "
     axes.axhline(0, color="0.7", linewidth=1)
     axes.axhline(1, color="0.7", linewidth=1)
     axes.set_ylim(LOWEST, 1.05)
-    axes.set_xlabel("time (s)" if over == "time" else "trials")
+    axes.set_xlabel(label)
     axes.set_ylabel("performance (0 random search, 1 optimum)")
     axes.legend()
     return axes

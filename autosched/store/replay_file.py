@@ -130,6 +130,13 @@ def _plan_to_dict(plan: RecordedPlan) -> dict[str, Any]:
     }
 
 
+def _status(name: Any) -> int:
+    """Its place among STATUSES. Raises ValueError for none of them."""
+    if name not in STATUSES:
+        raise ValueError(f"status {name!r} is none of {', '.join(STATUSES)}")
+    return STATUSES.index(name)
+
+
 def _plan_from_dict(data: Mapping[str, Any]) -> RecordedPlan:
     decisions = tuple(Decision(d["name"], tuple(d["domain"]), tuple(d["labels"])) for d in data["decisions"])
     rows = len(data["time_s"])
@@ -140,7 +147,7 @@ def _plan_from_dict(data: Mapping[str, Any]) -> RecordedPlan:
         version=data["version"],
         decisions=decisions,
         indices=np.array(data["indices"], np.int32).reshape(len(decisions), rows).T,
-        status=np.array([STATUSES.index(s) for s in data["status"]], np.uint8),
+        status=np.array([_status(s) for s in data["status"]], np.uint8),
         time_s=floats(data["time_s"]),
         spread=floats(data["spread"]),
         cost_s=floats(data["cost_s"]),

@@ -16,16 +16,20 @@ from autosched.report.text import aligned
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 
-CHECKPOINTS = (16, 32, 64, 256)
+CHECKPOINTS = (16, 32, 64, 150, 256)
+EARLIER = (16, 32, 64, 256)
+"""Those of results that do not state theirs."""
 _DIGITS = 4
 
 
 @dataclass(frozen=True)
 class Score:
-    """Of one run: the regret at each checkpoint within the budget, and the performance over all trials."""
+    """Of one run: the regret at each checkpoint within the budget, the performance over all trials, and up to each
+    checkpoint (absent in earlier results)."""
 
     regret: tuple[float, ...]
     performance: float
+    until: tuple[float, ...] = ()
 
 
 @dataclass
@@ -37,10 +41,12 @@ class Space:
     optimum_s: float
     trials: int
     runs: dict[str, dict[int, Score]] = field(default_factory=dict)
+    all_checkpoints: tuple[int, ...] = CHECKPOINTS
 
     def like(self, other: Space) -> bool:
         """Whether runs on one are runs on the other."""
         same = (self.rows, self.clock, self.trials) == (other.rows, other.clock, other.trials)
+        same &= self.checkpoints == other.checkpoints
         return same and bool(np.isclose(self.optimum_s, other.optimum_s))
 
     def seeds(self, strategy: str) -> set[int]:
@@ -51,7 +57,7 @@ class Space:
 
     @property
     def checkpoints(self) -> tuple[int, ...]:
-        return tuple(n for n in CHECKPOINTS if n <= self.trials)
+        return tuple(n for n in self.all_checkpoints if n <= self.trials)
 
     @property
     def common(self) -> list[int]:
@@ -63,18 +69,23 @@ class Space:
         return [self.runs[strategy][seed] for seed in self.common]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON: for each strategy a list of [seed, performance, regrets…]."""
+        """As JSON: for each strategy a list of [seed, performance, regrets…, performances up to each checkpoint…]."""
         runs = {
-            name: [[seed, score.performance, *score.regret] for seed, score in sorted(by_seed.items())]
+            name: [[seed, score.performance, *score.regret, *score.until] for seed, score in sorted(by_seed.items())]
             for name, by_seed in self.runs.items()
         }
         head = {"rows": self.rows, "clock": self.clock, "optimum_s": self.optimum_s, "trials": self.trials}
-        return {**head, "runs": runs}
+        return {**head, "checkpoints": list(self.all_checkpoints), "runs": runs}
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Space:
-        runs = {n: {int(r[0]): Score(tuple(r[2:]), r[1]) for r in rows} for n, rows in data["runs"].items()}
-        return Space(data["rows"], data["clock"], data["optimum_s"], data["trials"], runs)
+        checkpoints = tuple(data.get("checkpoints", EARLIER))
+        end = 2 + sum(n <= data["trials"] for n in checkpoints)
+        runs = {
+            name: {int(r[0]): Score(tuple(r[2:end]), r[1], tuple(r[end:])) for r in rows}
+            for name, rows in data["runs"].items()
+        }
+        return Space(data["rows"], data["clock"], data["optimum_s"], data["trials"], runs, checkpoints)
 
 
 Kept: TypeAlias = dict[str, Space]
@@ -89,7 +100,8 @@ def scored(rows: Sequence[Row], trials: int, landscape: Landscape) -> Score:
     curve = scaled(best[None], expected, landscape)[0]
     regret = np.minimum(best, landscape.times_s[-1]) / landscape.optimum_s - 1
     at = tuple(round(float(regret[n - 1]), _DIGITS) for n in CHECKPOINTS if n <= trials)
-    return Score(at, round(float(curve.mean()), _DIGITS))
+    until = tuple(round(float(curve[:n].mean()), _DIGITS) for n in CHECKPOINTS if n <= trials)
+    return Score(at, round(float(curve.mean()), _DIGITS), until)
 
 
 def interval(scores: Sequence[Score]) -> Interval:
@@ -148,7 +160,7 @@ def overall(kept: Kept) -> str:
     return "\n".join(parts)
 
 
-_LABELS = {
+LABELS = {
     "evolutionary": "`evolutionary`, our model",
     "evolutionary:throughput": "MetaSchedule's settings, a model without a clock",
     "kt-genetic": "Kernel Tuner's genetic",
@@ -185,7 +197,7 @@ def markdown(kept: Kept) -> str:
             regrets = [np.median([s.regret for s in kept[n].scores(strategy)], axis=0) * 100 for n in names]
             d = less.get(strategy)
             test = ["", ""] if d is None else [spanned(d.difference, "{:+.3f}".format), _p(d.p)]
-            label = _LABELS.get(strategy, f"`{strategy}`")
+            label = LABELS.get(strategy, f"`{strategy}`")
             lines.append([label, _said(mean), *test, *(" / ".join(map(_percent, each)) for each in regrets)])
         lines.insert(1, ["---"] * len(lines[0]))
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")

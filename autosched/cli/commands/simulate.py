@@ -10,10 +10,10 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.answers.replaced import tell_replaced
-from autosched.cli.commands.compare import Line, can_write, write
+from autosched.cli.commands.compare import PICTURES, Line, can_write, write
 from autosched.cli.output import answer, answer_json, talk
 from autosched.errors import UsageError
-from autosched.report.exchange import as_json
+from autosched.report.exchange import as_json, write_figure
 from autosched.report.over_spaces import over_spaces, spaces_json
 from autosched.search.evaluate.compare import contestants
 from autosched.search.evaluate.landscape import Landscape
@@ -76,8 +76,8 @@ def simulate(
         can_write(output)
     if len(set(recordings)) < len(recordings):
         raise UsageError(f"{next(f for f in recordings if recordings.count(f) > 1)} is named twice")
-    if output is not None and len(recordings) > 1:
-        raise UsageError(f"-o {output}: several files have no common curve", hint="write one file at a time")
+    if output is not None and len(recordings) > 1 and output.suffix not in PICTURES:
+        raise UsageError(f"-o {output}: several files have no common table", hint=_COMMON)
     chosen = inputs.names(strategies)
     if baseline is not None and chosen != ["all"] and baseline not in chosen:  # said before minutes of runs
         raise UsageError(f"--baseline {baseline} takes no part", hint=f"-s names {', '.join(chosen)}")
@@ -88,8 +88,9 @@ def simulate(
         raise UsageError(f"{repeats} seeds leave nothing to compare", hint="give --repeats 20")
     stated = inputs.budgets(budgets)
     spaces = [opened for file in recordings for opened in _opened(file, quiet)]
-    if output is not None and len(spaces) > 1:
-        raise UsageError(f"-o {output}: {recordings[0]} holds {len(spaces)} recordings, which have no common curve")
+    if output is not None and len(spaces) > 1 and output.suffix not in PICTURES:
+        held = f"{recordings[0]} holds {len(spaces)} recordings, which have no common table"
+        raise UsageError(f"-o {output}: {held}", hint=_COMMON)
     for recording, space in spaces:
         budget = budget_of(Landscape.of(space), trials)
         if stated and max(stated) > budget:
@@ -111,17 +112,22 @@ def simulate(
         if not json and not (quiet and len(spaces) > 1):
             text = str(found.summary(baseline, stated)) if quiet else found.text(baseline, stated)
             answer(f"{chr(10) if number else ''}{text}")
-    if output is not None:
-        write(output, each[0], baseline, stated)
     if len(each) == 1:
+        if output is not None:
+            write(output, each[0], baseline, stated)
         if json:
             answer_json(as_json(each[0], baseline, stated))
         return
-    together = over_spaces(each, baseline)
+    together = over_spaces(each, baseline, budgets=stated or ())
+    if output is not None:
+        write_figure(output, together.plot)
     if json:
         answer_json(spaces_json(together) | {"each": [as_json(found, baseline, stated) for found in each]})
     else:
         answer(f"{'' if quiet else chr(10)}{together}")
+
+
+_COMMON = "a picture (.png, .svg, .pdf) has their mean curves; else write one file at a time"
 
 
 def _opened(file: Path, quiet: bool) -> list[tuple[str, RecordedSpace]]:

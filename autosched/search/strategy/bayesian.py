@@ -20,32 +20,27 @@ from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.coordinates import Coordinates, Floats
 from autosched.search.strategy.memory import HistoryStrategy, draw, has_clock
 from autosched.search.strategy.moves import neighbours
+from autosched.search.strategy.process import expected_improvement
 
 _FIRST = 12  # random rows before the first fit
 _POOL = 3000  # rows looked at for a batch, half of them the clock's best where there is one, the others random
 _NEAR = 0.5  # share of a batch that is chosen among the neighbours of the fastest row
 _AROUND = 300  # and mutants of the fastest
 _REFIT = 16  # trials after which length scales are sought again; a fit without that is ten times cheaper
-_OFTEN = 1 / 16  # of the trials so far, where that is asked for
 _MOST = 400  # trials that the process is fitted to, the fastest first: its cost grows with their cube
 _LEAST = 1e-9
 _FAILED = 2.0  # ln seconds above the slowest: what a failure counts as
 
 
 class Bayesian(HistoryStrategy):
-    """Batches are small (`batch`), since what one row teaches changes which is best next.
-
-    `thorough` is for spaces of which nothing is known beforehand: rows have more coordinates, and length scales are
-    sought after every batch at first.
-    """
+    """Batches are small (`batch`), since what one row teaches changes which is best next."""
 
     batch = 4
     near = _NEAR
 
-    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None, thorough: bool = False) -> None:
+    def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         super().__init__(space, seed, model)
-        self._coordinates = Coordinates(space, twos=thorough)
-        self._thorough = thorough
+        self._coordinates = Coordinates(space, twos=False)
         self._kernel: Any = None
         self._scale = 1.0  # deviation of ln(seconds); the kernel is of the standardised times
         self._sought_at = 0
@@ -69,7 +64,7 @@ class Bayesian(HistoryStrategy):
         log_s = mean + self._clock(pool)
         chosen: list[int] = []
         for place in range(min(n, len(pool))):
-            gain = _expected_improvement(log_s, np.sqrt(variance), self._memory.best_log_s)
+            gain = expected_improvement(log_s, np.sqrt(variance), self._memory.best_log_s)
             gain[chosen] = -np.inf
             if rng.random() < self.near and place < len(around):
                 gain[len(around) :] = -np.inf
@@ -130,8 +125,7 @@ class Bayesian(HistoryStrategy):
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-        wait = self._sought_at * _OFTEN if self._thorough else _REFIT
-        if self._kernel is not None and self._memory.measured < self._sought_at + wait:
+        if self._kernel is not None and self._memory.measured < self._sought_at + _REFIT:
             return
         self._sought_at = self._memory.measured
         matern = Matern(np.ones(x.shape[1]), (0.05, 20.0), nu=2.5)
@@ -148,14 +142,3 @@ def _search_briefly(objective: Any, start: Floats, bounds: Floats) -> tuple[Floa
 
     found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 12})
     return found.x, float(found.fun)
-
-
-def _expected_improvement(mean: Floats, sigma: Floats, best: float) -> Floats:
-    """Of ln(seconds) below the best so far."""
-    load("scipy.special")
-    from scipy.special import ndtr
-
-    sigma = np.maximum(sigma, 1e-9)
-    z = (best - mean) / sigma
-    density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
-    return np.asarray(sigma * (z * ndtr(z) + density), np.float64)

@@ -1,9 +1,8 @@
 """`auto`: the strategy that suits the space leads, the others step in while it stands still, and all hear everything.
 
 With a clock `draft` leads, on recorded spaces of ours ahead of the others. A space where it is stuck may be one that
-its model does not understand, so then some batches are `bayesian`'s. Without a clock a thorough `bayesian` is alone: it
-found the optimum of imported spaces within 256 trials where `draft`, and `bayesian` with places alone, stayed on a
-plateau in some runs (docs/benchmarks.md).
+its model does not understand, so then some batches are `bayesian`'s. Without a clock `Unclocked` is alone, on public
+spaces ahead of the others (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.bayesian import Bayesian
 from autosched.search.strategy.memory import has_clock
 from autosched.search.strategy.model_guided import Auto
+from autosched.search.strategy.unclocked import Unclocked
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
 
@@ -29,7 +29,7 @@ class Portfolio:
     """`members`: the leader first, perhaps alone. What one has proposed no other proposes again."""
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
-        self.members: tuple[Strategy, ...] = (Bayesian(space, seed, None, thorough=True),)
+        self.members: tuple[Strategy, ...] = (Unclocked(space, seed, None),)
         if has_clock(space):
             self.members = Auto(space, seed, model), Bayesian(space, seed, None)
         self._proposed: set[str] = set()

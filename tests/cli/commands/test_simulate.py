@@ -76,7 +76,7 @@ def test_logs_and_results_of_other_tuners(cli: Cli) -> None:
     cut.write_text((others / "autotvm_cut.log").read_text()[:-40])
     assert "is cut short: line 18" in cli.near()("simulate", cut, status=2).err
     table = cli.folder / "out.csv"
-    assert "no common curve" in cli.near()("simulate", others / "autotvm_cut.log", "-o", table, status=2).err
+    assert "no common table" in cli.near()("simulate", others / "autotvm_cut.log", "-o", table, status=2).err
     judged = ("model", "eval", others / "TRIAD/1.csv", "--measured", 8, "--seeds", 1, "--chosen", "random", "-m", "xgb")
     assert "xgb" in cli.near()(*judged).out
 
@@ -131,7 +131,7 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
         ((CACHE, "-o", "x.txt"), "unknown format"),
         ((CACHE, "--jobs", 0), "must be at least 1"),
         ((CACHE, CACHE), "is named twice"),
-        ((CACHE, cut, "-o", "x.html"), "several files have no common curve"),
+        ((CACHE, cut, "-o", "x.html"), "several files have no common table"),
     ):
         done = near("simulate", *arguments, status=2)
         assert said in done.err

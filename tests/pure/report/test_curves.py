@@ -7,6 +7,7 @@ import pytest
 from support.paths import TESTS
 
 import autosched
+from autosched.errors import UsageError
 from autosched.report.coinciding import LOWEST, labelled
 from autosched.report.comparison import StrategyComparison
 from autosched.report.exchange import as_json
@@ -100,3 +101,22 @@ def test_tables_in_notebooks(table: StrategyComparison) -> None:
     shown = over_spaces([table, table])._repr_html_()
     assert shown.count("<table>") == 1
     assert "2 spaces, 5 seeds" in shown
+
+
+def test_curves_of_several_spaces(table: StrategyComparison) -> None:
+    """Their mean by trial with a band over spaces, up to the shortest run; budgets are stated as for one space."""
+    short = autosched.simulate(CACHE, ["random", "ils", "genetic"], trials=12, repeats=5)
+    both = over_spaces([table, short], budgets=[4, 12])
+    assert table.performance is not None
+    assert short.performance is not None
+    for name, curves in both.curves.items():
+        assert curves.shape == (2, 12)
+        mine = [p.over_trials[name][:, :12].mean(axis=0) for p in (table.performance, short.performance)]
+        assert curves == pytest.approx(np.array(mine))
+        assert both.until[12][name].value == pytest.approx(curves.mean())
+    axes = both.plot()
+    assert axes.get_xlabel() == "trials (2 spaces, 5 seeds)"
+    assert len(axes.collections) == 3, "a band each"
+    assert "up to 4" in str(both)
+    with pytest.raises(UsageError, match="shortest runs have 12 trials"):
+        over_spaces([table, short], budgets=[16])
