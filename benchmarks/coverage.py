@@ -24,6 +24,7 @@ import numpy as np
 from autosched.report import statistics
 from autosched.report.statistics import Floats
 from autosched.report.text import aligned
+from benchmarks.common.provenance import INTERVALS, made, said
 from benchmarks.common.search_table import Kept
 from benchmarks.cpu import RESULTS
 from benchmarks.search import read
@@ -165,9 +166,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--markdown", action="store_true", help="simulate nothing, print the table of docs/research.md")
     options = parser.parse_args(arguments)
     if options.markdown:
-        print(markdown(json.loads(options.json.read_text())))
+        kept = json.loads(options.json.read_text())
+        print(f"{markdown(kept)}\n\n{said(kept, INTERVALS)}")
         return 0
     found = simulated(options.samples, options.seed, lambda text: print(text, file=sys.stderr, flush=True))
+    found["made"] = made(INTERVALS)
     options.json.write_text(json.dumps(found, indent=1) + "\n")
     print(aligned(rows_of(found)))
     return 0

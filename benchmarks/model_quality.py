@@ -20,7 +20,7 @@ from autosched.report.models import models_compared
 from autosched.search.evaluate.model_quality import Evaluated, MeanInterval, evaluate
 from autosched.search.evaluate.recorder import rescored
 from autosched.store.replay_file import read_replay
-from autosched.version import __version__
+from benchmarks.common.provenance import MODELS, made, said
 from benchmarks.cpu import RESULTS
 from benchmarks.record import ANEW, FOLDER, HELD_OUT, SPACES
 
@@ -65,7 +65,7 @@ def judged(
     together = [models_compared(each) for each in spaces.values()] if len(names) > 1 else []
     for one in together:
         tell("\n".join([f"{one.spaces} spaces, rows that {one.chosen} chose", *one.told()]))
-    head = {"schema": SCHEMA, "version": __version__, "seeds": len(seeds), "first": seeds.start, "measured": MEASURED}
+    head = {"schema": SCHEMA, "made": made(MODELS), "seeds": len(seeds), "first": seeds.start, "measured": MEASURED}
     return {**head, "spaces": found, "together": [one.plain() | {"told": one.told()} for one in together]}
 
 
@@ -107,7 +107,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--markdown", action="store_true", help="judge nothing, print the table of docs/benchmarks.md")
     options = parser.parse_args(arguments)
     if options.markdown:
-        print(markdown(json.loads(options.json.read_text())))
+        kept = json.loads(options.json.read_text())
+        print(f"{markdown(kept)}\n\n{said(kept, MODELS)}")
         return 0
     seeds = range(options.first, options.first + options.seeds)
     found = judged(options.only or [*ASKED, *HELD_OUT], options.folder, seeds, lambda text: print(text, flush=True))

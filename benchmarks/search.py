@@ -29,7 +29,7 @@ from autosched.search.evaluate.parallel_replay import Task, outcomes
 from autosched.search.evaluate.simulate import has_clock_terms
 from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
-from benchmarks.common.budgets import budgets_markdown
+from benchmarks.common.budgets import budgets_markdown, known
 from benchmarks.common.provenance import SEARCH, Made, made, said
 from benchmarks.common.search_table import CHECKPOINTS, Kept, Space, markdown, overall, scored, text
 from benchmarks.cpu import RESULTS
@@ -147,6 +147,11 @@ def made_with(path: Path) -> Made:
     return data.get("made", {}) if data.get("spaces") else made(SEARCH)
 
 
+def pages(kept: Kept) -> str:
+    """The tables of budgets for the documentation."""
+    return "\n".join(filter(None, (budgets_markdown(kept, clock) for clock in (True, False))))
+
+
 def stated(path: Path) -> str:
     """Of which code these results are, and whether it is today's: the line below their tables."""
     return said(json.loads(path.read_text()), SEARCH)
@@ -167,7 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--forget", nargs="*", metavar="STRATEGY", default=(), help="drop its runs first")
     parser.add_argument("--fresh", action="store_true", help="forget what is kept")
     parser.add_argument("--only-table", action="store_true", help="run nothing")
-    parser.add_argument("--markdown", action="store_true", help="print the tables of docs/benchmarks.md")
+    parser.add_argument("--markdown", action="store_true", help="run nothing, print the tables of docs/benchmarks.md")
     options = parser.parse_args(arguments)
     here = spaces(options.more)
     unknown = sorted(set(options.spaces or ()) - set(here))
@@ -182,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
         for path in options.merge:
             kept = merged(kept, read(path))
         write(options.json, kept, code)
-    elif not options.only_table:
+    elif not (options.only_table or options.markdown):
         chosen = {name: read_any(path) for name, path in here.items() if not options.spaces or name in options.spaces}
         chosen = {name: r for name, r in chosen.items() if options.spaces or len(r) >= LEAST}
         for name, recording in chosen.items():
@@ -191,7 +196,8 @@ def main(arguments: list[str] | None = None) -> int:
         seeds = range(options.first, options.first + options.seeds)
         play(chosen, options.strategies, kept, seeds, options.jobs, options.json, code, options.limit)
     if options.markdown:
-        print(f"{markdown(kept)}\n{budgets_markdown(kept)}{stated(options.json)}")
+        print(pages(kept) if known(kept)[0] or known(kept, True)[0] else markdown(kept))
+        print(stated(options.json))
         return 0
     for name, space in kept.items():
         if not options.spaces or name in options.spaces:

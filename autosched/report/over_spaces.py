@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from autosched.errors import UnknownNameError, UsageError
 from autosched.report import statistics
@@ -48,7 +49,7 @@ class OverSpaces:
         from autosched.report import plots
 
         trials = np.arange(1.0, next(iter(self.curves.values())).shape[1] + 1)
-        bands = {name: statistics.band(curve) for name, curve in self.curves.items()}
+        bands = {name: band(curve) for name, curve in self.curves.items()}
         return plots.performance_curves(bands, trials, f"trials ({self._head()})", ax)
 
     def _repr_html_(self) -> str:
@@ -115,3 +116,19 @@ def spaces_json(found: OverSpaces) -> dict[str, Any]:
         "differences": differences_json(found.differences),
         "family": found.family,
     }
+
+
+def band(curves: npt.ArrayLike) -> tuple[Floats, ...]:
+    """Mean over spaces and its 95 % interval for each column of `curves` (spaces, columns), each column by itself:
+    value, low, high, by Student's t.
+
+    >>> value, low, high = band([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
+    >>> value.tolist(), low.round(2).tolist(), high.round(2).tolist()
+    ([0.5, 1.0], [-0.74, 1.0], [1.74, 1.0])
+    """
+    from scipy.stats import t
+
+    table = np.asarray(curves, np.float64)
+    value, count = table.mean(axis=0), len(table)
+    half = float(t.ppf((1 + statistics.LEVEL) / 2, count - 1)) * table.std(axis=0, ddof=1) / np.sqrt(count)
+    return value, value - half, value + half

@@ -108,22 +108,6 @@ def mean_curve(curves: npt.ArrayLike, rng: np.random.Generator) -> tuple[Floats,
     return value, value - half, value + half
 
 
-def band(curves: npt.ArrayLike) -> tuple[Floats, ...]:
-    """Mean over spaces and its 95 % interval for each column of `curves` (spaces, columns), each column by itself:
-    value, low, high, by Student's t.
-
-    >>> value, low, high = band([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]])
-    >>> value.tolist(), low.round(2).tolist(), high.round(2).tolist()
-    ([0.5, 1.0], [-0.74, 1.0], [1.74, 1.0])
-    """
-    from scipy.stats import t
-
-    table = np.asarray(curves, np.float64)
-    value, count = table.mean(axis=0), len(table)
-    half = float(t.ppf((1 + LEVEL) / 2, count - 1)) * table.std(axis=0, ddof=1) / np.sqrt(count)
-    return value, value - half, value + half
-
-
 def mean(values: npt.ArrayLike, rng: np.random.Generator) -> Interval:
     """Mean over seeds with its interval; of paired differences, that is the paired one."""
     return estimate([np.asarray(values, np.float64)], rng).interval

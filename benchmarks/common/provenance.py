@@ -29,7 +29,7 @@ MODELS = (
     "autosched/search/evaluate/training_rows.py", "autosched/search/evaluate/shared_rows.py",
 )  # fmt: skip
 """What decides how models are judged; the clock is in it."""
-INTERVALS = ("autosched/report/statistics.py", "benchmarks/coverage.py")
+INTERVALS = ("autosched/report/statistics.py",)
 
 
 def made(rooms: Sequence[str], root: Path = ROOT) -> dict[str, str]:

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from autosched.costmodel.learned.learner import load
 
 Floats = npt.NDArray[np.float64]
-_SPREAD = 1.0  # deviation of the priors of ln(length scale), around ln 1, and of ln(amplitude), around ln 1
+_SCALE = 0.7  # ln of the length scale that is expected: functions of some coordinates alone, and these smooth
+_SPREAD = 1.0  # deviation of ln(length scale) and of ln(amplitude), which is expected to be 0
 _NOISE, _NOISE_SPREAD = -4.0, 1.5  # ln of the noise's share of the variance, and its deviation
 _JITTER = 1e-6
 _STEPS = 15  # of the optimiser: a batch does not wait for the last digit of a length scale
@@ -28,7 +29,7 @@ class Process:
     values."""
 
     def __init__(self, width: int) -> None:
-        self._found = np.concatenate([[0.0], np.zeros(width), [_NOISE]])  # ln amplitude, scales, noise
+        self._found = np.concatenate([[0.0], np.full(width, _SCALE), [_NOISE]])  # ln amplitude, scales, noise
         self.lowest = 0.0
 
     def fit(self, x: Floats, y: Floats, seek: bool = True) -> None:
@@ -111,6 +112,7 @@ def _improbability(found: Floats, x: Floats, y: Floats) -> tuple[float, Any]:
         return 1e10, np.zeros_like(found)
     weights = cho_solve((factor, True), y)
     off = found / _SPREAD
+    off[1:-1] -= _SCALE / _SPREAD
     off[-1] = (found[-1] - _NOISE) / _NOISE_SPREAD
     value = 0.5 * float(y @ weights) + float(np.log(np.diag(factor)).sum()) + 0.5 * float(off @ off)
     pull = cho_solve((factor, True), np.eye(len(x))) - np.outer(weights, weights)

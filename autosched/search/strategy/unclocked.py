@@ -1,5 +1,5 @@
-"""`Unclocked`, which is `auto` where there is no clock: rows spread over the space first, then those of which a Gaussian
-process expects the largest improvement.
+"""`Unclocked`, which is `auto` where there is no clock: rows spread over the space first, then those of which a
+Gaussian process expects the largest improvement.
 
 Settings were chosen on public spaces, each family of them judged with settings chosen on the others
 (docs/experiments/search.md): what matters is that the first rows are spread and few.
@@ -18,35 +18,42 @@ from autosched.search.strategy.memory import HistoryStrategy, draw
 from autosched.search.strategy.moves import neighbours
 from autosched.search.strategy.process import Process, expected_improvement
 
+_SMALL, _LARGE, _MANY = 1, 4, 32  # candidates between two fits, before and after so many trials
 _FIRST = 8  # spread rows before the first fit
 _AMONG = 512  # free rows that a spread one is chosen among
 _POOL = 3000  # random rows looked at for a batch
 _AROUND = 5  # and all neighbours of so many of the fastest rows
 _OFTEN, _EACH = 48, 1 / 8  # trials up to which scales are sought for each batch; after that when so many more came
+_HOPELESS = 8.0  # times the clock's best: no clock of ours is as wrong as that
 _MOST = 400  # trials that the process is fitted to, the fastest first: its cost grows with their cube
 _FAILED = 0.5  # ln seconds above the slowest: what a failure counts as
 
 
 class Unclocked(HistoryStrategy):
-    """Batches are small (`batch`), since what one row teaches changes which is best next."""
+    """Batches are small (`batch`), since what one row teaches changes which is best next, the more the fewer there
+    are."""
 
-    batch = 4
+    @property
+    def batch(self) -> int:
+        return _SMALL if self._memory.measured < _MANY else _LARGE
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         super().__init__(space, seed, model)
         self._coordinates = Coordinates(space, twos=True)
         self._process: Process | None = None
         self._sought_at = 0.0
+        self._spread_out = 0  # rows of its own that were spread
 
     def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
-        if self._memory.measured < _FIRST or not len(self._memory.fastest(1)):
+        if self._spread_out < _FIRST or not len(self._memory.fastest(1)):
+            self._spread_out += n
             return self._spread(n, rng)
         with one_thread():
             return self._improving(n, rng)
 
     def _spread(self, n: int, rng: np.random.Generator) -> Rows:
         """Rows far from those taken and from each other, of a random sample."""
-        sample = draw(self._space, self._memory, _AMONG, rng)
+        sample = self._drawn(_AMONG, rng)
         if not len(sample):
             return sample
         z, taken = self._coordinates(sample), self._coordinates(self._memory.taken())
@@ -64,7 +71,7 @@ class Unclocked(HistoryStrategy):
         parts = [neighbours(self._space, row, rng) for row in self._each(self._memory.fastest(_AROUND))]
         near = Rows.join(parts)
         near = near.take(self._memory.free(near))
-        pool = Rows.join([near, draw(self._space, self._memory, _POOL, rng)]).distinct()
+        pool = Rows.join([near, self._drawn(_POOL, rng)]).distinct()
         if not len(pool):
             return pool
         process = self._fitted()
@@ -76,6 +83,12 @@ class Unclocked(HistoryStrategy):
             chosen.append(int(np.argmax(gain)))
             posterior.seen(chosen[-1])
         return pool.take(chosen)
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> Rows:
+        """Up to `n` free rows at random, without those that a clock, where there is one, has for hopeless."""
+        rows = draw(self._space, self._memory, n, rng)
+        fine = np.flatnonzero(self._space.analytic(rows) <= _HOPELESS * self._space.best(1)[1][0])
+        return rows.take(fine) if len(fine) else rows
 
     @staticmethod
     def _each(rows: Rows) -> list[Rows]:

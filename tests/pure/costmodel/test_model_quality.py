@@ -21,6 +21,7 @@ from autosched.errors import PluginError, UsageError
 from autosched.search.evaluate.model_quality import FIGURES, MeanInterval, evaluate, model_quality
 from autosched.search.evaluate.recorder import rescored
 from autosched.store.replay_file import read_replay
+from benchmarks.common import provenance
 from benchmarks.cpu import RESULTS
 from benchmarks.model_quality import ASKED, line, markdown
 from benchmarks.record import FOLDER, HELD_OUT
@@ -145,6 +146,7 @@ def test_the_page_has_the_figures_that_are_kept():
     kept = json.loads((RESULTS / "model_quality.json").read_text())
     page = (FOLDER.parents[1] / "docs" / "benchmarks.md").read_text()
     assert markdown(kept) in page, "python -m benchmarks.model_quality --markdown"
+    assert provenance.said(kept, provenance.MODELS) in page, "the line of --markdown says whether they are stale"
     assert list(kept["spaces"]) == [*ASKED, *HELD_OUT]
 
 

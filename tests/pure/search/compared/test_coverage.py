@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import coverage
+from benchmarks.common import provenance
 from benchmarks.cpu import RESULTS
 from benchmarks.search import read
 
@@ -58,4 +59,5 @@ def test_the_page_has_what_was_simulated() -> None:
     assert kept["schema"] == coverage.SCHEMA
     page = (RESULTS.parents[1] / "docs" / "research.md").read_text()
     assert coverage.markdown(kept) in page, "python -m benchmarks.coverage --markdown"
+    assert provenance.said(kept, provenance.INTERVALS) in page, "the line of --markdown says whether they are stale"
     assert all(held["mean"] >= 0.93 for held in kept["one"].values())

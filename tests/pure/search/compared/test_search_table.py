@@ -72,6 +72,23 @@ def test_the_page_has_the_tables_of_what_is_kept() -> None:
         assert table.strip() in page, "python -m benchmarks.search --markdown"
 
 
+@pytest.mark.parametrize("name", ["search_public.json", "search_clock.json"])
+def test_the_page_has_the_leads_that_are_kept(name: str) -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    kept = search.pages(search.read(search.RESULTS / name))
+    assert kept
+    for part in kept.split("\n\n"):
+        assert part.strip() in page, f"python -m benchmarks.search --markdown --json benchmarks/results/{name}"
+
+
+@pytest.mark.parametrize("name", ["search.json", "search_public.json", "search_clock.json"])
+def test_the_page_says_which_results_are_stale(name: str) -> None:
+    """Of the code that decides which rows are tried (not of its words): `--markdown` says the line anew."""
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    said = search.stated(search.RESULTS / name)
+    assert said in page, f"python -m benchmarks.search --markdown --json benchmarks/results/{name}"
+
+
 def test_intervals_over_spaces_hold_what_spaces_differ_by() -> None:
     """Of two spaces that agree with themselves and not with each other, seeds say nothing of a third."""
     kept = {}
