@@ -74,8 +74,8 @@ class Portfolio:
             member.observe(trials)
 
     def _next(self) -> int:
-        """Who has this batch. The other is asked once early, then while the clock's stands still; where the other leads,
-        the clock has turns all the time."""
+        """Who has this batch. The other is asked once early, then while the clock's stands still; where it leads, the
+        clock has turns all the time."""
         self._batches += 1
         if len(self.members) < 2 or self._batches <= _BEFORE:
             return 0
