@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
 
+from autosched.errors import StoreError
+from autosched.store.replay_file import replays_of
 from benchmarks.common import provenance
 from benchmarks.common.budgets import budgets_markdown, families, leads
 from benchmarks.common.search_table import Score, Space
@@ -56,3 +60,11 @@ def test_leads_up_to_budgets() -> None:
     assert "up to 32 trials of 1 of 2 (not of `x`), up to 64 trials of 2 of 2, up to 150 trials of 2 of 2." in text
     assert "| gemm (2) | 0.500, 0.400 (`x`) |" in text
     assert not budgets_markdown({})
+
+
+def test_a_status_that_is_none_is_named() -> None:
+    path = provenance.ROOT / "benchmarks" / "recorded" / "complete" / "softmax.json.gz"
+    data = json.loads(gzip.decompress(path.read_bytes()))
+    data["plans"][0]["status"][3] = "compile"
+    with pytest.raises(StoreError, match="status 'compile' is none of ok, build"):
+        replays_of(data, "x.json")
