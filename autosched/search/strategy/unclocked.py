@@ -24,7 +24,6 @@ _AMONG = 512  # free rows that a spread one is chosen among
 _POOL = 3000  # random rows looked at for a batch
 _AROUND = 5  # and all neighbours of so many of the fastest rows
 _OFTEN, _EACH = 48, 1 / 8  # trials up to which scales are sought for each batch; after that when so many more came
-_HOPELESS = 8.0  # times the clock's best: no clock of ours is as wrong as that
 _MOST = 400  # trials that the process is fitted to, the fastest first: its cost grows with their cube
 _FAILED = 0.5  # ln seconds above the slowest: what a failure counts as
 
@@ -42,18 +41,16 @@ class Unclocked(HistoryStrategy):
         self._coordinates = Coordinates(space, twos=True)
         self._process: Process | None = None
         self._sought_at = 0.0
-        self._spread_out = 0  # rows of its own that were spread
 
     def _wanted(self, n: int, rng: np.random.Generator) -> Rows:
-        if self._spread_out < _FIRST or not len(self._memory.fastest(1)):
-            self._spread_out += n
+        if self._memory.measured < _FIRST or not len(self._memory.fastest(1)):
             return self._spread(n, rng)
         with one_thread():
             return self._improving(n, rng)
 
     def _spread(self, n: int, rng: np.random.Generator) -> Rows:
         """Rows far from those taken and from each other, of a random sample."""
-        sample = self._drawn(_AMONG, rng)
+        sample = draw(self._space, self._memory, _AMONG, rng)
         if not len(sample):
             return sample
         z, taken = self._coordinates(sample), self._coordinates(self._memory.taken())
@@ -71,7 +68,7 @@ class Unclocked(HistoryStrategy):
         parts = [neighbours(self._space, row, rng) for row in self._each(self._memory.fastest(_AROUND))]
         near = Rows.join(parts)
         near = near.take(self._memory.free(near))
-        pool = Rows.join([near, self._drawn(_POOL, rng)]).distinct()
+        pool = Rows.join([near, draw(self._space, self._memory, _POOL, rng)]).distinct()
         if not len(pool):
             return pool
         process = self._fitted()
@@ -83,12 +80,6 @@ class Unclocked(HistoryStrategy):
             chosen.append(int(np.argmax(gain)))
             posterior.seen(chosen[-1])
         return pool.take(chosen)
-
-    def _drawn(self, n: int, rng: np.random.Generator) -> Rows:
-        """Up to `n` free rows at random, without those that a clock, where there is one, has for hopeless."""
-        rows = draw(self._space, self._memory, n, rng)
-        fine = np.flatnonzero(self._space.analytic(rows) <= _HOPELESS * self._space.best(1)[1][0])
-        return rows.take(fine) if len(fine) else rows
 
     @staticmethod
     def _each(rows: Rows) -> list[Rows]:

@@ -86,9 +86,10 @@ def test_sizes_that_two_divides_are_found_sooner() -> None:
     assert np.mean(ours) < np.mean(plain)
 
 
-def test_auto_looks_for_them() -> None:
-    space = _space((Decision("threads", (16, 32, 48, 64)),))
-    assert _columns(Portfolio(space, 0, None).members[-1]) == 1 + _columns(Bayesian(space, 0, None))
+def test_auto_looks_for_them_where_there_is_no_clock() -> None:
+    threads = Decision("threads", (16, 32, 48, 64))
+    flat, ranked = (_space((threads,), clock=c) for c in (False, True))
+    assert _columns(Portfolio(flat, 0, None).members[0]) == 1 + _columns(Portfolio(ranked, 0, None).members[1])
 
 
 def _columns(process: Strategy) -> int:
