@@ -3,14 +3,16 @@
     B[4 * g + s32(E[i, g]), j]            B[4 * g, j] if E[i, g] & 3 == 0 else B[4 * g + 1, j] if … else B[4 * g + 3, j]
     where 0 <= E <= 3
 
-So a product of 2:4 sparse data reads what an instruction that selects reads.
+So a product of 2:4 sparse data reads what an instruction that selects reads. A subscript is worked out for each number
+as a formula of the loops, so no part of it may wrap in its own type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from autosched.ir.dtypes import DType
 from autosched.ir.value import (
     Arith,
     Cast,
@@ -25,25 +27,26 @@ from autosched.ir.value import (
     map_value,
 )
 from autosched.ir.value import reads as reads_of
-from autosched.logic import Const, Int
+from autosched.logic import Const, Int, free_vars, interval
 
 MOST = 8
 """Elements among which data choose."""
+Bounds = Mapping[str, tuple[int, int]]
 Ranges = Callable[[Read], tuple[int, int] | None]
 """What is known of an element's values, ends included."""
 
 
-def with_choices(value: Value, known: Ranges) -> Value:
+def with_choices(value: Value, known: Ranges, axes: Bounds) -> Value:
     """The value with choices in the places of such elements; those that more than one number addresses, or a number of
-    more values, stay."""
+    more values, stay. `axes`: the least and the greatest value of each loop's variable."""
 
     def choose(v: Value) -> Value:
-        return (_choice(v, known) or v) if isinstance(v, Read) else v
+        return (_choice(v, known, axes) or v) if isinstance(v, Read) else v
 
     return map_value(value, choose)
 
 
-def _choice(read: Read, known: Ranges) -> Value | None:
+def _choice(read: Read, known: Ranges, axes: Bounds) -> Value | None:
     moving = [d for d, part in enumerate(read.index) if is_value(part) and reads_of(part)]
     if len(moving) != 1:
         return None
@@ -58,7 +61,7 @@ def _choice(read: Read, known: Ranges) -> Value | None:
         return None
 
     def at(n: int) -> Read | None:
-        place = _index(part, selector, n)
+        place = _index(part, selector, n, axes)
         index: tuple[Index, ...] = tuple(place if place is not None and k == d else p for k, p in enumerate(read.index))
         return None if place is None else replace(read, index=index)
 
@@ -99,20 +102,28 @@ def _masked(selector: Value, known: Ranges) -> tuple[Value | None, int]:
     return Arith("&", element, Literal(bits, element.dtype), element.dtype), bits
 
 
-def _index(part: Value, selector: Value, number: int) -> Int | None:
-    """The subscript where the selector is a number; None where it is no formula of the loops then."""
+def _index(part: Value, selector: Value, number: int, axes: Bounds) -> Int | None:
+    """The subscript where the selector is a number; None where it is no formula of the loops then, or wraps."""
     if part == selector:
         return Const(number)
+    found: Int | None = None
     match part:
         case FromIndex(index):
-            return index
+            found = index
         case Literal(known):
-            return Const(int(known))
+            found = Const(int(known))
         case Cast(operand, dtype, False) if dtype.is_integer and operand.dtype.is_integer:
-            return _index(operand, selector, number)
+            found = _index(operand, selector, number, axes)
         case Arith("+" | "-" | "*" as op, left, right):
-            a, b = _index(left, selector, number), _index(right, selector, number)
-            if a is None or b is None:
-                return None
-            return a + b if op == "+" else a - b if op == "-" else a * b
-    return None
+            a, b = _index(left, selector, number, axes), _index(right, selector, number, axes)
+            if a is not None and b is not None:
+                found = a + b if op == "+" else a - b if op == "-" else a * b
+    return found if found is not None and _holds(part.dtype, found, axes) else None
+
+
+def _holds(dtype: DType, number: Int, axes: Bounds) -> bool:
+    """Whether a type has all that a formula may be."""
+    if not free_vars(number) <= axes.keys():
+        return False
+    (low, high), (least, most) = interval(number, axes), dtype.limits
+    return least <= low and high <= most

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from autosched.ir.oracle.nests import axis_ranges
 from autosched.ir.rewrites.selected import with_choices
 from autosched.ir.value import Read
 from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted, lemma
@@ -25,7 +26,7 @@ CHOSEN = "choose"
 
 def selected(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     """The stage with choices, where the instruction has some."""
-    if not intrinsic.chooses:
+    if not intrinsic.chooses or facts.program.symbolic:
         return []
     value = facts.original.assign.value
 
@@ -38,7 +39,7 @@ def selected(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
             high = high if stated.high is None else min(high, int(stated.high))
         return low, high
 
-    chosen = with_choices(value, known)
+    chosen = with_choices(value, known, axis_ranges(facts.program.body))
     if chosen == value:
         return []
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from autosched.errors import Location, ProgramError, SpecError
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
+from autosched.ir.oracle.nests import axis_ranges
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.selected import with_choices
@@ -65,9 +66,11 @@ def parse_semantics(
 def _selecting(program: Program) -> Program:
     """The program with choices where an operand addresses another by low bits (`b[k // 2, s32(e[i, k] & 3), j]`)."""
 
+    ranges = axis_ranges(program.body)
+
     def visit(stmt: Statement) -> Statement:
         if isinstance(stmt, Assign):
-            return replace(stmt, value=with_choices(stmt.value, lambda _: None))
+            return replace(stmt, value=with_choices(stmt.value, lambda _: None, ranges))
         return replace(stmt, body=tuple(map(visit, stmt.body)))
 
     body = tuple(map(visit, program.body))

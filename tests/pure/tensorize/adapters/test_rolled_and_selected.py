@@ -77,6 +77,16 @@ def f(E: u8[8], B: s32[8, 4], C: s32[8]):
     for i in range(8):
         C[i] = B[i, s32(E[i] & 3)]
 """)
-    value = with_choices(program.stages[0].assign.value, lambda _: None)
+    value = with_choices(program.stages[0].assign.value, lambda _: None, {"i": (0, 7)})
     assert sum(isinstance(v, Select) for v in walk(value)) == 3
     assert {str(r.index[1]) for r in walk(value) if isinstance(r, Read) and r.tensor == "B"} == {"0", "1", "2", "3"}
+
+
+@pytest.mark.parametrize(
+    "subscript", ["s32((E[i] & 3) * 100)", "s32(u8(s32(E[i] & 3) * 100))", "s64(u32(E[i] & 3) - 1)"]
+)
+def test_a_subscript_that_wraps_is_no_formula_of_the_loops(subscript: str) -> None:
+    """3 * 100 is 44 in eight bits."""
+    text = f"def f(E: u8[9], B: f32[400], C: f32[9]):\n for i in range(9):\n  C[i] += B[{subscript}]\n"
+    value = parse(text).stages[0].assign.value
+    assert with_choices(value, lambda _: None, {"i": (0, 8)}) == value
