@@ -18,6 +18,7 @@ KNOWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", KNOWN)
 def test_programs_that_were_wrong(why: str) -> None:
     """The kernels read elements without a value: scores of blocks that the mask may leave out, and terms that a guard
@@ -29,6 +30,7 @@ def test_programs_that_were_wrong(why: str) -> None:
     assert count["kernels"] >= 2
 
 
+@pytest.mark.slow
 def test_a_conversion_covers_the_rows_that_its_part_writes() -> None:
     """A part of rows with intermediates of its own, of which the others have none."""
     condition, sizes = "j <= i + 33 and j >= i - 33 and i + j < 96", {"n": 96, "l": 129, "d": 16}

@@ -33,14 +33,16 @@ def bits(A: b1[{m}, {k}], B: b1[{n}, {k}], C: s32[{m}, {n}]):
 
 
 def names() -> Iterator[str]:
-    """All that compute sums, `wgmma` with its least n: the others are the same instruction, wider. What overwrites its
-    target is not asked about products (`tests/cuda/emulation/test_packed.py`)."""
+    """All that add up products on this GPU, `wgmma` with its least n: the others are the same instruction, wider. What
+    overwrites its target is not asked about products (`tests/cuda/emulation/test_packed.py`), nor what selects
+    elements or scales groups, which has no text yet."""
     seen = set()
-    for name in CATALOGUE:
+    for outline in CATALOGUE.outlines(["cuda/*"]):
+        name = outline.name
         intrinsic = CATALOGUE[name]
         kind = re.sub(r"n\d+k", "k", name) if "wgmma" in name else name
-        sums = intrinsic.kind == "compute" and intrinsic.accumulates
-        if intrinsic.isa == "cuda" and sums and kind not in seen:
+        sums = intrinsic.kind == "compute" and intrinsic.accumulates and "cuda" in outline.printers
+        if sums and kind not in seen:
             seen.add(kind)
             yield name
 
