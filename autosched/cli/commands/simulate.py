@@ -95,7 +95,8 @@ def simulate(
         budget = budget_of(Landscape.of(space), trials)
         if stated and max(stated) > budget:
             said = f"--budgets {budgets}: runs on {recording} have {budget} trials"
-            raise UsageError(said, hint="state smaller budgets, or give more --trials")
+            more = "" if budget >= Landscape.of(space).rows else ", or give more --trials"
+            raise UsageError(said, hint=f"state budgets of 1 to {budget}{more}")
         if chosen != ["all"]:
             check(space, contestants(chosen, cost_model))
     each = []

@@ -45,7 +45,10 @@ def _holding(facts: StageFacts, intrinsic: Intrinsic, count: int) -> list[Propos
     conditions = governing(update)
     longest = max((a.extent for a in update.axes), default=1)
     found = []
-    for chosen in combinations([o for o, counts in conditions.items() if not counts], count):
+    if any(counts and not intrinsic.operands[o].dtype.is_integer for o, counts in conditions.items()):
+        return []
+    masks = [o for o, counts in conditions.items() if not counts and intrinsic.operands[o].dtype.is_integer]
+    for chosen in combinations(masks, count):
         numbers = {o: longest if counts else 1 for o, counts in conditions.items() if counts or o in chosen}
         held = {o: Literal(n, intrinsic.operands[o].dtype) for o, n in numbers.items()}
         fits = all(v.dtype.limits[0] <= v.value <= v.dtype.limits[1] for v in held.values())

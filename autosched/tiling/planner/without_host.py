@@ -81,10 +81,11 @@ def _stages(part: Part, program: Program) -> Iterator[tuple[Stage, bool]]:
 
 
 def _of_loops(stage: Stage, plan: Plan, patterns: Sequence[Pattern], held: bool) -> Iterator[Missing]:
-    """A stage that no instruction computes as a whole: what is a number goes with commands, operations of which the
-    target states rates are its unit's; all else has no place."""
+    """A stage that no instruction computes as a whole: numbers that stay on the chip go with commands, operations of
+    which the target states rates are its unit's; all else has no place."""
     value = stage.assign.value
-    if isinstance(value, Literal | Scalar) and not stage.reduction:
+    stays = plan.program.tensors[stage.assign.tensor].intermediate
+    if isinstance(value, Literal | Scalar) and stays and not stage.reduction:
         return
     kinds = {kind for n in walk(value) if (kind := operation_of(n)) is not None}
     kinds |= {("", value.dtype.name)} if stage.assign.op != "=" else set()
@@ -121,10 +122,16 @@ def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Itera
                 said = f"{i.name} computes with {state}, which nothing sets before"
                 mend = f"{stage.name}: describe an instruction of kind: config with `sets: [{state}]`"
                 yield Missing(stage.name, stage.assign.location, said, mend, way=True)
+    yield from _unheld(stage, plan, [*(("inputs",) if nest.intrinsic.inputs else ()), "accumulators"])
     for operand in nest.intrinsic.inputs:
         if units.copying(target, "memory", "inputs", operand.dtype, operand.dtype) is None:
             taken = f", where {nest.intrinsic.name} takes {operand.name}"
             yield _no_way(stage, plan, "memory", "inputs", operand.dtype, operand.dtype, taken)
+    if stage.init is None and stage.assign.op != "=":  # sums go on from what memory has
+        tensor = plan.program.tensors[stage.assign.tensor]
+        if units.copying(target, "memory", "accumulators", tensor.dtype, out.dtype) is None:
+            taken = f", and the sums of {tensor.name} go on from what is there"
+            yield _no_way(stage, plan, "memory", "accumulators", tensor.dtype, out.dtype, taken)
     if stage.init is not None and not isinstance(stage.init, Literal):
         if not isinstance(stage.init, Read):
             said = f"no instruction computes {print_value(stage.init)}, which its sums begin with"
@@ -151,6 +158,16 @@ def _of_nest(part: TensorPart, plan: Plan, patterns: Sequence[Pattern]) -> Itera
             finished = units.finishing.get(tensor.name)
             start = out.dtype if finished is None else finished.accumulator.dtype
             yield _no_way(written, plan, "accumulators", "memory", start, tensor.dtype)
+
+
+def _unheld(stage: Stage, plan: Plan, places: Sequence[Place]) -> Iterator[Missing]:
+    """Places of the chip that no memory of it holds."""
+    held = {what for m in plan.target.memories for what in m.holds}
+    for place in places:
+        if place not in held:
+            said = f"no memory of {plan.target.name} holds {place}"
+            mend = f"{plan.target.name}: state `holds: [{place}]` of the memory that does"
+            yield Missing(stage.name, stage.assign.location, said, mend, way=True)
 
 
 def _finishing(fused: Fused, plan: Plan, patterns: Sequence[Pattern], sums: DType) -> Iterator[Missing]:

@@ -50,7 +50,7 @@ def _is_integer(value: Value) -> bool:
     if not isinstance(value, Literal):
         return False
     number = float(value.value)
-    return abs(number) < 2.0**MOST_BITS and number.is_integer()
+    return abs(number) < 2.0**MOST_BITS and number.is_integer() and str(number) != "-0.0"
 
 
 def _lifted(value: Value, signed: bool) -> Value:
@@ -100,5 +100,5 @@ def lifted(value: Value) -> tuple[Value, float] | None:
         case Call("bits_f32", (Arith("|", Cast(integer, _, False), Literal(0x4B000000), _),), _):
             return (integer, UNSIGNED) if integer.dtype.kind == "uint" else None
         case Call("bits_f32", (Arith("+", Cast(integer, _, False), Literal(0x4B400000), _),), _):
-            return integer, SIGNED
+            return (integer, SIGNED) if integer.dtype.is_integer else None
     return None

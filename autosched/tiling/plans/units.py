@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, prod
 from typing import Literal
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Call, Read, Select, Unary, Value
+from autosched.ir.value import Arith, Call, Cast, Read, Select, Unary, Value
+from autosched.logic import Var
 from autosched.machine.rate_names import FUNCTIONS
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
@@ -78,8 +79,10 @@ class AcceleratorUnits:
 
     def copying(self, target: Target, start: Place, end: Place, read: DType, written: DType) -> Copying | None:
         """The quickest instruction that copies elements between these places; None where nothing describes one, and
-        the bus alone counts. One that does not say what it `moves` copies wherever its types fit."""
-        found = [_copying(c, target) for c in self.copies if _moves(c, start, end) and _types(c) == (read, written)]
+        the bus alone counts. One that does not say what it `moves` copies wherever its types fit. On a chip without a
+        host, where nothing else would change an element, it takes each as it is."""
+        ways = (c for c in self.copies if _moves(c, start, end) and _types(c) == (read, written))
+        found = [_copying(c, target) for c in ways if target.host or _plain(c)]
         return min(found, key=lambda c: (c.interval / c.elements, c.name), default=None)
 
     def leaving(self, target: Target, tensor: str, sums: DType, dtype: DType) -> Copying | None:
@@ -132,6 +135,16 @@ def _copying(copy: Intrinsic, target: Target) -> Copying:
 
 def _moves(copy: Intrinsic, start: Place, end: Place) -> bool:
     return copy.moves is None or copy.moves == (start, end)
+
+
+def _plain(copy: Intrinsic) -> bool:
+    """Whether it writes every element of its tile, converted at most, and changes nothing else of it."""
+    assign, value = copy.stage.assign, copy.stage.assign.value
+    value = value.operand if isinstance(value, Cast) else value
+    same = isinstance(value, Read) and value.index == assign.index
+    whole = all(isinstance(i, Var) for i in assign.index) and len(set(assign.index)) == len(assign.index)
+    every = prod(a.extent for a in copy.stage.axes) == copy.accumulator.elements == copy.inputs[0].elements
+    return assign.op == "=" and same and whole and every and not copy.stage.guards
 
 
 def _types(copy: Intrinsic) -> tuple[DType, DType]:

@@ -4,6 +4,7 @@ of what nothing does, what that is, and what would mend it."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -167,3 +168,46 @@ def test_a_stage_that_loops_hold_together_has_no_unit() -> None:
     text = "def f(X: f32[8], Y: f32[8]):\n    for i in range(1, 8):\n        Y[i] = Y[i - 1] * X[i]\n"
     with pytest.raises(NoScheduleError, match="its iterations depend on each other"):
         planned("vector", parse(text, filename="f.py"))
+
+
+LIVE = """
+def live(A: s8[16, 16], B: s8[16, 16], C: s32[16, 16]):
+    for i, j, p in grid(16, 16, 16):
+        C[i, j] += s32(A[i, p]) * s32(B[p, j])
+"""
+FILLED = "def filled(C: f32[16, 16]):\n    for i, j in grid(16, 16):\n        C[i, j] = 3.0\n"
+COPY = """
+isa: systolic
+intrinsics:
+  - name: mvin.bias
+    kind: copy
+    moves: {from: memory, to: accumulators}
+    timing: {interval: 64}
+    semantics: |
+      def mvin(x: s32[16, 16], y: s32[16, 16]):
+          for i, j in grid(16, 16):
+              y[i, j] = VALUE
+"""
+
+
+def test_sums_that_go_on_need_a_way_to_the_accumulators() -> None:
+    """Of a copy that takes each element as it is: another would compute something that nobody checks."""
+    said = "nothing copies s32 from memory to accumulators, and the sums of C go on from what is there"
+    for more in ("", *(COPY.replace("VALUE", v) for v in ("-x[i, j]", "x[j, i]", "x[i, 0]"))):
+        with pytest.raises(NoScheduleError, match=said):
+            planned("systolic", parse(LIVE), more=more)
+    assert planned("systolic", parse(LIVE), more=COPY.replace("VALUE", "x[i, j]"))
+
+
+def test_a_result_of_numbers_is_work_too() -> None:
+    with pytest.raises(NoScheduleError, match=r"no instruction computes f32\(3.0\)"):
+        planned("systolic", parse(FILLED))
+
+
+@pytest.mark.parametrize("place", ["inputs", "accumulators"])
+def test_a_memory_holds_what_instructions_take(place: str) -> None:
+    target = chip("systolic")
+    memories = tuple(replace(m, holds=tuple(h for h in m.holds if h != place)) for m in target.memories)
+    with pytest.raises(NoScheduleError, match=f"no memory of .* holds {place}") as caught:
+        planned("systolic", "layer", target=replace(target, memories=memories))
+    assert f"holds: [{place}]" in str(caught.value.hint)

@@ -9,7 +9,7 @@ from autosched import ir
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
-from autosched.tiling.plans.integer_differences import integer_differences
+from autosched.tiling.plans.integer_differences import integer_differences, map_differences
 
 NARROW = ("b1", "u4", "s4", "u8", "s8", "u16", "s16")
 
@@ -54,7 +54,17 @@ def test_literals(value: str, a: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["f32(A[i]) - 0.5", "f32(A[i]) - 65536.0", "f32(A[i]) + f32(B[i])", "f32(A[i])",
-                                   "f32(A[i]) - f32(u32(B[i]))", "f32(A[i]) - inf"])  # fmt: skip
+                                   "f32(A[i]) - f32(u32(B[i]))", "f32(A[i]) - inf", "-0.0 - f32(A[i])"])  # fmt: skip
 def test_others_stay(value: str) -> None:
     before, after = differences(value, "u8", "s8", 4)
     assert str(before) == str(after)
+
+
+@pytest.mark.parametrize("dtype", ["e2m1", "bf16", "u32"])
+def test_floats_and_wide_integers_by_hand_are_no_such_differences(dtype: str) -> None:
+    """What is rounded to an integer first has other bits, and more of them."""
+    value = "bits_f32(s32(A[i]) + 0x4B400000) - 12582912.0"
+    (stage,) = ir.parse(f"def f(A: {dtype}[4], Y: f32[4]):\n    for i in range(4):\n        Y[i] = {value}\n").stages
+    asked: list[object] = []
+    assert map_differences(stage.assign.value, lambda a, b: asked.append((a, b))) == stage.assign.value
+    assert asked == []
