@@ -21,7 +21,7 @@ from autosched.search.registry import strategies as known_strategies
 from autosched.search.registry import strategy as make_strategy
 from autosched.search.space.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
-from autosched.search.strategy.checked import CheckedStrategy
+from autosched.search.strategy.checked import made
 from autosched.search.tuning.loop import run
 from autosched.search.tuning.study import Study
 from autosched.store.records import Measurement, StudyRecord
@@ -117,7 +117,7 @@ def _contestant(given: str | Factory, model: str) -> Contestant:
 
 
 def _checked(name: str, factory: Factory) -> Factory:
-    return lambda space, seed, model: CheckedStrategy(name, factory(space, seed, model), space)
+    return lambda space, seed, model: made(name, factory, space, seed, model)
 
 
 def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:

@@ -156,6 +156,8 @@ def evaluate(
 
     Raises UsageError where fewer than 16 rows are left to predict, and as `RecordedRows.of`, `training` and `judged`.
     """
+    if not seeds:
+        raise UsageError("no seeds leave nothing to judge", hint="give seeds=range(10)")
     opened = RecordedRows.of(recording)
     left = max(0, len(opened.rows) - measured)
     if left < LEAST_UNSEEN:

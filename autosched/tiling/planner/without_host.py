@@ -47,6 +47,9 @@ def refuse_host_work(plans: Sequence[Plan], target: Target, patterns: Sequence[P
     is that none computes."""
     if target.host or scheme_of(target) != "spatial":
         return list(plans)
+    if plans and not patterns and not any(map(_of_the_chip, plans)):
+        said = f"{target.name} has no host, and no instruction of isa {target.isa} that it has is known"
+        raise NoScheduleError(said, hint="give their file with --intrinsics, spelt as the target is")
     lacking = [(plan, list(dict.fromkeys(missing(plan, patterns)))) for plan in plans]
     whole = [plan for plan, found in lacking if not found]
     if whole or not lacking:
@@ -56,6 +59,13 @@ def refuse_host_work(plans: Sequence[Plan], target: Target, patterns: Sequence[P
     said = "".join(f"\n  {m}" for m in least[:MOST_TOLD]) + more
     message = f"{target.name} has no host, and no unit of it does all of the program:{said}"
     raise NoScheduleError(message, hint="\n".join(dict.fromkeys(m.mend for m in least[:MOST_TOLD])))
+
+
+def _of_the_chip(plan: Plan) -> bool:
+    """Whether anything of a plan is described for its target."""
+    units = plan.units
+    own = any(t.nest.intrinsic.isa == plan.target.isa for t in plan.tensor_parts)
+    return own or bool(units.copies or units.functions or units.configs)
 
 
 def missing(plan: Plan, patterns: Sequence[Pattern] = ()) -> Iterator[Missing]:

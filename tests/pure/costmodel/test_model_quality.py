@@ -121,6 +121,8 @@ def test_what_cannot_be_judged_is_said():
     ):
         with pytest.raises(UsageError, match=said):
             evaluate(replace(recording, plans=(changed,)), ["analytic"], 16)
+    with pytest.raises(UsageError, match="no seeds"):
+        evaluate(recording, ["analytic"], 16, seeds=range(0))
     with pytest.raises(UsageError, match="leave 10 of"):
         evaluate(recording, ["analytic"], 50)
     with pytest.raises(PluginError, match="log_s of nan for row 0"):

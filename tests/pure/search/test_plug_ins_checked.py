@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from conformance.costmodel import features
 from conformance.synthetic import SyntheticDevice, clock, tiny_plan
+from support.paths import TESTS
 from support.plug_ins import PlugIn
 from support.studies import SPACE, tune
 
+import autosched
 from autosched.costmodel import registry as models
 from autosched.costmodel.protocol import Prediction
 from autosched.device import registry as devices
@@ -172,6 +174,16 @@ def test_a_strategy_that_raises(plug_in: PlugIn) -> None:
     plug_in("autosched.strategies", lambda *given: object())
     with pytest.raises(PluginError, match="has no method propose"):
         tune(4, strategy="mine")
+
+
+def test_a_class_that_is_not_made_as_strategies_are() -> None:
+    class Bare:
+        pass
+
+    recording = TESTS.parent / "benchmarks" / "recorded" / "complete" / "softmax.json.gz"
+    with pytest.raises(PluginError, match="'Bare' is at fault: its constructor raised TypeError") as caught:
+        autosched.simulate(recording, [Bare], trials=2, repeats=1)
+    assert "a space, a seed and a cost model" in str(caught.value.hint)
 
 
 FINE = np.zeros(5)

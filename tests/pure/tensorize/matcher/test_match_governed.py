@@ -139,7 +139,7 @@ def test_what_no_mask_is(condition: str, statement: str, said: str) -> None:
 
 def test_a_mask_of_floats_is_the_programs_own() -> None:
     """None is supplied: what is held is an integer."""
-    intrinsic = made_up("def m(w: f32[4], a: s32[4], c: s32[4]):\n for i in range(4):\n  if w[i] != 0:\n   c[i] += a[i]")
+    intrinsic = made_up("def m(w: f32[4], a: s32[4], c: s32[4]):\n for i in range(4):\n  if w[i] != 0: c[i] += a[i]")
     text = "def f(W: f32[8], A: s32[8], C: s32[8]):\n for i in range(8):\n  {}C[i] += A[i]\n"
     assert check(parse(text.format("")), intrinsic, 0).verdict != "match"
     assert check(parse(text.format("if W[i] != 0: ")), intrinsic, 0).verdict == "match"

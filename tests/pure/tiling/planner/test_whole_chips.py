@@ -211,3 +211,10 @@ def test_a_memory_holds_what_instructions_take(place: str) -> None:
     with pytest.raises(NoScheduleError, match=f"no memory of .* holds {place}") as caught:
         planned("systolic", "layer", target=replace(target, memories=memories))
     assert f"holds: [{place}]" in str(caught.value.hint)
+
+
+def test_a_chip_without_any_instruction_says_so() -> None:
+    """As where --intrinsics is forgotten, or a feature is spelt in two ways."""
+    with pytest.raises(NoScheduleError, match="no instruction of isa systolic that it has is known") as caught:
+        planned("systolic", "softmax", without=".")
+    assert "--intrinsics" in str(caught.value.hint)
