@@ -184,9 +184,21 @@ class Joiner:
                         return
                     yield self.pruned(stage, chunk, group)
 
+    def paired(self, stage: JoinStage, prefixes: Prefixes, count: int, rng: np.random.Generator) -> Prefixes:
+        """At most `count` of the pairs of a prefix and a combination of a stage that no rule prunes, at random."""
+        width = prod(self.space.radices[d] for d in stage.decisions)
+        rows = rng.integers(0, len(prefixes.ids), count)
+        group = self._combinations(stage.decisions, rng.integers(0, width, count))
+        ids, first = np.unique(prefixes.ids[rows] + group.ids, return_index=True)
+        kept = {d: c[rows][first] for d, c in prefixes.columns.items() if d in stage.keep}
+        kept |= {d: c[first] for d, c in group.columns.items() if d in stage.keep}
+        return Prefixes(ids, kept)
+
     def group(self, decisions: tuple[int, ...], start: int, stop: int) -> Prefixes:
         """Combinations number `start` to `stop` of some decisions."""
-        numbers = np.arange(start, stop, dtype=np.int64)
+        return self._combinations(decisions, np.arange(start, stop, dtype=np.int64))
+
+    def _combinations(self, decisions: tuple[int, ...], numbers: Ids) -> Prefixes:
         ids = np.zeros(len(numbers), np.int64)
         columns = {}
         below = 1

@@ -35,6 +35,9 @@ def thinned(
     while most <= _MOST_PREFIXES:
         joiner, current, whole = Joiner(space), ROOT, True
         for stage in joiner.stages:
+            if not stage.parts and len(current.ids) * prod(space.radices[d] for d in stage.decisions) > held:
+                current, whole = joiner.paired(stage, current, most, rng), False  # all pairs are legal
+                continue
             current, every = joined_up_to(held, joiner.joined(stage, [current]), current[:0], rng)
             whole = whole and every
             if len(current.ids) > most:

@@ -88,6 +88,18 @@ def test_no_more_prefixes_are_held_than_there_is_room_for() -> None:
     assert np.array_equal(thinned(space, 400, np.random.default_rng(0), held=len(legal) * 8), usual)
 
 
+def test_pairs_that_no_rule_prunes_are_drawn_and_not_listed() -> None:
+    """Six free decisions of 64 values: their pairs with the others' prefixes would take hours to list."""
+    wide = [Decision(name, tuple(range(64))) for name in "abcdefgh"]
+    rules = (Rule("ab", Var("a") + Var("b") > 63, "no"),)
+    space = Space("wide", [Step("wide", tuple(wide), rules)])
+    rows = thinned(space, 400, np.random.default_rng(0), held=1 << 12)
+    assert len(set(rows.tolist())) == len(rows) == 400
+    values = space.values(rows)
+    assert np.all(values["a"] + values["b"] > 63)
+    assert all(24 < values[name].mean() < 40 for name in "cdefgh")  # from everywhere
+
+
 def test_what_is_joined_takes_bounded_memory() -> None:
     """Four million prefixes of 8 bytes and a column, of which twenty thousand have room."""
     blocks = (Prefixes(np.arange(k, k + 4096), {0: np.zeros(4096, np.uint8)}) for k in range(0, 1 << 22, 4096))
