@@ -11,17 +11,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from autosched.costmodel import CostModel
 from autosched.costmodel.registry import cost_model, cost_models
 from autosched.device.checked import measurement_of
 from autosched.device.protocol import Build, Device
-from autosched.errors import AutoschedError, NoScheduleError, UnknownNameError, UsageError, WrongResultError, check_name
+from autosched.errors import (
+    AutoschedError,
+    NoScheduleError,
+    PluginError,
+    UnknownNameError,
+    UsageError,
+    WrongResultError,
+    check_name,
+)
 from autosched.search.events import Event, TrialDone
 from autosched.search.protocol import Factory
 from autosched.search.registry import strategies as known_strategies
 from autosched.search.registry import strategy as make_strategy
 from autosched.search.space.space import SearchSpace
 from autosched.search.stopwatch import Stopwatch, TimedModel
-from autosched.search.strategy.checked import made
+from autosched.search.strategy.checked import CheckedStrategy
 from autosched.search.tuning.loop import run
 from autosched.search.tuning.study import Study
 from autosched.store.records import Measurement, StudyRecord
@@ -117,7 +126,19 @@ def _contestant(given: str | Factory, model: str) -> Contestant:
 
 
 def _checked(name: str, factory: Factory) -> Factory:
-    return lambda space, seed, model: made(name, factory, space, seed, model)
+    """Raises PluginError where it raises."""
+
+    def made(space: SearchSpace, seed: int, model: CostModel | None) -> CheckedStrategy:
+        try:
+            return CheckedStrategy(name, factory(space, seed, model), space)
+        except AutoschedError:
+            raise
+        except Exception as error:
+            said = f"the strategy {name!r} is at fault: its constructor raised {type(error).__name__}: {error}"
+            hint = "it takes a space, a seed and a cost model: docs/python.md#a-strategy"
+            raise PluginError(said, hint=hint) from error
+
+    return made
 
 
 def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:

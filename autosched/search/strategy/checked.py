@@ -8,9 +8,8 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
-from autosched.costmodel import CostModel
 from autosched.errors import AutoschedError, PluginError
-from autosched.search.protocol import Factory, Strategy
+from autosched.search.protocol import Strategy
 from autosched.search.space.space import SearchSpace
 from autosched.store.records import Trial
 from autosched.tiling.candidate import Candidate
@@ -81,17 +80,6 @@ class CheckedStrategy:
 
     def _fault(self, what: str) -> PluginError:
         return PluginError(f"the strategy {self.name!r} is at fault: {what}")
-
-
-def made(name: str, factory: Factory, space: SearchSpace, seed: int, model: CostModel | None) -> CheckedStrategy:
-    """A checked strategy of a factory. Raises PluginError where that raises."""
-    try:
-        return CheckedStrategy(name, factory(space, seed, model), space)
-    except AutoschedError:
-        raise
-    except Exception as error:
-        said = f"the strategy {name!r} is at fault: its constructor raised {_raised(error)}"
-        raise PluginError(said, hint="it takes a space, a seed and a cost model: docs/python.md#a-strategy") from error
 
 
 def _raised(error: Exception) -> str:
