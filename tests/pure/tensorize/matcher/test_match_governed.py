@@ -51,9 +51,9 @@ def test_random_pairs() -> None:
 
 @pytest.mark.slow
 def test_many_random_pairs() -> None:
-    found = fuzz(range(25, 1500))
+    found = fuzz(range(25, 300))
     assert not found.wrong
-    assert found.counts["mappings"] >= 1500
+    assert found.counts["mappings"] >= 250
 
 
 @pytest.mark.parametrize(

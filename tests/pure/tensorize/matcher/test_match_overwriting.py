@@ -47,10 +47,10 @@ def test_random_pairs() -> None:
 
 @pytest.mark.slow
 def test_many_random_pairs() -> None:
-    found = fuzz(range(60, 2500))
+    found = fuzz(range(60, 800))
     assert not found.wrong
-    assert found.counts["mappings"] >= 2000
-    assert found.counts["counterexamples"] >= 400
+    assert found.counts["mappings"] >= 600
+    assert found.counts["counterexamples"] >= 100
 
 
 def test_each_is_asked_about_its_own_kind_of_stages() -> None:
