@@ -92,10 +92,11 @@ def simulate(
         held = f"{recordings[0]} holds {len(spaces)} recordings, which have no common table"
         raise UsageError(f"-o {output}: {held}", hint=_COMMON)
     for recording, space in spaces:
-        budget = budget_of(Landscape.of(space), trials)
+        landscape = Landscape.of(space)
+        budget = budget_of(landscape, trials)
         if stated and max(stated) > budget:
             said = f"--budgets {budgets}: runs on {recording} have {budget} trials"
-            more = "" if budget >= Landscape.of(space).rows else ", or give more --trials"
+            more = "" if budget >= landscape.rows else ", or give more --trials"
             raise UsageError(said, hint=f"state budgets of 1 to {budget}{more}")
         if chosen != ["all"]:
             check(space, contestants(chosen, cost_model))

@@ -41,10 +41,14 @@ class Tables:
         signed = self.out.let(f"or {bits.text}, {sign.name}")
         return self._new(f"bitcast {wide.type} {signed} to {typed('float', v.lanes)}", F32, v.lanes)
 
+    def hold_words(self, lanes: int, dtype: DType) -> bool:
+        """Whether the machine has an instruction that takes numbers of four bits by this many words of a type."""
+        return self.permuted >= SIXTEEN == lanes and dtype.bits == U32.bits
+
     def by_words(self, place: Val, dtype: DType) -> Val | None:
-        """The numbers of a type of four bits, as f32, that the lowest bits of 32-bit words say; None where the machine
-        has no instruction for so many lanes."""
-        if self.permuted < SIXTEEN or place.lanes != SIXTEEN or place.dtype.bits != U32.bits:
+        """The numbers of a type of four bits, as f32, that the lowest bits of 32-bit words say; None where the words
+        are the same in all lanes, or the machine has no instruction for so many."""
+        if not self.hold_words(place.lanes, place.dtype):
             return None
         kind = typed("float", SIXTEEN)
         name = self.out.declarations.need(kind, "llvm.x86.avx512.permvar.sf.512", kind, place.type)

@@ -117,9 +117,10 @@ class LlvmValuePrinter:
     def _out_of_table(self, number: Value, lane: Lane | None, mask: Mask | None) -> Val | None:
         """A number of four bits as f32 where one instruction takes all lanes out of a table of them."""
         found = four_bits(number)
-        if found is None or lane is None:
+        tables = self.ops.convert.tables
+        if found is None or lane is None or not tables.hold_words(lane.width, found[0].dtype):
             return None
-        return self.ops.convert.tables.by_words(self.value(found[0], lane, mask), found[1])
+        return tables.by_words(self.value(found[0], lane, mask), found[1])
 
     def _formula(self, formula: Formula, argument: Val) -> Val:
         """The formula's steps in place; they touch no memory, so no mask concerns them."""

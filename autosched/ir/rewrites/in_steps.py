@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from autosched.ir.nodes import Assign, Axis, Loop, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
@@ -68,8 +69,12 @@ def in_steps(program: Program, parts: Mapping[str, Sequence[Value]]) -> Rewrite 
 def _with(value: Value, known: Sequence[tuple[Value, Value]]) -> Value:
     """The value with the largest parts that are known as their elements."""
     for part, element in reversed(known):
-        value = map_value(value, lambda v, part=part, element=element: element if v == part else v)  # type: ignore[misc]
+        value = map_value(value, partial(_exchanged, part, element))
     return value
+
+
+def _exchanged(part: Value, element: Value, value: Value) -> Value:
+    return element if value == part else value
 
 
 def _place(program: Program, stage: Stage) -> int:

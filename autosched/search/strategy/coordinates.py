@@ -1,8 +1,7 @@
 """Where rows lie for a process that compares them by distance: numbers of about 0 to 1.
 
 Speed seldom rises or falls with a size alone: sizes that warps, vectors and lines divide are fast, their neighbours are
-not. So a size has two coordinates where that is asked for: its logarithm in place of its place in the domain, and how
-often two divides it.
+not. With `twos` a size has two coordinates: its logarithm, and how often two divides it.
 """
 
 from __future__ import annotations

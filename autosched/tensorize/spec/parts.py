@@ -40,6 +40,7 @@ def in_parts(program: Program) -> tuple[Program, dict[str, str]]:
     if not along:
         return program, {}
     whole: dict[str, str] = {}
+    names: dict[tuple[str, tuple[int, ...]], str] = {}
     tensors: dict[str, Tensor] = {}
     for name, tensor in program.tensors.items():
         if name not in along:
@@ -52,7 +53,7 @@ def in_parts(program: Program) -> tuple[Program, dict[str, str]]:
             shape = tuple(n for d, n in enumerate(tensor.shape) if d not in along[name])
             tensors[part] = replace(tensor, name=part, shape=shape or (Const(1),))
             whole[part] = name
-    names = {(whole[p], _numbers_of(p, whole[p])): p for p in whole}
+            names[name, numbers] = part
 
     def place_in(tensor: str, index: tuple[Index, ...]) -> tuple[str, tuple[Index, ...]]:
         fixed = along[tensor]
@@ -82,10 +83,6 @@ def _numbers(index: tuple[Index, ...], along: tuple[int, ...]) -> tuple[int, ...
 
 def _part(name: str, numbers: tuple[int, ...]) -> str:
     return "_".join([name, *map(str, numbers)])
-
-
-def _numbers_of(part: str, name: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in part[len(name) + 1 :].rstrip("_").split("_"))
 
 
 def one_term(name: str, program: Program) -> bool:

@@ -65,7 +65,6 @@ def parse_semantics(
 
 def _selecting(program: Program) -> Program:
     """The program with choices where an operand addresses another by low bits (`b[k // 2, s32(e[i, k] & 3), j]`)."""
-
     ranges = axis_ranges(program.body)
 
     def visit(stmt: Statement) -> Statement:

@@ -11,6 +11,7 @@ ports. Signed integers are added to the bits of 1.5 · 2²³, so that negative o
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import copysign
 
 from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.value import Arith, Call, Cast, Literal, Value, map_value
@@ -19,6 +20,7 @@ F32 = DTYPES["f32"]
 MOST_BITS = 16
 UNSIGNED, SIGNED = 2.0**23, 1.5 * 2.0**23
 """Floats whose unit in the last place is 1."""
+UNSIGNED_BITS, SIGNED_BITS = 0x4B000000, 0x4B400000
 
 
 def integer_differences(value: Value) -> Value:
@@ -50,7 +52,8 @@ def _is_integer(value: Value) -> bool:
     if not isinstance(value, Literal):
         return False
     number = float(value.value)
-    return abs(number) < 2.0**MOST_BITS and number.is_integer() and str(number) != "-0.0"
+    minus_zero = number == 0 and copysign(1.0, number) < 0  # an integer has none
+    return abs(number) < 2.0**MOST_BITS and number.is_integer() and not minus_zero
 
 
 def _lifted(value: Value, signed: bool) -> Value:
@@ -61,7 +64,7 @@ def _lifted(value: Value, signed: bool) -> Value:
         assert isinstance(value, Literal)
         return Literal(base + float(value.value), F32)
     word: DType = DTYPES["s32" if signed else "u32"]
-    bits = 0x4B400000 if signed else 0x4B000000
+    bits = SIGNED_BITS if signed else UNSIGNED_BITS
     placed = Arith("+" if signed else "|", Cast(integer, word), Literal(bits, word), word)
     return Call("bits_f32", (placed,), F32)
 
@@ -97,8 +100,9 @@ def _both(left: Value, right: Value) -> bool:
 def lifted(value: Value) -> tuple[Value, float] | None:
     """The integer in the low bits of a float's fraction, and the float in which they would be 0."""
     match value:
-        case Call("bits_f32", (Arith("|", Cast(integer, _, False), Literal(0x4B000000), _),), _):
-            return (integer, UNSIGNED) if integer.dtype.kind == "uint" else None
-        case Call("bits_f32", (Arith("+", Cast(integer, _, False), Literal(0x4B400000), _),), _):
-            return (integer, SIGNED) if integer.dtype.is_integer else None
+        case Call("bits_f32", (Arith(op, Cast(integer, _, False), Literal(bits), _),), _):
+            if (op, bits) == ("|", UNSIGNED_BITS) and integer.dtype.kind == "uint":
+                return integer, UNSIGNED
+            if (op, bits) == ("+", SIGNED_BITS) and integer.dtype.is_integer:
+                return integer, SIGNED
     return None

@@ -22,9 +22,9 @@ Place = Literal["memory", "inputs", "accumulators"]
 KINDS = ("copy", "function", "config")
 """Kinds of instructions beside those that compute."""
 Unit = Literal["vector", "host"]
+"""What computes an element: the accelerator, where the target states a rate of the operation, else its host."""
 On = Literal["array", "vector"]
 """What issues an instruction: the array one that sums products, the unit for elements and rows all others."""
-"""What computes an element: the accelerator, where the target states a rate of the operation, else its host."""
 
 FUNCTION_OPERATIONS = 20.0
 """Scalar operations of the host for one element of a function that nothing describes: a round figure."""

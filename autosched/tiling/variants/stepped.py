@@ -93,7 +93,7 @@ def patterns_of(intrinsics: Sequence[Intrinsic], target: Target) -> list[Pattern
     """Those of the target's instructions that overwrite an element with one of elements."""
     found = []
     for i in intrinsics:
-        if i.isa != target.isa or i.accumulates or i.numerics.relative is not None:
+        if i.isa != target.isa or i.accumulates or i.numerics.bounded:
             continue
         axes = i.operand_axes
         along = {o.name: frozenset(a for a in axes[o.name] if a is not None) for o in i.inputs}

@@ -36,9 +36,9 @@ def load(parameters: str, extent: int, statement: str) -> None:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_refused(case: tuple[str, int, str, str]) -> None:
-    *given, message = case
+    parameters, extent, statement, message = case
     with pytest.raises(SpecError, match="no program can match it") as caught:
-        load(*given)  # type: ignore[arg-type]
+        load(parameters, extent, statement)
     assert message in caught.value.message
     assert caught.value.location is not None
     assert caught.value.hint

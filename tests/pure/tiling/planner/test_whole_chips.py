@@ -191,7 +191,7 @@ intrinsics:
 
 
 def test_sums_that_go_on_need_a_way_to_the_accumulators() -> None:
-    """Of a copy that takes each element as it is: another would compute something that nobody checks."""
+    """A copy counts only if it takes each element as it is: nobody checks what another computes."""
     said = "nothing copies s32 from memory to accumulators, and the sums of C go on from what is there"
     for more in ("", *(COPY.replace("VALUE", v) for v in ("-x[i, j]", "x[j, i]", "x[i, 0]"))):
         with pytest.raises(NoScheduleError, match=said):
