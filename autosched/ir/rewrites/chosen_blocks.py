@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
+from autosched.ir.nodes import Assign, Axis, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.nests import nested, under
 from autosched.ir.rewrites.quotients import fold_quotients
 from autosched.ir.stages import stages_of
 from autosched.ir.value import (
@@ -141,20 +142,18 @@ def chosen_blocks(
             around.append(outer)
             inside.append(Axis(axis.name, Const(0), Const(size)))
             to[axis.name] = Var(outer.name) * size + Var(axis.name) + axis.lower
-    core: Statement = _moved(stage.assign, to)
-    for guard in reversed(stage.guards):
-        core = Guard(substitute_condition(guard, to), (core,))
+    core = under([substitute_condition(g, to) for g in stage.guards], _moved(stage.assign, to))
     body: tuple[Statement, ...]
     kept = [a for a in inside if a.name in spatial]
     reduced = [a for a in inside if a.name not in spatial]
     if not begins:
-        body = (_nest(around, (_nest(inside, (core,)),)),)
+        body = nested([*around, *inside], core)
     elif sizes.keys() <= spatial:
-        body = (_nest(around, (_nest(kept, (_moved(found[0], to), _nest(reduced, (core,)))),)),)
+        body = nested([*around, *kept], _moved(found[0], to), *nested(reduced, core))
     else:
         fresh = {a.name: Axis(names(a.name), a.lower, a.upper) for a in stage.spatial}
         own = {name: Var(a.name) for name, a in fresh.items()}
-        body = (_nest([*fresh.values()], (_moved(found[0], own),)), _nest(around, (_nest(inside, (core,)),)))
+        body = (*nested([*fresh.values()], _moved(found[0], own)), *nested([*around, *inside], core))
     after = replace(program, body=(*program.body[:number], *body, *program.body[number + 1 :]))
     folded = fold_quotients(after)
     return (folded[0] if folded else after), tuple(a.name for a in around)
@@ -162,13 +161,6 @@ def chosen_blocks(
 
 def _constant(axis: Axis) -> bool:
     return isinstance(axis.lower, Const) and isinstance(axis.upper, Const)
-
-
-def _nest(loops: Sequence[Axis], body: tuple[Statement, ...]) -> Statement:
-    for axis in reversed(loops):
-        body = (Loop(axis, body),)
-    (made,) = body
-    return made
 
 
 def _moved(assign: Assign, to: Mapping[str, Int]) -> Assign:

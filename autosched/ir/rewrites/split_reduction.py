@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.rewrites.nests import nested
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Index, Literal, Read, is_value, map_value
 from autosched.logic import Const, Int, Var
@@ -72,9 +73,9 @@ def split_reduction(program: Program, stage: Stage, axis: str, cut: Cut) -> Rewr
     loops.append(Axis(turn, Const(0), Const(turns)))
     if cut.group > 1:
         loops.append(Axis(within, Const(0), Const(cut.group)))
-    body = (target, *_nested(loops, update))
+    body = (target, *nested(loops, update))
     spatial = [Axis(first[a].name, a.lower, a.upper) for a in stage.spatial]
-    partial = _nested([*spatial, Axis(part, Const(0), Const(cut.parts))], *body)
+    partial = nested([*spatial, Axis(part, Const(0), Const(cut.parts))], *body)
     again = names(f"{axis}_s")
     assert stage.init is not None
     index: tuple[Index, ...] = stage.assign.index
@@ -85,7 +86,7 @@ def split_reduction(program: Program, stage: Stage, axis: str, cut: Cut) -> Rewr
         Read(name, (*(Var(a.name) - a.lower for a in stage.spatial), Var(again)), dtype),
         stage.assign.location,
     )
-    ends = _nested(
+    ends = nested(
         list(stage.spatial),
         Assign(stage.assign.tensor, index, "=", stage.init),
         Loop(Axis(again, Const(0), Const(cut.parts)), (total,)),
@@ -121,14 +122,6 @@ def _alone(program: Program, stage: Stage) -> bool:
 def _tops(program: Program, stage: Stage) -> list[int]:
     """The top-level statements that write the stage's tensor."""
     return [k for k, stmt in enumerate(program.body) if any(a.tensor == stage.assign.tensor for a in assigns(stmt))]
-
-
-def _nested(axes: list[Axis], *body: Statement) -> tuple[Statement, ...]:
-    """The statements inside these loops, outermost first."""
-    inner: tuple[Statement, ...] = body
-    for axis in reversed(axes):
-        inner = (Loop(axis, inner),)
-    return inner
 
 
 def _fresh(program: Program) -> Callable[[str], str]:

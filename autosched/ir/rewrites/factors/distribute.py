@@ -12,9 +12,9 @@ from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.nests import nested, under
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import (
-    Condition,
     Read,
     reads,
     substitute,
@@ -78,11 +78,11 @@ def own_names(statement: Statement, names: FreeNames, taken: set[str], to: dict[
 
 def nest_of(stage: Stage) -> tuple[Statement, ...]:
     """The stage in loops of its own."""
-    update = _guarded(stage.guards, stage.assign)
+    update = under(stage.guards, stage.assign)
     if stage.init is None:
-        return _nested(stage.axes, (update,))
+        return nested(stage.axes, update)
     start = Assign(stage.assign.tensor, stage.assign.index, "=", stage.init)
-    return _nested(stage.spatial, (start, *_nested(stage.reduction, (update,))))
+    return nested(stage.spatial, start, *nested(stage.reduction, update))
 
 
 def _needs(stages: tuple[Stage, ...]) -> dict[str, set[str]]:
@@ -98,17 +98,6 @@ def _needs(stages: tuple[Stage, ...]) -> dict[str, set[str]]:
 def _reads(stage: Stage) -> list[Read]:
     return [*stage.reads, *(reads(stage.init) if stage.init is not None else ())]
 
-
-def _nested(axes: tuple[Axis, ...], body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    for axis in reversed(axes):
-        body = (Loop(axis, body),)
-    return body
-
-
-def _guarded(guards: tuple[Condition, ...], statement: Statement) -> Statement:
-    for guard in reversed(guards):
-        statement = Guard(guard, (statement,))
-    return statement
 
 
 def _refuse_other_orders(stages: list[Stage]) -> None:

@@ -19,7 +19,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.text import times
 from autosched.ir.rewrites.factors.distribute import own_names
 from autosched.ir.rewrites.names import FreeNames
-from autosched.ir.rewrites.online.fused import under
+from autosched.ir.rewrites.nests import nested, under
 from autosched.ir.rewrites.online.states import MemberStates
 from autosched.ir.value import (
     Call,
@@ -74,17 +74,14 @@ def factor_by_group(stage: Stage, grouped: Program, carried: MemberStates) -> Pr
 def _as_written(stage: Stage, flag: Read) -> Statement:
     """The stage's element, where the flag is set."""
     assert stage.init is not None
-    update = under(stage.guards, stage.assign)
-    for axis in reversed(stage.reduction):
-        update = Loop(axis, (update,))
     start = Assign(stage.assign.tensor, stage.assign.index, "=", stage.init)
-    return Guard(Comparison("!=", flag, Literal(0, FLAG)), (start, update))
+    sums = nested(stage.reduction, under(stage.guards, stage.assign))
+    return Guard(Comparison("!=", flag, Literal(0, FLAG)), (start, *sums))
 
 
 def _nest(stage: Stage, names: FreeNames, body: Statement) -> Statement:
     """A statement in loops over copies of the stage's axes."""
-    for axis in reversed(stage.spatial):
-        body = Loop(axis, (body,))
+    (body,) = nested(stage.spatial, body)
     return own_names(body, names, {a.name for a in stage.axes}, {})
 
 

@@ -27,6 +27,7 @@ from autosched.ir.rewrites.algebra.sums import RealSum
 from autosched.ir.rewrites.algebra.text import times, value_of
 from autosched.ir.rewrites.factors.distribute import distributed
 from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.nests import under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member
 from autosched.ir.rewrites.online.staging import Found, Term, filled, staged, under_or_zero
@@ -456,12 +457,6 @@ class Pass:
         later = set(order[order.index(carried.member.name) :])  # no member needs a condition on what comes after it
         parts += [c for c in self.conditions if not later & {r.tensor for r in reads(c)}]
         return parts[0] if len(parts) == 1 else Logical("and", tuple(parts))
-
-
-def under(guards: Sequence[Condition], statement: Statement) -> Statement:
-    for guard in reversed(guards):
-        statement = Guard(guard, (statement,))
-    return statement
 
 
 def _bounds_of(axis: Axis, to: Places) -> tuple[Int, Int]:

@@ -18,11 +18,12 @@ from functools import partial
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
+from autosched.ir.rewrites.nests import under
 from autosched.ir.rewrites.online.block_runs import BlockRun, Reach, block_runs, has_room, runs_by_whole_blocks
 from autosched.ir.rewrites.online.consumers import Consumer, consumer
 from autosched.ir.rewrites.online.empty_rows import no_number_where
 from autosched.ir.rewrites.online.extremes import extremes
-from autosched.ir.rewrites.online.fused import WITHIN, Make, Moving, Pass, Places, StateUpdate, stem, under
+from autosched.ir.rewrites.online.fused import WITHIN, Make, Moving, Pass, Places, StateUpdate, stem
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member, Stages
 from autosched.ir.rewrites.online.states import MemberStates, replaced
