@@ -39,7 +39,8 @@ class KnownData:
 class Program:
     """See the module's docstring. `sizes` and `dtypes` hold what `-D` set or defaulted; `parameters` keeps the
     signature's order of tensors and scalars; `tensors` also holds the intermediates; `data` is what is known of
-    the values of const tensors (`ir.data`)."""
+    the values of const tensors (`ir.data`); `partial_sums` are intermediates whose elements others around this program,
+    the body of a loop, add up."""
 
     name: str
     doc: str
@@ -52,6 +53,7 @@ class Program:
     assumptions: tuple[Assume, ...] = ()
     symbolic: dict[str, tuple[int, int]] = field(default_factory=dict)
     data: dict[str, KnownData] = field(default_factory=dict)
+    partial_sums: frozenset[str] = frozenset()
     source: str = field(default="", compare=False)
 
     @cached_property

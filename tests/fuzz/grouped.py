@@ -15,10 +15,13 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])] if __name__ == "__main
 
 import numpy as np  # noqa: E402
 from support.rewritten.agreement import Options, wrong_numbers, wrong_reals  # noqa: E402
+from support.rewritten.oracle import run  # noqa: E402
 
 import autosched  # noqa: E402
 from autosched import ir  # noqa: E402
 from autosched.ir.program import Program  # noqa: E402
+from autosched.ir.rewrites.tiles.in_turn import in_turn  # noqa: E402
+from autosched.ir.rewrites.verdict import RewriteVerdict  # noqa: E402
 
 NARROW = ("s8", "u8", "s4", "u4", "s16")
 KINDS = ("random", "large", "infinite", "nan", "zero", "denormal", "opposite")
@@ -100,6 +103,26 @@ def wrong_programs(first: int, count: int) -> Iterator[tuple[int, str]]:
                 ):
                     if text:
                         yield seed, f"{kind}: {text}"
+            if text := wrong_in_turn(verdict, grouped_data(before, seed, KINDS[seed % len(KINDS)]), Random(seed)):
+                yield seed, text
+
+
+def wrong_in_turn(verdict: RewriteVerdict, data: dict[str, np.ndarray], r: Random) -> str:
+    """What is wrong where sums of groups are added up as they are finished, in tiles of any size; each bit counts."""
+    after = verdict.after
+    assert after is not None
+    if "Y_group" not in after.tensors:  # a factor of the whole sum has left it
+        return ""
+    m, n = after.tensors["Y"].extents
+    tile = [r.choice([t for t in range(1, size + 1) if size % t == 0]) for size in (m, n)]
+    turn = in_turn(after, "Y_group", tile)
+    if turn is None or "Y_group" in turn.tensors:
+        return f"no tiles of {tile}"
+    if ir.parse(str(turn)) != turn:
+        return f"another program when parsed: {turn}"
+    want, got = (run(p, data, {"c": 1.5})["Y"] for p in (after, turn))
+    same = np.array_equal(want, got, equal_nan=True) and np.array_equal(np.signbit(want), np.signbit(got))
+    return "" if same else f"tiles of {tile}: {got}, not {want}"
 
 
 def main() -> None:

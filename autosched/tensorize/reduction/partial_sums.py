@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from autosched.errors import AutoschedError
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Read, Value, reads
 from autosched.ir.variables import index_vars
-from autosched.tensorize.reduction.update import update_of
+from autosched.tensorize.reduction.update import Update, update_of
 
 
 def is_partial(program: Program, stage: Stage) -> bool:
@@ -16,21 +18,36 @@ def is_partial(program: Program, stage: Stage) -> bool:
 
     This is what a promotion leaves behind (`tensorize.adapters.promotion`), and what one may write by hand.
     """
+    if stage.assign.tensor in program.partial_sums:
+        return True
+    update = _added_once(program, stage)
+    return update is not None and bool(update.axes_reduced)
+
+
+def of_turns(body: Program, still: Collection[str]) -> frozenset[str]:
+    """The tensors of a loop's body that each turn adds to the same elements, each once: a turn's `P` in
+    `T[i, j] += P[i, j] * D[j]`. `still`: tensors whose windows are the same in several turns."""
+    found = ((s, _added_once(body, s)) for s in body.stages)
+    return frozenset(s.assign.tensor for s, u in found if u and u.init is None and u.target.tensor in still)
+
+
+def _added_once(program: Program, stage: Stage) -> Update | None:
+    """What adds each sum of a stage, once, to others; None where something else reads them."""
     tensor = stage.assign.tensor
     if not program.tensors[tensor].intermediate or not stage.reduction:
-        return False
+        return None
     readers = [s for s in program.stages if any(r.tensor == tensor for r in s.reads) and s.assign.tensor != tensor]
     if len(readers) != 1:
-        return False
+        return None
     try:
         update = update_of(readers[0])
     except AutoschedError:
-        return False
+        return None
     own = [f for f in _factors(update.term) if isinstance(f, Read) and f.tensor == tensor]
     if len(own) != 1 or sum(r.tensor == tensor for r in reads(update.term)) != 1:
-        return False
+        return None
     moving = {a.name for a in readers[0].axes if a.extent > 1}
-    return moving <= index_vars(own[0].index) and update.combine == "+" and bool(update.axes_reduced)
+    return update if moving <= index_vars(own[0].index) and update.combine == "+" else None
 
 
 def _factors(value: Value) -> list[Value]:

@@ -43,7 +43,7 @@ from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.chosen_slices import chosen_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
-from autosched.tiling.variants.deferred import deferred_programs
+from autosched.tiling.variants.deferred import BLOCK_TILES, deferred_programs
 from autosched.tiling.variants.in_parts import in_parts_programs
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
@@ -96,13 +96,15 @@ def plan_program(
     sizes = BLOCK_SIZES if is_gpu(target) else SIZES
     within = is_gpu(target) and bool(prefix)  # a body is the work of one block
     grids = not within
-    typed = is_gpu(target) and grids
+    typed = is_gpu(target)
     for variant in chain(
         adapted_programs(simple, matches, intrinsics, numerics, conditions, beside=within, typed=typed),
         split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
-        deferred_programs(program, intrinsics, numerics, conditions, typed) if inside and grids else (),
+        deferred_programs(program, intrinsics, numerics, conditions, typed, BLOCK_TILES if typed else ())
+        if inside and grids
+        else (),
         one_pass_programs(program, intrinsics, numerics, sizes, is_gpu(target)) if inside else (),
         in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
         chosen_programs(simple, intrinsics, numerics) if inside and grids else (),
@@ -118,7 +120,7 @@ def plan_program(
             if not plans:
                 left_out[family] = NO_NEST if family == SLICES else NO_BODY
         found += [variant.named(p) for p in plans if set(variant.stages) <= {m.stage.name for m in p.mappings}]
-    cycles = {id(p): plan_cycles(p, lanes_store=typed) for p in found}
+    cycles = {id(p): plan_cycles(p, lanes_store=typed and grids) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     units = units_of(target, catalogue)
     if units is not NO_UNITS:

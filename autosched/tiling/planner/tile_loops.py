@@ -8,11 +8,13 @@ for b, i_tile in grid(4, 8):        one part: loops over b, i_tile
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, product, zip_longest
 
 from autosched.ir.nodes import Axis
 from autosched.ir.program import Program
 from autosched.logic import evaluate, free_vars, interval
+from autosched.tensorize.reduction.partial_sums import of_turns
 from autosched.tiling.analysis.dependence import together
 from autosched.tiling.analysis.variable_names import told_apart
 from autosched.tiling.analysis.windows import Windowed, nested, windowed
@@ -95,9 +97,17 @@ def _tile_loops(
         own.append(TileLoop(axis, name in independent, first, last, meets.get(name), name))
     names = StepNames(f"{prefix}{called[loops[-1].name]}.")
     trips = _trips(loops, program.symbolic)
-    for plan in members(made.program, names.prefix):
+    for plan in members(_with_partial_sums(made, own), names.prefix):
         grid = not prefix and is_gpu(plan.target)
         yield TileLoopsPart(tuple(own), plan, made.windows, part.stages, names, trips, grid, made.chosen)
+
+
+def _with_partial_sums(made: Windowed, loops: Sequence[TileLoop]) -> Program:
+    """The body, of which is known what several iterations add to the same elements."""
+    several = {loop.axis.name for loop in loops if loop.first < loop.last}
+    starts = {name: frozenset().union(*map(free_vars, w.start)) for name, w in made.windows.items()}
+    still = {name for name, moved in starts.items() if several - moved}
+    return replace(made.program, partial_sums=of_turns(made.program, still))
 
 
 def _by_blocks(part: TileLoopsPart) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,9 @@ from autosched.tensorize import match
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.reduction.partial_sums import is_partial
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.planner.tile_loops import tile_loops
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.conditional import candidates_of
@@ -156,6 +158,45 @@ def f(A: e4m3[8, 64], B: e4m3[64, 8], S: f32[2, 8], R: f32[8], Y: f32[8, 8]):
             Y[i, j] += {term}
 """)
     assert is_partial(program, program.stage("P")) is partial
+
+
+TURNS = """
+def f(A: e4m3[8, 64], B: e4m3[64, 8], S: f32[2, 8], Y: f32[8, 8]):
+    P: f32[8, 8]
+    T: f32[8, 8]
+    for i, j in grid(8, 8):
+        T[i, j] = 0
+    for q in range(2):
+        for i, j in grid(8, 8):
+            P[i, j] = 0
+            for p in range(32):
+                P[i, j] += f32(A[i, q * 32 + p]) * f32(B[q * 32 + p, j])
+        for i, j in grid(8, 8):
+            T[i, j] += P[i, j] * S[q, j]
+    for i, j in grid(8, 8):
+        Y[i, j] = T[i, j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "partial"),
+    [(("P[i, j] * S", "P[i, j] * S"), True), (("T[i, j] += P[i, j] * S", "T[i, j] += P[i, 0] * S"), False),
+     (("+= P[i, j] * S", "+= P[i, j] * P[i, j] * S"), False), (("T[i, j] += P", "T[i, j] = P"), False),
+     (("T[i, j] += P", "T[i, j] = 0\n            T[i, j] += P"), False), (("range(2)", "range(1)"), False),
+     (("T[i, j] += P[i, j] * S[q, j]", "Y[i, j] = P[i, j]"), False)],
+)  # fmt: skip
+def test_sums_of_turns_are_partial_where_several_turns_add_each_once(change: tuple[str, str], partial: bool) -> None:
+    program = parse(TURNS.replace(*change))
+    bodies: list[Program] = []
+
+    def planner(body: Program, _: str) -> Sequence[Plan]:
+        bodies.append(body)
+        return ()
+
+    tile_loops(program, held_together(program, ()).parts, planner, "", False)
+    assert [{*body.partial_sums} for body in bodies] == [{"P"} if partial else set()]
+    (found,) = match(bodies[0], [CATALOGUE[WGMMA]], stages=["P"])
+    assert (found.verdict == "match") is partial
 
 
 def promoted_plans() -> list[Plan]:

@@ -1,0 +1,84 @@
+"""Sums of groups with scales, added up in the registers of the warps that computed them (plans `[defer 64x64]`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import Any
+
+import pytest
+from support.cards.block_chains import several
+from support.cards.checked_kernels import checked
+from support.cards.gpu_plans import CATALOGUE
+from support.cards.hand_kernels import needs_compiler
+
+from autosched import ir
+from autosched.machine.catalogue import load_target
+from autosched.search.tuning.tune import usable
+from autosched.tiling.planner.families import DEFERRED
+from autosched.tiling.planner.plan_program import plan_program
+from autosched.tiling.plans.find_warp_rows import rows_inside
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
+
+pytestmark = [needs_compiler, pytest.mark.compiler]
+
+SCALED = """
+def scaled(A: t[m, k], B: const[t[n, k]], R: f32[m, kg], S: const[f32[kg, n]], C: f32[m, n],
+           *, m=64, n=64, k=128, g=64, t="e4m3"):
+    assume(k % g == 0)
+    kg = k // g
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += (f32(A[i, p]) * R[i, p // g]) * (f32(B[j, p]) * S[p // g, j])
+"""
+
+
+NARROW = """
+def narrow(X: t[m, k], W: const[u4[k, n]], S: const[f32[kg, n]], Z: const[u4[kg, n]], C: f32[m, n],
+           *, m=64, n=64, k=64, g=32, t="f16"):
+    kg = k // g
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += f32(X[i, p]) * ((f32(W[p, j]) - f32(Z[p // g, j])) * S[p // g, j])
+"""
+"""Weights that a block makes f16 of, without their scales."""
+
+
+@cache
+def in_blocks(text: str, target: str, **sizes: Any) -> Plan:
+    """The first plan whose blocks add sums of groups up."""
+    machine = dataclasses.replace(load_target(target), cores=3)
+    program = ir.parse(text, sizes=sizes)
+    known = usable(CATALOGUE, machine, "simulator", None)
+    plans = plan_program(program, machine, CATALOGUE, known, numerics="rescaled", families=[DEFERRED]).plans
+    return next(p for p in plans if p.in_tile_loops)
+
+
+CASES = {
+    "wgmma e4m3": (SCALED, "nvidia-h200", {}),
+    "wgmma f16": (SCALED, "nvidia-h200", {"t": "f16", "n": 128, "g": 32}),
+    "mma e4m3": (SCALED, "nvidia-rtx4090", {"m": 16}),
+    "mma bf16": (SCALED, "nvidia-a100", {"t": "bf16", "k": 96, "g": 32}),
+    "wgmma u4": (NARROW, "nvidia-h200", {}),
+    "mma u4": (NARROW, "nvidia-a100", {"m": 16, "k": 256, "g": 128}),
+}
+
+
+@pytest.mark.sampled("mma bf16")
+@pytest.mark.parametrize("name", CASES)
+def test_groups_stay_in_registers(name: str) -> None:
+    text, target, sizes = CASES[name]
+    plan = in_blocks(text, target, **sizes)
+    assert name.split()[0] in plan.name
+    assert "[defer " in plan.name
+    assert any(rows_inside(p) for p in plan.parts if isinstance(p, TileLoopsPart))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_are_right(name: str) -> None:
+    text, target, sizes = CASES[name]
+    plan = in_blocks(text, target, **sizes)
+    checked(plan, several(plan, 3), "groups")
