@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 from autosched.errors import AutoschedError
@@ -26,9 +27,12 @@ def is_partial(program: Program, stage: Stage) -> bool:
 
 def of_turns(body: Program, still: Collection[str]) -> frozenset[str]:
     """The tensors of a loop's body that each turn adds to the same elements, each once: a turn's `P` in
-    `T[i, j] += P[i, j] * D[j]`. `still`: tensors whose windows are the same in several turns."""
+    `T[i, j] += P[i, j] * D[j]`, where nothing else in the body writes `T`. `still`: tensors whose windows are the same
+    in several turns."""
+    writes = Counter(s.assign.tensor for s in body.stages)
+    added = {t for t in still if writes[t] == 1}
     found = ((s, _added_once(body, s)) for s in body.stages)
-    return frozenset(s.assign.tensor for s, u in found if u and u.init is None and u.target.tensor in still)
+    return frozenset(s.assign.tensor for s, u in found if u and u.init is None and u.target.tensor in added)
 
 
 def _added_once(program: Program, stage: Stage) -> Update | None:

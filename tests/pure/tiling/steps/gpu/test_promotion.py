@@ -182,7 +182,8 @@ def f(A: e4m3[8, 64], B: e4m3[64, 8], S: f32[2, 8], Y: f32[8, 8]):
     ("change", "partial"),
     [(("P[i, j] * S", "P[i, j] * S"), True), (("T[i, j] += P[i, j] * S", "T[i, j] += P[i, 0] * S"), False),
      (("+= P[i, j] * S", "+= P[i, j] * P[i, j] * S"), False), (("T[i, j] += P", "T[i, j] = P"), False),
-     (("T[i, j] += P", "T[i, j] = 0\n            T[i, j] += P"), False), (("range(2)", "range(1)"), False),
+     (("T[i, j] += P", "T[i, j] = 0\n            T[i, j] += P"), False),
+     (("T[i, j] += P", "T[i, j] = T[i, j] * 0.5\n            T[i, j] += P"), False), (("range(2)", "range(1)"), False),
      (("T[i, j] += P[i, j] * S[q, j]", "Y[i, j] = P[i, j]"), False)],
 )  # fmt: skip
 def test_sums_of_turns_are_partial_where_several_turns_add_each_once(change: tuple[str, str], partial: bool) -> None:
@@ -194,9 +195,9 @@ def test_sums_of_turns_are_partial_where_several_turns_add_each_once(change: tup
         return ()
 
     tile_loops(program, held_together(program, ()).parts, planner, "", False)
-    assert [{*body.partial_sums} for body in bodies] == [{"P"} if partial else set()]
-    (found,) = match(bodies[0], [CATALOGUE[WGMMA]], stages=["P"])
-    assert (found.verdict == "match") is partial
+    assert [{*body.partial_sums} for body in bodies if body.partial_sums] == [{"P"}] * partial
+    verdicts = [match(body, [CATALOGUE[WGMMA]], stages=["P"])[0].verdict for body in bodies]
+    assert ("match" in verdicts) is partial
 
 
 def promoted_plans() -> list[Plan]:
