@@ -17,7 +17,7 @@ from autosched.ir.nodes import Assign, Axis, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
-from autosched.ir.rewrites.nests import nested, under
+from autosched.ir.rewrites.nesting import nested, under
 from autosched.ir.rewrites.quotients import fold_quotients
 from autosched.ir.stages import stages_of
 from autosched.ir.value import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
-from autosched.ir.rewrites.nests import nested
+from autosched.ir.rewrites.nesting import nested
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Index, Literal, Read, is_value, map_value
 from autosched.logic import Const, Int, Var

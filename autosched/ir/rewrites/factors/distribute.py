@@ -12,7 +12,7 @@ from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
-from autosched.ir.rewrites.nests import nested, under
+from autosched.ir.rewrites.nesting import nested, under
 from autosched.ir.rewrites.refusal import NotRewritten
 from autosched.ir.value import (
     Read,

@@ -19,7 +19,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.algebra.text import times
 from autosched.ir.rewrites.factors.distribute import own_names
 from autosched.ir.rewrites.names import FreeNames
-from autosched.ir.rewrites.nests import nested, under
+from autosched.ir.rewrites.nesting import nested, under
 from autosched.ir.rewrites.online.states import MemberStates
 from autosched.ir.value import (
     Call,

@@ -27,7 +27,7 @@ from autosched.ir.rewrites.algebra.sums import RealSum
 from autosched.ir.rewrites.algebra.text import times, value_of
 from autosched.ir.rewrites.factors.distribute import distributed
 from autosched.ir.rewrites.names import FreeNames
-from autosched.ir.rewrites.nests import under
+from autosched.ir.rewrites.nesting import under
 from autosched.ir.rewrites.online.masks import Masked
 from autosched.ir.rewrites.online.members import Cascade, Member
 from autosched.ir.rewrites.online.staging import Found, Term, filled, staged, under_or_zero

@@ -18,7 +18,7 @@ from functools import partial
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
-from autosched.ir.rewrites.nests import under
+from autosched.ir.rewrites.nesting import under
 from autosched.ir.rewrites.online.block_runs import BlockRun, Reach, block_runs, has_room, runs_by_whole_blocks
 from autosched.ir.rewrites.online.consumers import Consumer, consumer
 from autosched.ir.rewrites.online.empty_rows import no_number_where

@@ -21,7 +21,7 @@ from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.factors.distribute import own_names
 from autosched.ir.rewrites.names import FreeNames
-from autosched.ir.rewrites.nests import nested, under
+from autosched.ir.rewrites.nesting import nested, under
 from autosched.ir.value import Index, Read, Value, map_value, reads, substitute, substitute_condition, substitute_index
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
