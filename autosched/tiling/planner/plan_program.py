@@ -124,7 +124,7 @@ def plan_program(
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
-        every = _with_units(every, units, target, cycles, patterns_of(intrinsics, target))
+        every = _with_units(every, units, target, cycles, patterns_of(intrinsics, target), program)
     asked = [p for p in every if asked_for(p, families)]
     asked = _few_stored(asked, prefix) if is_gpu(target) else asked
     near = [p for p in asked if cycles[id(p)] <= WITHIN * cycles[id(asked[0])]]
@@ -148,12 +148,13 @@ def _with_units(
     target: Target,
     cycles: dict[int, float],
     patterns: Sequence[Pattern],
+    given: Program,
 ) -> list[Plan]:
     """The plans with an accelerator's units, without those that ask a host of a chip that has none; `patterns` are its
-    instructions for elements. `cycles` takes the new ones."""
+    instructions for elements. `cycles` takes the new ones. `given` is the program of whose names errors speak."""
     placed = [p.on_units(units) for p in plans]
     cycles |= {id(new): cycles[id(old)] for new, old in zip(placed, plans, strict=True)}
-    return refuse_host_work(placed, target, patterns)
+    return refuse_host_work(placed, target, patterns, given)
 
 
 def _few_stored(plans: Sequence[Plan], prefix: str) -> list[Plan]:
