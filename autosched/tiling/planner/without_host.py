@@ -6,7 +6,7 @@ describes; nothing here knows a program or an instruction by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autosched.errors import Location, NoScheduleError
@@ -47,14 +47,21 @@ class Missing:
 
 
 def refuse_host_work(
-    plans: Sequence[Plan], target: Target, patterns: Sequence[Pattern] = (), given: Program | None = None
+    plans: Sequence[Plan],
+    target: Target,
+    patterns: Sequence[Pattern] = (),
+    given: Program | None = None,
+    unplanned: Callable[[], Mapping[str, tuple[tuple[str, ...], str]]] = dict,
+    known: bool = True,
 ) -> list[Plan]:
     """The plans that an accelerator without a host runs whole. NoScheduleError where there is none: with what the plan
     that leaves least to do lacks, each with its place, and what would mend it. `patterns` say which part of a value it
-    is that none computes; plans are of the program `given`, where they are not of one that was made of it."""
+    is that none computes; plans are of the program `given`, where they are not of one that was made of it; `unplanned`
+    tells of stages which instructions fit them and cannot be laid out, and why; `known`: whether there is any that
+    computes."""
     if target.host or scheme_of(target) != "spatial":
         return list(plans)
-    if plans and not patterns and not any(map(_of_the_chip, plans)):
+    if plans and not known and not any(map(_of_the_chip, plans)):
         said = f"{target.name} has no host, and no instruction of isa {target.isa} that it has is known"
         raise NoScheduleError(said, hint="give their file with --intrinsics, spelt as the target is")
     lacking = [(plan, list(dict.fromkeys(missing(plan, patterns, given)))) for plan in plans]
@@ -67,7 +74,9 @@ def refuse_host_work(
         own = sum(t.nest.intrinsic.isa == target.isa for t in plan.tensor_parts)
         return sum(not m.way for m in found), -own, len(found)
 
-    _, least = min(lacking, key=left)
+    plan, least = min(lacking, key=left)
+    if stuck := unplanned():
+        least = list(dict.fromkeys(missing(plan, patterns, given, stuck)))
     message = f"{target.name} has no host, and no unit of it does all of the program:"
     raise NoScheduleError("\n  ".join([message, *_told(least)]), hint="\n".join(_mends(least)))
 
@@ -104,9 +113,14 @@ def _of_the_chip(plan: Plan) -> bool:
     return own or bool(units.copies or units.functions or units.configs)
 
 
-def missing(plan: Plan, patterns: Sequence[Pattern] = (), given: Program | None = None) -> Iterator[Missing]:
-    """What of a plan no instruction of its target does, in the order of its parts."""
-    asked = _Asked(plan, patterns, given or plan.program)
+def missing(
+    plan: Plan,
+    patterns: Sequence[Pattern] = (),
+    given: Program | None = None,
+    unplanned: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
+) -> Iterator[Missing]:
+    """What of a plan no instruction of its target does, in the order of its parts; see `refuse_host_work`."""
+    asked = _Asked(plan, patterns, given or plan.program, unplanned or {})
     for part in plan.parts:
         if isinstance(part, TensorPart):
             yield from asked.of_nest(part)
@@ -129,11 +143,12 @@ def _stages(part: Part, program: Program) -> Iterator[tuple[Stage, bool]]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A plan of which it is asked what it lacks, and the program whose names are used."""
+    """A plan of which it is asked what it lacks, the program whose names are used, and what fits and is in no plan."""
 
     plan: Plan
     patterns: Sequence[Pattern]
     given: Program
+    unplanned: Mapping[str, tuple[tuple[str, ...], str]]
 
     def lacks(self, stage: Stage, what: str, mend: str, way: bool = False, taken: str = "") -> Missing:
         written = written_stage(stage, self.plan.program, self.given)
@@ -153,6 +168,11 @@ class _Asked:
         kinds |= {("", value.dtype.name)} if stage.assign.op != "=" else set()
         priced = [plan.units.price(plan.target, *kind)[0] == "vector" for kind in kinds]
         if not held and priced and all(priced):
+            return
+        if stage.name in self.unplanned:
+            (name, *_), why = self.unplanned[stage.name]
+            mend = "describe an instruction that computes it in another way"
+            yield self.lacks(stage, f"{name} fits, and no plan can use it: {why}", mend)
             return
         part = uncovered(stage, self.patterns)
         value = value if part is None or held else part

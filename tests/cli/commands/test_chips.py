@@ -79,3 +79,51 @@ def test_with_a_host_it_computes_the_rest_and_one_line_says_what_is_not_used(cli
     assert unused in ran.err
     assert "stage E" in ran.out
     assert "the host computes it" in ran.out
+
+
+SCALED = """
+isa: toy
+intrinsics:
+  - name: scale32
+    semantics: |
+      def mma(a: s8[16, 64], b: s8[64, 8], s: s32[16, 2], c: s32[16, 8]):
+          for i, j, k in grid(16, 8, 64):
+              c[i, j] += s32(a[i, k]) * s32(b[k, j]) * s[i, k // 32]
+    timing: {latency: 4, interval: 1}
+"""
+PROGRAM = """
+def scaled(A: s8[16, 64], B: s8[64, 8], S: s32[16, 2], C: s32[16, 8]):
+    for i, j in grid(16, 8):
+        C[i, j] = 0
+        for k in range(64):
+            C[i, j] += s32(A[i, k]) * s32(B[k, j]) * S[i, k // 32]
+"""
+
+
+@pytest.mark.parametrize("host", [True, False])
+def test_tune_says_at_once_that_no_plan_uses_what_match_reports(cli: Cli, host: bool) -> None:
+    near, chip = cli.near(), (CHIPS / "vector.yaml").read_text()
+    chip = chip.replace("isa: vla", "isa: toy").replace("features: [vla_64]", "features: []")
+    (cli.folder / "chip.yaml").write_text(chip.replace("  host: none\n", "") if host else chip)
+    (cli.folder / "toy.yaml").write_text(SCALED)
+    (cli.folder / "p.py").write_text(PROGRAM)
+    asked = ("p.py", "-t", "chip.yaml", "--intrinsics", "toy.yaml")
+    assert "toy/scale32" in near("match", *asked).out
+    err = near("tune", *asked, "-d", "simulator", "-n", "1", status=0 if host else 1).err
+    why = "s is indexed by k // 32, which is no sum of axes"
+    if host:
+        matched, note, *_ = err.splitlines()
+        assert matched.startswith("match  toy/scale32")
+        assert note == f"note   stage C: toy/scale32 fits, and no plan uses it: {why}"
+    else:
+        assert f"p.py:6:13: C: toy/scale32 fits, and no plan can use it: {why}" in err
+
+
+def test_the_match_line_names_instructions_of_steps(cli: Cli) -> None:
+    err = cli.near()("tune", *SOFTMAX, *VECTOR, "--intrinsics", ISA, "-d", "simulator", "-n", "1").err
+    (line,) = (line for line in err.splitlines() if line.startswith("match "))
+    assert "vla/vredmax.f32" in line
+    rewritten = line.split("; as rewritten ")[1]
+    assert "vla/vsub" in rewritten
+    assert "vla/vexp" in rewritten
+    assert "portable" not in line
