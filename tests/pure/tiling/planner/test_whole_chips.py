@@ -16,6 +16,7 @@ from autosched.ir import parse, run
 from autosched.ir.value import Literal, Scalar
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
+from autosched.tiling.planner.families import family_of
 from autosched.tiling.planner.without_host import missing
 from autosched.tiling.plans.plan import Plan, ScalarPart, TensorPart
 
@@ -157,6 +158,7 @@ def test_steps_are_bit_for_bit_the_program() -> None:
     plan = first("vector", "attention")
     (steps,) = (r for r in plan.rewrites if r.name == "steps")
     assert steps.numerics == "bitwise"
+    assert family_of(plan) == "adapted"  # not as written
     assert any("E_s_2" in line for line in steps.because)
     text = str(plan.program)
     assert "exp(E_s_3[" in text
