@@ -155,7 +155,7 @@ def match(
         for line in near_lines(nearest):
             answer(line)
         if len(loaded.stages) > 1:
-            answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics))))
+            answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics), numerics)))
     else:
         _list(found, quiet, loaded, work)
         _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
