@@ -125,6 +125,10 @@ class Progress:
                 self._line(f"noise  {said}: {then}")
             case events.RaceLost():
                 self._line(f"final  did not come to its end ({event.message}): times of the search decide")
+            case events.FinalFailed(failed, of):
+                kinds = " · ".join(f"{kind} {n}" for kind, n in failed.items())
+                count = f"{sum(failed.values())} of {counted(of, 'candidate')}"
+                self._line(f"final  {count} did not come out right again ({kinds}), and cannot be the best")
             case events.NoFinal():
                 self._line("final  left out, no time was left for it: times of the search decide")
             case events.PlanGivenUp():

@@ -136,6 +136,14 @@ class RaceLost:
 
 
 @dataclass(frozen=True)
+class FinalFailed:
+    """Candidates of the final round that did not come out right again: how many `of` how many, by kind."""
+
+    failed: dict[str, int]
+    of: int
+
+
+@dataclass(frozen=True)
 class NoFinal:
     """No final round was held, since no time was left for it: what the search measured counts."""
 
@@ -186,6 +194,7 @@ Event: TypeAlias = (
     | FinalRound
     | Noisy
     | RaceLost
+    | FinalFailed
     | NoFinal
     | MeasuredAgain
     | WorkerDied

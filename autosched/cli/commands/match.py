@@ -13,10 +13,12 @@ from autosched.cli import inputs, options
 from autosched.cli.answers.apart import stages_apart
 from autosched.cli.answers.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.cli.patience import Patience
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
 from autosched.numerics_levels import NUMERICS_LEVELS
+from autosched.report.text import counted
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.brief import brief
@@ -104,28 +106,33 @@ def match(
         said = write_forms(write_form, loaded, chosen, numerics)
         answer_json({"schema": "autosched/form/1", "file": str(write_form)}) if json else answer(said)
         return
-    place = {i.name: n for n, i in enumerate(chosen)}
-    found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
-    found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
-    one = bool(intrinsic) and len(found) == 1
-    if explain or verbose or one:
-        fixed = rule == "superset" and len(found) <= _WHOLE
-        found = [with_fix(m, numerics) if fixed else m for m in found]
-    nearest: list[Match] = []
-    if (explain or verbose) and one and found[0].verdict in ("no", "unknown"):
-        same = found[0].intrinsic.isa, "portable"
-        pool = known.of_isa(*same, features=None if machine is None else machine.features)
-        pool = pool if machine is None else tuple(offered(pool, machine))
-        nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
-    forms: list[tuple[Form, Gain | None]] = []
-    if explain or verbose or (one and found[0].verdict == "no"):
-        asked_of = [i for i in chosen if i.name in {m.intrinsic.name for m in found}]
-        made = better_forms(loaded, found, asked_of, numerics) if adapters and rule == "superset" else []
-        forms = with_gains(made, loaded, machine, known, numerics)
-    given = {"-t": target and [target], "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}
-    commands = form_commands(program, loaded.name, define or [], flags_of(given, numerics))
-    work = _work(loaded, machine, known, found, numerics)
-    told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
+    with Patience(f"matching {counted(len(chosen), 'instruction')}", quiet=quiet or json) as patience:
+        place = {i.name: n for n, i in enumerate(chosen)}
+        found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
+        found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
+        one = bool(intrinsic) and len(found) == 1
+        patience.doing = "looking at what would make the others fit"
+        if explain or verbose or one:
+            fixed = rule == "superset" and len(found) <= _WHOLE
+            found = [with_fix(m, numerics) if fixed else m for m in found]
+        nearest: list[Match] = []
+        if (explain or verbose) and one and found[0].verdict in ("no", "unknown"):
+            same = found[0].intrinsic.isa, "portable"
+            pool = known.of_isa(*same, features=None if machine is None else machine.features)
+            pool = pool if machine is None else tuple(offered(pool, machine))
+            patience.doing = f"asking which of {counted(len(pool), 'instruction')} get further"
+            nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
+        forms: list[tuple[Form, Gain | None]] = []
+        if explain or verbose or (one and found[0].verdict == "no"):
+            asked_of = [i for i in chosen if i.name in {m.intrinsic.name for m in found}]
+            patience.doing = "looking for forms that instructions take"
+            made = better_forms(loaded, found, asked_of, numerics) if adapters and rule == "superset" else []
+            forms = with_gains(made, loaded, machine, known, numerics)
+        patience.doing = "writing the answer"
+        given = {"-t": target and [target], "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}
+        commands = form_commands(program, loaded.name, define or [], flags_of(given, numerics))
+        work = _work(loaded, machine, known, found, numerics)
+        told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
         if nearest:
