@@ -120,7 +120,7 @@ def missing(
     unplanned: Mapping[str, tuple[tuple[str, ...], str]] | None = None,
 ) -> Iterator[Missing]:
     """What of a plan no instruction of its target does, in the order of its parts; see `refuse_host_work`."""
-    asked = _Asked(plan, patterns, given or plan.program, unplanned or {})
+    asked = _WithoutHost(plan, patterns, given or plan.program, unplanned or {})
     for part in plan.parts:
         if isinstance(part, TensorPart):
             yield from asked.of_nest(part)
@@ -142,7 +142,7 @@ def _stages(part: Part, program: Program) -> Iterator[tuple[Stage, bool]]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _WithoutHost:
     """A plan of which it is asked what it lacks, the program whose names are used, and what fits and is in no plan."""
 
     plan: Plan
