@@ -127,8 +127,8 @@ def plan_program(
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
         every = _with_units(every, units, cycles)
-        stuck = partial(unplanned, matches, (), target, conditions)
         own = [i for i in intrinsics if i.isa == target.isa]
+        stuck = partial(unplanned, matches, (), target, conditions, [i.name for i in own])
         every = refuse_host_work(every, target, patterns_of(own, target), program, stuck, known=bool(own))
     asked = [p for p in every if asked_for(p, families)]
     asked = _few_stored(asked, prefix) if is_gpu(target) else asked

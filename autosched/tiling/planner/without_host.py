@@ -191,6 +191,9 @@ class _WithoutHost:
         types = ", ".join(dict.fromkeys(r.dtype.name for r in reads(value)))
         mend = f"describe an instruction of kind compute that {form}, from {types or 'numbers'}"
         mend += " (`autosched match --explain` says how near others are)"
+        if isinstance(value, Literal | Scalar) and not stage.reduction:
+            of = value.dtype.name
+            mend = f"describe an instruction of kind compute that fills: `c[i] = a[0]`, with a: {of}[1] and {of} c"
         yield self.lacks(stage, said + self.takes(stage), mend)
 
     def takes(self, stage: Stage) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support.chips import CHIPS, FOLDER, SMALL, chip, instructions, planned, program
+from support.chips import CHIPS, FOLDER, SMALL, chip, instructions, measured, planned, program
 
 from autosched.errors import NoScheduleError, SpecError
 from autosched.ir import parse, run
@@ -246,6 +246,40 @@ def test_sums_that_go_on_need_a_way_to_the_accumulators() -> None:
 def test_a_result_of_numbers_is_work_too() -> None:
     with pytest.raises(NoScheduleError, match=r"no instruction computes f32\(3.0\)"):
         planned("systolic", parse(FILLED))
+
+
+FILL = """
+isa: vla
+intrinsics:
+  - name: vfill
+    semantics: |
+      def vector(a: f32[1], c: f32[8]):
+          for i in range(8):
+              c[i] = a[0]
+    timing: {latency: 4, interval: 1}
+  - name: vmov
+    semantics: |
+      def vector(a: f32[8], c: f32[8]):
+          for i in range(8):
+              c[i] = a[i]
+    timing: {latency: 4, interval: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [(FILLED, "vla/vfill"), (FILLED.replace("C: ", "A: f32[16, 16], C: ").replace("3.0", "A[j, i]"), "vla/vmov")],
+    ids=["numbers", "copies"],
+)
+def test_a_fill_and_a_copy_are_on_instructions(text: str, by: str) -> None:
+    """A chip with a host leaves them to it."""
+    with pytest.raises(NoScheduleError) as caught:
+        planned("vector", parse(text))
+    assert ("that fills: `c[i] = a[0]`, with a: f32[1]" in str(caught.value.hint)) == (by == "vla/vfill")
+    plan = planned("vector", parse(text), more=FILL)[0]
+    assert used(plan) == {by}
+    assert all(m.ok and m.verified for _, m in measured(plan, 3))
+    assert not used(planned("vector", parse(text), more=FILL, target=chip("vector", host=True))[0])
 
 
 @pytest.mark.parametrize("place", ["inputs", "accumulators"])
