@@ -51,7 +51,7 @@ class AutoschedError(Exception):
         if self.location and self.location.snippet():
             parts.append(self.location.snippet())
         if self.hint:
-            parts.append(f"help: {self.hint}")
+            parts.append("help: " + self.hint.replace("\n", "\n      "))  # further lines as wide as its label
         return "\n".join(parts)
 
 

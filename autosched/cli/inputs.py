@@ -16,7 +16,7 @@ from autosched.errors import UnknownNameError, UsageError
 from autosched.ir.data import with_data as known_data
 from autosched.ir.program import Program
 from autosched.ir.work import operations
-from autosched.machine.agree import refuse_misspelt
+from autosched.machine.agree import refuse_misspelt, refuse_unknown
 from autosched.machine.target import Target
 from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.spec.catalogue import Catalogue
@@ -127,10 +127,12 @@ def catalogue(paths: Sequence[str] | None) -> Catalogue:
 
 def target(name: str, known: Catalogue | None = None) -> Target:
     """The target; measured figures of this machine are kept in the user's cache folder. With the catalogue, SpecError
-    for a feature or an instruction of the target that the catalogue does not know."""
+    for a feature or an instruction of the target that the catalogue does not know, UsageError for a chip without a
+    host of which it knows no instruction."""
     found = api.target(name, cache=peaks_path())
     if known is not None:
         refuse_misspelt(found, known)
+        refuse_unknown(found, known)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from threading import Event, Thread
 from types import TracebackType
 
@@ -86,6 +87,9 @@ class Progress:
                 for reason, which in event.reasons:
                     more = f" and {len(which) - 3} more" if len(which) > 3 else ""
                     self._line(f"rejected  {', '.join(which[:3])}{more}: {reason}")
+            case events.Unplanned(stage, fitting, reason):
+                fits = "fits, and no plan uses it" if len(fitting) == 1 else "fit, and no plan uses them"
+                self._line(f"note   stage {stage}: {_some(fitting, 2)} {fits}: {reason}")
             case events.Scored():
                 few = "" if event.near == event.plans else f", {event.near} of them near the best by the clock"
                 plans = counted(event.plans, "plan") + few
@@ -121,6 +125,10 @@ class Progress:
                 self._line(f"noise  {said}: {then}")
             case events.RaceLost():
                 self._line(f"final  did not come to its end ({event.message}): times of the search decide")
+            case events.FinalFailed(failed, of):
+                kinds = " · ".join(f"{kind} {n}" for kind, n in failed.items())
+                count = f"{sum(failed.values())} of {counted(of, 'candidate')}"
+                self._line(f"final  {count} did not come out right again ({kinds}), and cannot be the best")
             case events.NoFinal():
                 self._line("final  left out, no time was left for it: times of the search decide")
             case events.PlanGivenUp():
@@ -140,8 +148,10 @@ class Progress:
         accepted = ("match",) if self.request.conditions == "refuse" else ("match", "conditional")
         fits = [n for n, (verdict, _) in event.verdicts.items() if verdict in accepted]
         fits.sort(key=lambda n: n.startswith("portable/"))  # the machine's own first
-        shown = ", ".join(fits[:4]) + (f" and {len(fits) - 4} more" if len(fits) > 4 else "")
-        self._line(f"match  {shown or 'no intrinsic as it stands'}   ({event.seconds:.2f} s)")
+        shown = _some(fits, 4) or "no intrinsic as it stands"
+        others = [name for name in event.planned if name not in fits]
+        shown += f"; as rewritten {_some(others, 4)}" if others else ""
+        self._line(f"match  {shown}   ({event.seconds:.2f} s)")
         self.bar.update(self.task, said="scoring the space")
         self.doing = "planning, and laying out the space"
 
@@ -186,6 +196,10 @@ class Progress:
     def _line(self, text: str) -> None:
         self.last_line_s = time.monotonic()
         (self.bar.console if self.live else self.console).print(text, markup=False)
+
+
+def _some(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _state(event: events.StudyOpened) -> str:

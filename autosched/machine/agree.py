@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from autosched.errors import SpecError, nearest
+from autosched.errors import SpecError, UsageError, nearest
 from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import Catalogue
 
@@ -32,3 +32,26 @@ def refuse_misspelt(target: Target, known: Catalogue) -> None:
             needs = next(o for o in own if alike[0] in o.requires)
             said = f"target {target.name}: no instruction of {target.isa} requires the feature {feature!r}"
             raise SpecError(said, hint=f"did you mean {alike[0]!r}, which {needs.name} requires? Spell both alike")
+
+
+def refuse_unknown(target: Target, known: Catalogue) -> None:
+    """UsageError for a chip without a host of which no instruction is known: none is given, or those given are of
+    another isa, or ask for features that it does not state."""
+    own = [o for o in known.outlines() if o.isa == target.isa]
+    if target.host or any(target.has(o.requires) for o in own):
+        return
+    builtin = Catalogue.builtin()
+    others = [o for o in known.outlines() if o.isa != target.isa and o.name not in builtin]
+    if own:
+        lacking = min((o.requires - target.features for o in own), key=len)
+        there = ", ".join(sorted(target.features)) or "none"
+        hint = f"they require {' and '.join(sorted(lacking))}, and the features of {target.name} are: {there}. "
+        raise UsageError(_UNUSABLE.format(own[0].name, len(own) - 1, target.name), hint=hint + "Spell both alike")
+    said = f"{target.name} has no host, and no instruction of its isa ({target.isa}) is known"
+    if others:
+        isas = ", ".join(sorted({o.isa for o in others}))
+        raise UsageError(said, hint=f"the files of --intrinsics are of isa {isas}: spell `isa` alike in all files")
+    raise UsageError(said, hint="give the file that describes them with --intrinsics")
+
+
+_UNUSABLE = "{0} and {1} more instructions are known, and {2}, which has no host, can use none of them"

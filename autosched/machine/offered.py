@@ -10,9 +10,13 @@ from autosched.tensorize.intrinsic import Intrinsic
 
 
 def offered(intrinsics: Sequence[Intrinsic], target: Target) -> list[Intrinsic]:
-    """Those of the target's isa, or portable, whose features it lists; with the contracts that they have on it."""
-    own = [i for i in intrinsics if (i.portable or i.isa == target.isa) and target.has(i.requires)]
-    return [i.on(target.features) for i in own]
+    """Those of the target's isa, or portable, whose features it lists; with the contracts that they have on it. A chip
+    without a host runs no portable code."""
+    return [i.on(target.features) for i in intrinsics if _of(i, target) and target.has(i.requires)]
+
+
+def _of(intrinsic: Intrinsic, target: Target) -> bool:
+    return intrinsic.isa == target.isa or (intrinsic.portable and target.host)
 
 
 def refuse_absent(asked: Sequence[Intrinsic], target: Target) -> UsageError:
@@ -21,7 +25,10 @@ def refuse_absent(asked: Sequence[Intrinsic], target: Target) -> UsageError:
     first = asked[0].name
     one = len(asked) == 1
     which = first if one else f"{first} and {len(asked) - 1} more"
-    same = [i for i in asked if i.portable or i.isa == target.isa]
+    same = [i for i in asked if _of(i, target)]
+    if not same and all(i.portable for i in asked):
+        said = f"{target.name} has no host, and {which} {'is' if one else 'are'} code of one"
+        return UsageError(said, hint="name instructions of its own with -i, or leave `host: none` out")
     if not same:
         isas = ", ".join(sorted({i.isa for i in asked}))
         said = f"{target.name} is {target.isa}, and {which} {'is' if one else 'are'} for {isas}"

@@ -13,11 +13,13 @@ from autosched.store.records import Trial
 @dataclass(frozen=True)
 class Matched:
     """Matching is done: intrinsic to (verdict, mappings). `peak` names the fastest instruction among the matches whose
-    rate the target knows, and its operations a second on the threads allowed."""
+    rate the target knows, and its operations a second on the threads allowed. `planned` are the instructions of plans,
+    also of those of rewritten programs."""
 
     verdicts: dict[str, tuple[str, int]]
     seconds: float
     peak: tuple[str, float] | None = None
+    planned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,15 @@ class NotPlanned:
     def reasons(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Each reason, with the mappings that it keeps out."""
         return tuple(self.find())
+
+
+@dataclass(frozen=True)
+class Unplanned:
+    """A stage that no plan computes with an instruction, though `intrinsics` fit it, and why that is."""
+
+    stage: str
+    intrinsics: tuple[str, ...]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -125,6 +136,14 @@ class RaceLost:
 
 
 @dataclass(frozen=True)
+class FinalFailed:
+    """Candidates of the final round that did not come out right again: how many `of` how many, by kind."""
+
+    failed: dict[str, int]
+    of: int
+
+
+@dataclass(frozen=True)
 class NoFinal:
     """No final round was held, since no time was left for it: what the search measured counts."""
 
@@ -164,6 +183,7 @@ class Stopped:
 Event: TypeAlias = (
     Matched
     | NotPlanned
+    | Unplanned
     | Scored
     | NearMiss
     | WithoutEffect
@@ -174,6 +194,7 @@ Event: TypeAlias = (
     | FinalRound
     | Noisy
     | RaceLost
+    | FinalFailed
     | NoFinal
     | MeasuredAgain
     | WorkerDied

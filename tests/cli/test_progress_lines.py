@@ -9,8 +9,9 @@ import pytest
 
 import autosched
 from autosched import api
+from autosched.cli.patience import Patience
 from autosched.cli.progress import Progress
-from autosched.search.events import Event, Proposed, StudyOpened, TrialDone
+from autosched.search.events import Event, FinalFailed, Proposed, StudyOpened, TrialDone
 from autosched.search.request import TuneRequest
 from autosched.store.records import Measurement, Trial
 
@@ -37,6 +38,30 @@ def test_a_silent_search_says_what_it_does(
             time.sleep(0.02)
             said += capsys.readouterr().err
     assert re.search(rf"^\.\.\.    {doing} \(\d+ s so far\)$", said, re.MULTILINE)
+
+
+def test_other_commands_say_what_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
+    with Patience("matching 12 instructions", every_s=0.05) as told:
+        said, until = "", time.monotonic() + 20
+        while "writing" not in said and time.monotonic() < until:
+            time.sleep(0.02)
+            said += capsys.readouterr().err
+            told.doing = "writing the answer" if "matching" in said else told.doing
+    first, *_, last = said.splitlines()
+    assert re.fullmatch(r"\.\.\.    matching 12 instructions \(\d+ s so far\)", first)
+    assert "writing the answer" in last
+    with Patience("matching", quiet=True, every_s=0.01):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_final_round_that_fails_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Progress(REQUEST, quiet=False, verbose=False)
+    told(FinalFailed({"wrong": 2}, 5))
+    told(FinalFailed({"wrong": 1}, 1))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "final  2 of 5 candidates did not come out right again (wrong 2), and cannot be the best"
+    assert second == "final  1 of 1 candidate did not come out right again (wrong 1), and cannot be the best"
 
 
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

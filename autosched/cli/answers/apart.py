@@ -9,10 +9,10 @@ from autosched.ir.rewrites.apart import Dependence, kept_apart
 from autosched.ir.rewrites.verdict import RewriteVerdict
 
 
-def stages_apart(program: Program, verdicts: Sequence[RewriteVerdict]) -> list[str]:
+def stages_apart(program: Program, verdicts: Sequence[RewriteVerdict], numerics: str) -> list[str]:
     """A section on what keeps stages apart, what has one answer together; none where none reads another's result."""
     groups: dict[str, list[Dependence]] = {}
-    for found in kept_apart(program, verdicts):
+    for found in kept_apart(program, verdicts, numerics):
         groups.setdefault(found.answer, []).append(found)
     lines = []
     for answer, members in groups.items():

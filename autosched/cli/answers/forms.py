@@ -43,9 +43,12 @@ def form_object(form: Form, gain: Gain | None) -> dict[str, Any]:
 
 def worth_telling(form: Form, gain: Gain | None, used: Collection[str], given: Program, best: Program) -> bool:
     """Whether the form is faster than the `best` plan's program, which is not it already: it has all stages that the
-    form has and the program that was `given` does not. Without a gain: whether its stage is not among those `used` on
-    an instruction, since plans already have some forms by themselves."""
+    form has and the program that was `given` does not, or computes all of its parts beforehand, under whatever names.
+    Without a gain: whether its stage is not among those `used` on an instruction, since plans already have some forms
+    by themselves."""
     if not _texts(form.program) - _texts(given) - _texts(best):
+        return False
+    if (parts := _parts(form.program, given)) and parts <= _parts(best, given):
         return False
     return form.stage not in used if gain is None else gain.ratio > SAME
 
@@ -55,14 +58,20 @@ def _texts(program: Program) -> frozenset[str]:
     return frozenset(map(_text, program.stages))
 
 
-def _text(stage: Stage) -> str:
+def _parts(program: Program, given: Program) -> frozenset[str]:
+    """The stages that write what the program `given` does not have, without the names of what they write."""
+    return frozenset(_text(s, named=False) for s in program.stages if s.assign.tensor not in given.tensors)
+
+
+def _text(stage: Stage, named: bool = True) -> str:
     numbers: dict[str, Int] = {a.name: Var(f"axis {n}") for n, a in enumerate(stage.axes)}
     assign = stage.assign
     index = tuple(substitute_index(i, numbers) for i in assign.index)
     bounds = [(substitute_int(a.lower, numbers), substitute_int(a.upper, numbers)) for a in stage.axes]
     guards = [substitute_condition(g, numbers) for g in stage.guards]
     init = None if stage.init is None else substitute(stage.init, numbers)
-    return repr((assign.tensor, index, assign.op, substitute(assign.value, numbers), bounds, guards, init))
+    value, tensor = substitute(assign.value, numbers), assign.tensor if named else ""
+    return repr((tensor, index, assign.op, value, bounds, guards, init))
 
 
 def faster(forms: Sequence[tuple[Form, Gain | None]]) -> str:

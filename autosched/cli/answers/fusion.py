@@ -185,9 +185,10 @@ def work_lines(program: Program) -> list[str]:
     work, written = operations(program), steps(program)
     if not 0 < work < ALIKE * written:
         return []
-    counted = f"{amount_of(work)} of the {amount_of(written)} operations of the loops as written count"
+    counted = f"the loops as written have {amount_of(written)} operations, of which {amount_of(work)} count"
     unmasked = unmasked_steps(program)
-    why = ["none under a mask"] * (unmasked < written) + ["once what is the same along a loop"] * (work < unmasked)
+    why = ["those under a mask do not"] * (unmasked < written)
+    why += ["what is the same along a loop counts once"] * (work < unmasked)
     return [f"{counted}: {', and '.join(why)}"]
 
 

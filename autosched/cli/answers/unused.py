@@ -79,11 +79,15 @@ def _some(names: Collection[str]) -> str:
 
 
 def tell_unused(known: Catalogue, paths: Sequence[str] | None, machine: Target) -> None:
-    """A line on stderr for each instruction in the files of `--intrinsics` that `machine` cannot use."""
+    """A line on stderr for each reason why `machine` cannot use instructions in the files of `--intrinsics`."""
+    unused: dict[str, list[str]] = {}
     for own in own_of(known, paths):
-        name = own.name
         if own.isa != machine.isa and not own.portable:
-            talk().print(f"{name} is not used: {machine.name} is {machine.isa}", markup=False)
+            unused.setdefault(f"{machine.name} is {machine.isa}", []).append(own.name)
         elif not machine.has(own.requires):
             missing = ", ".join(sorted(own.requires - machine.features))
-            talk().print(f"{name} is not used: it needs {missing}, which {machine.name} lacks", markup=False)
+            unused.setdefault(f"needs {missing}, which {machine.name} lacks", []).append(own.name)
+    for why, names in unused.items():
+        are, they = ("is", "it") if len(names) == 1 else ("are", "each")
+        why = f"{they} {why}" if why.startswith("needs ") else why
+        talk().print(f"{_some(names)} {are} not used: {why}", markup=False)

@@ -13,10 +13,12 @@ from autosched.cli import inputs, options
 from autosched.cli.answers.apart import stages_apart
 from autosched.cli.answers.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
 from autosched.cli.output import answer, answer_json, table, talk
+from autosched.cli.patience import Patience
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
 from autosched.numerics_levels import NUMERICS_LEVELS
+from autosched.report.text import counted
 from autosched.tensorize.explanation.amos import RULES
 from autosched.tensorize.explanation.as_json import to_json
 from autosched.tensorize.explanation.brief import brief
@@ -104,27 +106,33 @@ def match(
         said = write_forms(write_form, loaded, chosen, numerics)
         answer_json({"schema": "autosched/form/1", "file": str(write_form)}) if json else answer(said)
         return
-    place = {i.name: n for n, i in enumerate(chosen)}
-    found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
-    found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
-    one = bool(intrinsic) and len(found) == 1
-    if explain or verbose or one:
-        fixed = rule == "superset" and len(found) <= _WHOLE
-        found = [with_fix(m, numerics) if fixed else m for m in found]
-    nearest: list[Match] = []
-    if (explain or verbose) and one and found[0].verdict in ("no", "unknown"):
-        same = found[0].intrinsic.isa, "portable"
-        pool = known.of_isa(*same, features=None if machine is None else machine.features)
-        pool = pool if machine is None else tuple(offered(pool, machine))
-        nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
-    forms: list[tuple[Form, Gain | None]] = []
-    if explain or verbose or (one and found[0].verdict == "no"):
-        asked_of = [i for i in chosen if i.name in {m.intrinsic.name for m in found}]
-        made = better_forms(loaded, found, asked_of, numerics) if adapters and rule == "superset" else []
-        forms = with_gains(made, loaded, machine, known, numerics)
-    given = {"-t": target and [target], "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}
-    commands = form_commands(program, loaded.name, define or [], flags_of(given, numerics))
-    told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
+    with Patience(f"matching {counted(len(chosen), 'instruction')}", quiet=quiet or json) as patience:
+        place = {i.name: n for n, i in enumerate(chosen)}
+        found: list[Match] = api.match(loaded, chosen, numerics=numerics, rule=rule, dump_smt=dump_smt, adapt=adapters)
+        found.sort(key=lambda m: place[m.intrinsic.name])  # all stages of one intrinsic together
+        one = bool(intrinsic) and len(found) == 1
+        patience.doing = "looking at what would make the others fit"
+        if explain or verbose or one:
+            fixed = rule == "superset" and len(found) <= _WHOLE
+            found = [with_fix(m, numerics) if fixed else m for m in found]
+        nearest: list[Match] = []
+        if (explain or verbose) and one and found[0].verdict in ("no", "unknown"):
+            same = found[0].intrinsic.isa, "portable"
+            pool = known.of_isa(*same, features=None if machine is None else machine.features)
+            pool = pool if machine is None else tuple(offered(pool, machine))
+            patience.doing = f"asking which of {counted(len(pool), 'instruction')} get further"
+            nearest = near(found[0], api.match(loaded, pool, numerics=numerics))
+        forms: list[tuple[Form, Gain | None]] = []
+        if explain or verbose or (one and found[0].verdict == "no"):
+            asked_of = [i for i in chosen if i.name in {m.intrinsic.name for m in found}]
+            patience.doing = "looking for forms that instructions take"
+            made = better_forms(loaded, found, asked_of, numerics) if adapters and rule == "superset" else []
+            forms = with_gains(made, loaded, machine, known, numerics)
+        patience.doing = "writing the answer"
+        given = {"-t": target and [target], "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}
+        commands = form_commands(program, loaded.name, define or [], flags_of(given, numerics))
+        work = _work(loaded, machine, known, found, numerics)
+        told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
         if nearest:
@@ -132,10 +140,14 @@ def match(
         for form, gain in forms:
             at = next(n for n, m in enumerate(found) if (m.stage, m.intrinsic.name) == (form.stage, form.intrinsic))
             objects[at]["form"] = form_object(form, gain)
+        for stage, (_, steps) in work.items():
+            at = next(n for n, m in enumerate(found) if m.stage == stage)
+            objects[at] |= {"steps": steps} if steps else {}
         answer_json(objects[0] if intrinsic and len(objects) == 1 else objects)
     elif one and not (explain or verbose):
         answer("\n".join([brief(found[0]), *told.get(0, ({}, []))[1]]))
         answer_forms(forms, commands)
+        _answer_work(loaded, work)
         if not quiet:
             talk().print("--explain says what was proved, and where each element goes", markup=False)
     elif explain or verbose:
@@ -146,16 +158,18 @@ def match(
         texts = ["\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found) if m in whole]
         texts += refusals(m for m in found if m not in whole)
         answer("\n\n".join(texts))
+        _answer_work(loaded, work)
         for line in near_lines(nearest):
             answer(line)
         if len(loaded.stages) > 1:
-            answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics))))
+            answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics), numerics)))
     else:
-        _list(found, quiet)
+        _list(found, quiet, loaded, work)
         _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
         for _, lines in told.values():
             answer("\n".join(lines))
-    raise typer.Exit(0 if any(m.verdict in ("match", "conditional") for m in found) else 1)
+    fits = any(m.verdict in ("match", "conditional") for m in found) or any(steps for _, steps in work.values())
+    raise typer.Exit(0 if fits else 1)
 
 
 def _answer_types(
@@ -192,7 +206,45 @@ def _told_apart(
     return told
 
 
-def _list(found: list[Match], quiet: bool) -> None:
+Work = dict[str, tuple[list[str], list[dict[str, str]]]]
+"""Of stages that no instruction takes: lines that say who computes them, and the steps that instructions do."""
+
+
+def _work(program: Program, machine: Target | None, known: Catalogue, found: list[Match], numerics: str) -> Work:
+    """Who computes the stages of an accelerator's program that no instruction takes; of other machines nothing."""
+    if machine is None or program.symbolic or not any(m.holds for m in machine.memories):
+        return {}
+    fits = {m.stage for m in found if m.verdict in ("match", "conditional")} | set(_within(found))
+    left = [stage for stage in dict.fromkeys(m.stage for m in found) if stage not in fits]
+    if not left:
+        return {}
+    from autosched.cli.answers.stage_work import work_of_stages  # which knows of plans
+
+    return work_of_stages(program, machine, known, found, left, numerics)
+
+
+def _answer_work(program: Program, work: Work) -> None:
+    for stage, (lines, _) in work.items():
+        answer("\n  ".join([f"stage {stage} ({_place(program, stage)}): {lines[0]}", *lines[1:]]))
+
+
+def _place(program: Program, stage: str) -> str:
+    """Where a stage stands: `file.py:33:9`, or its position among the stages where that is not known."""
+    at = program.stage(stage).assign.location
+    return str(at) if at is not None else f"the {[s.name for s in program.stages].index(stage) + 1}. of the program"
+
+
+def _within(found: list[Match]) -> dict[str, str]:
+    """Stages that an instruction for another one computes, too, each with that one."""
+    within: dict[str, str] = {}
+    for m in found:
+        for mapping in m.mappings if m.verdict != "no" else ():
+            left = {s.name for s in mapping.program.stages}
+            within |= {s.name: m.stage for s in m.program.stages if s.name not in left}
+    return within
+
+
+def _list(found: list[Match], quiet: bool, program: Program, work: Work) -> None:
     fits = [m for m in found if m.verdict != "no"]
     rows = []
     for m in fits:
@@ -206,18 +258,16 @@ def _list(found: list[Match], quiet: bool) -> None:
         rows.append((m.intrinsic.name, m.stage, m.verdict, m.mapping_count, useful, axes + more, conditions))
     if rows:
         table(("intrinsic", "stage", "verdict", "mappings", "lanes useful", "axes", "conditions"), rows)
-    within: dict[str, str] = {}
-    for m in fits:
-        for mapping in m.mappings:
-            left = {s.name for s in mapping.program.stages}
-            within |= {s.name: m.stage for s in m.program.stages if s.name not in left}
+    within = _within(found)
     for stage in dict.fromkeys(m.stage for m in found):
         if any(m.stage == stage and m.verdict in ("match", "conditional") for m in found):
             continue
         if stage in within:
             answer(f"stage {stage}: inside of {within[stage]}, whose instruction computes both")
-        else:
-            answer(f"stage {stage}: no instruction takes it; it runs as scalar or vector code. {_MORE}")
+        elif stage not in work:
+            said = f"no instruction takes it; it runs as scalar or vector code. {_MORE}"
+            answer(f"stage {stage} ({_place(program, stage)}): {said}")
+    _answer_work(program, work)
     reasons: dict[str, int] = {}
     for m in found:
         if m.verdict == "no" and m.reason:

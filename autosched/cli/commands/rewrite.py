@@ -72,7 +72,7 @@ def rewrite(
         answer_json({"schema": SCHEMA, "program": loaded.name, "rewrites": [c.as_json() for c in found]})
     elif explain:
         told = [_explained(c, numerics) for c in found] or [_none(only)]
-        apart = stages_apart(loaded, found) if only is None or "online" in only else []
+        apart = stages_apart(loaded, found, numerics) if only is None or "online" in only else []
         answer("\n\n".join([*told, *apart]))
     else:
         _list(found, numerics, only)

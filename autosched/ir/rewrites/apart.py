@@ -9,10 +9,12 @@ from autosched.errors import Location
 from autosched.ir.nodes import Stage
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
+from autosched.ir.rewrites.listing import accepted
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.value import Read, is_value, reads
 from autosched.ir.variables import index_vars
 from autosched.logic import Var
+from autosched.numerics_levels import DEFAULT_NUMERICS
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ class Dependence:
         return f"{self.asked}: {self.answer}"
 
 
-def kept_apart(program: Program, verdicts: Sequence[RewriteVerdict]) -> list[Dependence]:
-    """Each pair of stages of which the second reads the first's result, in the order of the text."""
-    return list(_dependences(program, verdicts))
+def kept_apart(
+    program: Program, verdicts: Sequence[RewriteVerdict], numerics: str = DEFAULT_NUMERICS
+) -> list[Dependence]:
+    """Each pair of stages of which the second reads the first's result, in the order of the text; `numerics` is the
+    weakest level that is accepted."""
+    return list(_dependences(program, verdicts, numerics))
 
 
-def _dependences(program: Program, verdicts: Sequence[RewriteVerdict]) -> Iterator[Dependence]:
+def _dependences(program: Program, verdicts: Sequence[RewriteVerdict], numerics: str) -> Iterator[Dependence]:
     for n, second in enumerate(program.stages):
         started = () if second.init is None else reads(second.init)
         seen: set[str] = set()
@@ -53,7 +58,7 @@ def _dependences(program: Program, verdicts: Sequence[RewriteVerdict]) -> Iterat
             seen.add(read.tensor)
             first = writers[-1]
             needs, alike = _needs(first, second, read)
-            joined = _joined(first, second, verdicts)
+            joined = _joined(first, second, verdicts, numerics)
             answer = joined or _refusal(first, second, verdicts) or alike
             yield Dependence(first.name, second.name, print_value(read), needs, answer, second.assign.location)
 
@@ -86,18 +91,24 @@ def _why_two_passes(first: Stage, second: Stage, read: Read, plain: bool) -> str
     return "two passes"
 
 
-def _joined(first: Stage, second: Stage, verdicts: Sequence[RewriteVerdict]) -> str | None:
+def _joined(first: Stage, second: Stage, verdicts: Sequence[RewriteVerdict], numerics: str) -> str | None:
     for verdict in verdicts:
         together = {first.name, second.name} <= set(verdict.stages)
         if verdict.reason is not None or verdict.after is None:
             continue
         if verdict.name == "online" and together:
-            return f"one pass over {verdict.axis} computes both ({verdict.name}, {verdict.numerics})"
+            return f"one pass over {verdict.axis} computes both ({_level(verdict, numerics)})"
         gone = first.assign.tensor not in verdict.after.tensors and second.name in verdict.stages
         filled = verdict.name == "inline" and first.name in verdict.stages
         if filled or (verdict.name == "online" and gone):
-            return f"computed where it is read ({verdict.name}, {verdict.numerics})"
+            return f"computed where it is read ({_level(verdict, numerics)})"
     return None
+
+
+def _level(verdict: RewriteVerdict, numerics: str) -> str:
+    """A rewrite's name and level, and what opens it where that is more than is accepted."""
+    fix = "" if accepted(verdict, numerics) else f"; fix: --numerics {verdict.numerics}"
+    return f"{verdict.name}, {verdict.numerics}{fix}"
 
 
 def _refusal(first: Stage, second: Stage, verdicts: Sequence[RewriteVerdict]) -> str | None:
@@ -105,6 +116,6 @@ def _refusal(first: Stage, second: Stage, verdicts: Sequence[RewriteVerdict]) ->
     for verdict in verdicts:
         reason = verdict.reason
         if reason is not None and {first.name, second.name} & set(verdict.stages) and reason.stage == second.name:
-            other = "" if reason.level is None else f" (at the level {reason.level} one does)"
+            other = "" if reason.level is None else f"; fix: --numerics {reason.level}, where one does"
             return f"no pass computes both, {reason.code}: {reason.message}{other}"
     return None

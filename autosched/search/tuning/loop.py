@@ -6,7 +6,7 @@ keep trials. It emits events and never prints.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,7 @@ from autosched.device.protocol import Build, Device
 from autosched.errors import StoreError, UsageError
 from autosched.search.events import (
     Event,
+    FinalFailed,
     FinalRound,
     Listener,
     MeasuredAgain,
@@ -441,6 +442,9 @@ class _Run:
         if late:  # they came out right in the search, and nothing says that they are not
             self.raced = "lost"
             self._emit(RaceLost(late[0].message))
+        failed = Counter(m.status for m in raced if not m.ok and not late)
+        if failed:
+            self._emit(FinalFailed(dict(failed), len(raced)))
         return None if late else verdict(self.study.finals)
 
     def _say_no_final(self) -> None:

@@ -22,7 +22,17 @@ from autosched.ir.work import operations
 from autosched.machine.host import host_features
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
-from autosched.search.events import Event, Listener, Matched, NearMiss, NotPlanned, Scored, StudyOpened, WithoutEffect
+from autosched.search.events import (
+    Event,
+    Listener,
+    Matched,
+    NearMiss,
+    NotPlanned,
+    Scored,
+    StudyOpened,
+    Unplanned,
+    WithoutEffect,
+)
 from autosched.search.request import TuneRequest
 from autosched.search.space import recorded
 from autosched.search.space.answer_cache import AnswerCache, answers_key
@@ -48,7 +58,7 @@ from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
 from autosched.tiling.planner.families import family_of, not_planned, weaker_levels
 from autosched.tiling.planner.plan_program import Planned, plan_program
-from autosched.tiling.planner.rejections import by_reason, rejections
+from autosched.tiling.planner.rejections import by_reason, rejections, unplanned
 from autosched.tiling.plans.plan import Plan
 
 BOUND_S = 0.3
@@ -202,8 +212,12 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     if warm and plans and isinstance(device, Foresees):
         device.foresee(plans[0])  # what is best at first sight is likely to be measured first
     if recording is None:
-        emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches)))
+        used = tuple(dict.fromkeys(m.intrinsic.name for plan in plans for m in plan.mappings))
+        emit(Matched(verdicts, watch.seconds()["match"], peak_of(request, matches), used))
         emit(NotPlanned(lambda: by_reason(rejections(matches, plans, request.target, request.conditions))))
+        asked = {m.intrinsic.name for m in matches if request.only or is_own(m.intrinsic)}
+        for stage, (names, why) in unplanned(matches, plans, request.target, request.conditions, asked).items():
+            emit(Unplanned(stage, names, why))
     record = study_record(request, described, plans)
     with watch.phase("search"):
         key = answers_key(record, plans, request.seed)

@@ -70,8 +70,15 @@ def neighbour_conflict(program: Program, original: Stage, stage: Stage, ask: Ask
                         f"{show_leaf(a)} in stage {earlier.name} meets {show_leaf(b)} in stage {later.name} of an "
                         f"earlier turn of loop {', '.join(shared)}: the stages cannot be separated"
                     )
-                    return Reason("ALIAS", text, fix="write the stages as loop nests of their own"), True
+                    return Reason("ALIAS", text, fix=_apart(earlier, later)), True
     return None, True
+
+
+def _apart(earlier: Stage, later: Stage) -> str:
+    """What keeps two stages from running into each other: one statement, where both add to the same element."""
+    same = earlier.target == later.target and {earlier.assign.op, later.assign.op} <= {"+=", "-="}
+    one = f"add up both in one statement (`{show_leaf(earlier.target)} += …`), or " if same else ""
+    return f"{one}write the stages as loop nests of their own"
 
 
 def _shared(a: Stage, b: Stage) -> list[str]:

@@ -177,7 +177,7 @@ def _declared(program: Program, assign: Assign, types: dict[str, DType], old: DT
         return replace(a, value=map_value(a.value, node)) if a.tensor == assign.tensor else a
 
     text = "declare " + " and ".join(f"{t} as {d}" for t, d in types.items())
-    text += f", with {' and '.join(converted)} in the sum" if converted else ""
+    text += f", with {' and '.join(converted)} where it is read" if converted else ""
     text += f", and convert {assign.tensor} to {old} afterwards" if written is not None else ""
     yield Change(text, replace(program, tensors=tensors, body=_body(program.body, statement)), numerics)
 

@@ -171,7 +171,9 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
     covered = sorted(p for place in places for p in place)
     if len(set(templates)) != 1 or any(len(p) != 1 for p in places) or covered != list(range(axis.extent)):
         raise NotAnUpdate(
-            f"{intrinsic.name}: its written-out terms are not one term at {axis.name} = 0 … {axis.extent - 1}"
+            f"{intrinsic.name}: its written-out terms are not one term at {axis.name} = 0 … {axis.extent - 1}, and "
+            "what has `operands`, `emit` or `pseudocode` is matched as one term: without these each element named "
+            "one by one is an operand of its own"
         )
     if clamp is not None:
         flat = [next(iter(place)) for place in places]

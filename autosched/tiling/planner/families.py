@@ -60,7 +60,9 @@ def family_of_names(rewrites: Iterable[str]) -> str:
         return next((f"{TILES}, {b}" for b in (KEPT, TWICE) if tiles[0].endswith(b)), TILES)
     if SLICES in names:
         return SLICES
-    return DEFERRED if any(n.split()[0] == "defer" for n in names) else AS_WRITTEN
+    if any(n.split()[0] == "defer" for n in names):
+        return DEFERRED
+    return ADAPTED if "steps" in names else AS_WRITTEN
 
 
 def asked_for(plan: Plan, families: Collection[str]) -> bool:

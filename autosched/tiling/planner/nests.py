@@ -104,8 +104,9 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
     if not nest.intrinsic.accumulates and nest.intrinsic.matrices is not None:
         return "instructions that overwrite their target have no kernels in registers that hold matrices"
     assign = nest.stage.assign
-    if not nest.intrinsic.accumulates and assign.op == "=" and isinstance(assign.value, Read):
-        return "the stage copies: loads and stores do that alone"  # the greater of an element and itself
+    if target.host and not nest.intrinsic.accumulates and assign.op == "=" and isinstance(assign.value, Read):
+        # Where there is a host. The greater of an element and itself copies, too.
+        return "the stage copies: loads and stores do that alone"
     if said := _not_lanes(nest, target):
         return said
     if scheme_of(target) != "cpu":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from autosched.ir.program import Program
@@ -31,6 +32,7 @@ from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
 from autosched.tiling.planner.rank import plan_cycles
+from autosched.tiling.planner.rejections import unplanned
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.structure import different_first, structure_of
 from autosched.tiling.planner.tile_loops import MemberPlanner
@@ -47,7 +49,7 @@ from autosched.tiling.variants.deferred import BLOCK_TILES, deferred_programs
 from autosched.tiling.variants.in_parts import in_parts_programs
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
-from autosched.tiling.variants.stepped import Pattern, patterns_of, stepped_programs
+from autosched.tiling.variants.stepped import patterns_of, stepped_programs
 from autosched.tiling.variants.tiled_stages import tiled_programs
 from autosched.tiling.variants.transposed_operands import transposed_programs
 
@@ -124,7 +126,10 @@ def plan_program(
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     units = units_of(target, catalogue)
     if units is not NO_UNITS:
-        every = _with_units(every, units, target, cycles, patterns_of(intrinsics, target))
+        every = _with_units(every, units, cycles)
+        own = [i for i in intrinsics if i.isa == target.isa]
+        stuck = partial(unplanned, matches, (), target, conditions, [i.name for i in own])
+        every = refuse_host_work(every, target, patterns_of(own, target), program, stuck, known=bool(own))
     asked = [p for p in every if asked_for(p, families)]
     asked = _few_stored(asked, prefix) if is_gpu(target) else asked
     near = [p for p in asked if cycles[id(p)] <= WITHIN * cycles[id(asked[0])]]
@@ -142,18 +147,11 @@ def plan_program(
     return Planned(tuple(matches), tuple(best), tuple(every), left_out)
 
 
-def _with_units(
-    plans: Sequence[Plan],
-    units: AcceleratorUnits,
-    target: Target,
-    cycles: dict[int, float],
-    patterns: Sequence[Pattern],
-) -> list[Plan]:
-    """The plans with an accelerator's units, without those that ask a host of a chip that has none; `patterns` are its
-    instructions for elements. `cycles` takes the new ones."""
+def _with_units(plans: Sequence[Plan], units: AcceleratorUnits, cycles: dict[int, float]) -> list[Plan]:
+    """The plans with an accelerator's units. `cycles` takes the new ones."""
     placed = [p.on_units(units) for p in plans]
     cycles |= {id(new): cycles[id(old)] for new, old in zip(placed, plans, strict=True)}
-    return refuse_host_work(placed, target, patterns)
+    return placed
 
 
 def _few_stored(plans: Sequence[Plan], prefix: str) -> list[Plan]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from autosched.ir.data import known_values
@@ -43,6 +43,37 @@ def rejections(matches: Sequence[Match], plans: Sequence[Plan], target: Target, 
     return found
 
 
+def unplanned(
+    matches: Sequence[Match], plans: Sequence[Plan], target: Target, mode: str, asked: Collection[str] = ()
+) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Stages that no plan computes with an instruction though some of the target's own fit, where none of these can be
+    laid out: by name the instructions, and what stands in the way of the first. Of stages that add nothing up only
+    where an instruction is among those `asked` for: vector code is as good there."""
+    used = {m.intrinsic.name for plan in plans for m in plan.mappings}
+    done = {m.stage.name for plan in plans for m in plan.mappings}
+    found: dict[str, tuple[tuple[str, ...], str]] = {}
+    by_stage: dict[str, list[Match]] = {}
+    for match in matches:
+        if match.mappings and match.intrinsic.isa == target.isa and match.stage not in done:
+            by_stage.setdefault(match.stage, []).append(match)
+    for name, fitting in by_stage.items():
+        names = tuple(m.intrinsic.name for m in fitting)
+        program = fitting[0].program
+        worth = bool(program.stage(name).reduction) or any(n in asked for n in names)
+        if not worth or any(n in used for n in names):
+            continue
+        held = bool(analyse(program).stage(name).of_kind("serial"))
+        first: str | None = None
+        for mapping in (m for match in fitting for m in match.mappings):
+            why = _unable(mapping, held, target, mode)
+            if why is None:
+                break
+            first = first or why
+        else:
+            found[name] = names, first or ""
+    return found
+
+
 def by_reason(found: Sequence[Rejection]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each reason once, with the mappings that it keeps out: `x86/vpdpbusd.zmm(i←j, k←p)`."""
     reasons: dict[str, list[str]] = {}
@@ -72,9 +103,20 @@ def _reason(mapping: Mapping, held: bool, own: bool, nests: Sequence[Nest], targ
     if own and mapping.adapters:
         return "a stage is adapted only where no instruction fits it as it is"
     if held:
-        return "the stage uses what an earlier turn of its own loops has computed"
+        return _HELD
     found = nest_or_reason(mapping, target)
     return found if isinstance(found, str) else _of_speed(found, nests)
+
+
+_HELD = "the stage uses what an earlier turn of its own loops has computed"
+
+
+def _unable(mapping: Mapping, held: bool, target: Target, mode: str) -> str | None:
+    """Why a mapping cannot be laid out, whatever else there is; None where it can."""
+    if mapping.conditions and (said := _of_conditions(mapping, target, mode)):
+        return said
+    found = nest_or_reason(mapping, target)
+    return _HELD if held else found if isinstance(found, str) else None
 
 
 def _of_conditions(mapping: Mapping, target: Target, mode: str) -> str | None:

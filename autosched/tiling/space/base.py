@@ -208,7 +208,7 @@ class SpaceBase:
     def _index(d: Decision, value: int | str) -> int:
         if isinstance(value, str):
             if value not in d.labels:
-                raise UnknownNameError(f"value of {d.name}", value, d.labels or map(str, d.domain))
+                raise _no_text(d, value)
             return d.labels.index(value)
         if value not in d.domain:
             near = min(d.domain, key=lambda v: abs(v - value))
@@ -235,6 +235,15 @@ class SpaceBase:
     def legal(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Which of these rows satisfy every rule."""
         return legal(self, self._checked(ids))
+
+
+def _no_text(d: Decision, value: str) -> UsageError:
+    """The error for a text that is no value of a decision."""
+    if d.labels:
+        return UnknownNameError(f"value of {d.name}", value, d.labels)
+    known = ", ".join(map(str, d.domain))
+    hint = f"write {value} without quotes" if value in map(str, d.domain) else f"its values: {known}"
+    return UsageError(f"{d.name} is a number, and {value!r} is a text", hint=hint)
 
 
 class Values(Mapping[str, npt.NDArray[np.int64]]):

@@ -38,10 +38,16 @@ def test_a_refusal_names_the_level_that_accepts_it(cli: Cli) -> None:
     said = "accept it with --numerics real"
     assert said in " ".join(cli("rewrite", *rounded).out.split())
     assert "accept that with --numerics real" in cli("rewrite", *rounded, "--explain").out
-    assert "(at the level real one does)" in cli("match", *rounded, "--explain", "-i", "x86/vfmadd*").out
+    assert "; fix: --numerics real, where one does" in cli("match", *rounded, "--explain", "-i", "x86/vfmadd*").out
     first, *_ = cli("rewrite", *rounded, "--json").json["rewrites"]
     assert (first["reason"]["code"], first["reason"]["numerics"]) == ("CAST", "real")
     assert "accept it" not in cli("rewrite", *rounded, "--numerics", "real").out
+
+
+def test_a_pass_that_the_level_keeps_out_says_which_one_opens_it(cli: Cli) -> None:
+    said = cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--explain", "--numerics", "bitwise").out
+    assert "one pass over j_2 computes both (online, rescaled; fix: --numerics rescaled)" in said
+    assert "fix:" not in cli("rewrite", "softmax", "-D", "m=4", "-D", "n=64", "--explain").out
 
 
 def test_a_proof_says_which_rounding_is_taken_to_be_exact(cli: Cli) -> None:

@@ -52,13 +52,15 @@ def test_what_a_rule_excludes_is_refused_with_the_rule(cli: Cli, exported: Path)
     assert cli.near()("studies", "--json").json == []
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "changes", "said"),
     [
         ((), {"reg_i": 999}, "reg_i cannot be 999"),
         ((), {"order": "k j i"}, "unknown value of order 'k j i'"),
         ((), {"reg_q": 1}, "'reg_q'"),
+        ((), {"reg_i": "1"}, "reg_i is a number, and '1' is a text\nhelp: write 1 without quotes"),
+        ((), {"reg_i": "one"}, "reg_i is a number, and 'one' is a text\nhelp: its values: 1, 2, "),
         ((), {"plan": "C: x86/none"}, "no plan here is called 'C: x86/none'"),
         (("matmul",), {}, "--schedule is for one program"),
     ],

@@ -13,7 +13,7 @@ from support.studies import SPACE, kinds, tune
 
 from autosched.device.protocol import Build
 from autosched.search import open_study
-from autosched.search.events import FinalRound, NoFinal, RaceLost
+from autosched.search.events import FinalFailed, FinalRound, NoFinal, RaceLost
 from autosched.search.tuning.deadline import Deadline
 from autosched.search.tuning.final import distinguishable, finalists, pooled, race, rounds_of
 from autosched.search.tuning.noise import joined
@@ -163,6 +163,18 @@ def test_a_race_that_nobody_finishes_for_want_of_time_loses_nothing(others: str)
     result, study, _ = tune(30, store=store)
     assert result.best is not None
     assert result.best.trial in study.finals
+
+
+def test_a_race_that_comes_out_wrong_is_told() -> None:
+    class Wrong(SyntheticDevice):
+        def measure_interleaved(self, builds: list[Build], rounds: int) -> list[Measurement]:
+            return [Measurement("wrong", message="no")] * len(builds)
+
+    result, study, events = tune(30, Wrong())
+    (said,) = (e for e in events if isinstance(e, FinalFailed))
+    assert said.failed == {"wrong": said.of}
+    assert result.best is None or result.best.trial not in study.finals
+    assert not any(isinstance(e, FinalFailed) for e in tune(30)[2])
 
 
 def test_a_second_race_that_had_no_time_does_not_undo_the_first() -> None:

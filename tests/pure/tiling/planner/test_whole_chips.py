@@ -9,13 +9,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from support.chips import CHIPS, FOLDER, SMALL, chip, instructions, planned, program
+from support.chips import CHIPS, FOLDER, SMALL, chip, instructions, measured, planned, program
 
 from autosched.errors import NoScheduleError, SpecError
 from autosched.ir import parse, run
 from autosched.ir.value import Literal, Scalar
 from autosched.machine.catalogue import target_yaml
 from autosched.machine.spec import target_from_yaml
+from autosched.tiling.planner.families import family_of
 from autosched.tiling.planner.without_host import missing
 from autosched.tiling.plans.plan import Plan, ScalarPart, TensorPart
 
@@ -77,12 +78,12 @@ def test_without_an_instruction_the_plan_is_another_or_none(name: str, of: str, 
 @pytest.mark.parametrize(
     ("of", "without", "said", "mend"),
     [
-        ("softmax", r"exp\.f32", r"programs\.py:33:9: E: no instruction computes X\[i_2, j_2\] - M\[i_2\]", "from f32"),
+        ("softmax", r"exp\.f32", r"programs\.py:33:9: E: no instruction computes X\[i, j\] - M\[i\]", "from f32"),
         ("softmax", r"rowmax", r"programs\.py:31:13: M: no instruction adds up X\[i, j\] by max=", "from f32"),
         ("layer", r"mvin\.s8", r":18:13: C: nothing copies s8 .* to inputs, where .*/matmul takes a", "{from: m"),
-        ("layer", r"mvin\.f32", r":20:9: D: nothing copies f32 .* to inputs, for scale\[j_2\]", "that reads f32"),
+        ("layer", r"mvin\.f32", r":20:9: D: nothing copies f32 .* to inputs, for scale\[j\]", "that reads f32"),
         ("layer", r"mvout\.s8", r"programs\.py:20:9: D: nothing copies s8 from accumulators", "{from: accumulators"),
-        ("layer", r"matmul", r"programs\.py:18:13: C: no instruction computes s32\(A\[i, p\]\)", "it, s32, from s8"),
+        ("layer", r"matmul", r"programs\.py:18:13: C: no instruction computes s32\(A\[i, p\]\)", "writes s32 from s8"),
         ("layer", r"config", r"programs\.py:18:13: C: systolic/matmul computes with dataflow", "`sets: [dataflow]`"),
     ],
 )
@@ -93,9 +94,51 @@ def test_what_a_chip_lacks_is_said_with_its_place(of: str, without: str, said: s
 
 
 def test_a_part_that_no_instruction_computes_is_named() -> None:
-    with pytest.raises(NoScheduleError, match=r"E: no instruction computes exp\(X\[i_2, j_2\] - M\[i_2\]\)") as caught:
+    said = r"E: no instruction computes exp\(f32\) in exp\(X\[i, j\] - M\[i\]\)"
+    with pytest.raises(NoScheduleError, match=said) as caught:
         planned("vector", "softmax", without="vexp")
-    assert "writes it, f32, from f32" in str(caught.value.hint)
+    assert "writes f32 from f32" in str(caught.value.hint)
+
+
+def test_parts_are_told_in_the_words_of_the_file() -> None:
+    """Three steps in front of the exponential have names of their own in the program that is laid out."""
+    with pytest.raises(NoScheduleError) as caught:
+        planned("vector", "attention", without="vexp")
+    (line,) = caught.value.message.splitlines()[1:]
+    assert line == "  programs.py:80:9: E: no instruction computes exp(f32) in exp(f32(S[i, j] - M[i]) * a[0])"
+
+
+MASKED = """
+isa: vla
+intrinsics:
+  - name: msum
+    semantics: |
+      def msum(a: f32[16], m: b1[16], c: f32[1]):
+          for i in range(16):
+              if m[i] != 0:
+                  c[0] += a[i]
+    timing: {latency: 4, interval: 1}
+"""
+
+
+def test_a_mask_that_nothing_makes_is_the_cause() -> None:
+    """Not the masked sum, which an instruction computes."""
+    text = "def data(X: f32[16, 16], S: f32[16]):\n    for i in range(16):\n        S[i] = 0\n"
+    text += "        for j in range(16):\n            if X[i, j] > 0.5:\n                S[i] += X[i, j]\n"
+    with pytest.raises(NoScheduleError) as caught:
+        planned("vector", parse(text, filename="m.py"), more=MASKED)
+    first, *_ = caught.value.message.splitlines()[1:]
+    assert first == "  m.py:6:17: S: no instruction computes X[i, j] > 0.5, which vla/msum takes as m"
+    assert "S: describe an instruction of kind compute that writes b1 from f32" in str(caught.value.hint)
+
+
+def test_what_many_stages_lack_is_told_once() -> None:
+    with pytest.raises(NoScheduleError) as caught:
+        planned("vector", "softmax", without="^vla/(load|store)")
+    taken, left = caught.value.message.splitlines()[1:]
+    assert "M: nothing copies f32 from memory to inputs, where vla/vredmax.f32 takes a; nor for E, S, Y" in taken
+    assert "M: nothing copies f32 from accumulators to memory; nor for E, S, Y" in left
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()[-2:]] == ["help", "      M, E, S, Y"]
 
 
 def test_with_a_host_the_same_chip_has_plans() -> None:
@@ -115,6 +158,7 @@ def test_steps_are_bit_for_bit_the_program() -> None:
     plan = first("vector", "attention")
     (steps,) = (r for r in plan.rewrites if r.name == "steps")
     assert steps.numerics == "bitwise"
+    assert family_of(plan) == "adapted"  # not as written
     assert any("E_s_2" in line for line in steps.because)
     text = str(plan.program)
     assert "exp(E_s_3[" in text
@@ -202,6 +246,40 @@ def test_sums_that_go_on_need_a_way_to_the_accumulators() -> None:
 def test_a_result_of_numbers_is_work_too() -> None:
     with pytest.raises(NoScheduleError, match=r"no instruction computes f32\(3.0\)"):
         planned("systolic", parse(FILLED))
+
+
+FILL = """
+isa: vla
+intrinsics:
+  - name: vfill
+    semantics: |
+      def vector(a: f32[1], c: f32[8]):
+          for i in range(8):
+              c[i] = a[0]
+    timing: {latency: 4, interval: 1}
+  - name: vmov
+    semantics: |
+      def vector(a: f32[8], c: f32[8]):
+          for i in range(8):
+              c[i] = a[i]
+    timing: {latency: 4, interval: 1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [(FILLED, "vla/vfill"), (FILLED.replace("C: ", "A: f32[16, 16], C: ").replace("3.0", "A[j, i]"), "vla/vmov")],
+    ids=["numbers", "copies"],
+)
+def test_a_fill_and_a_copy_are_on_instructions(text: str, by: str) -> None:
+    """A chip with a host leaves them to it."""
+    with pytest.raises(NoScheduleError) as caught:
+        planned("vector", parse(text))
+    assert ("that fills: `c[i] = a[0]`, with a: f32[1]" in str(caught.value.hint)) == (by == "vla/vfill")
+    plan = planned("vector", parse(text), more=FILL)[0]
+    assert used(plan) == {by}
+    assert all(m.ok and m.verified for _, m in measured(plan, 3))
+    assert not used(planned("vector", parse(text), more=FILL, target=chip("vector", host=True))[0])
 
 
 @pytest.mark.parametrize("place", ["inputs", "accumulators"])
