@@ -59,6 +59,9 @@ def _read(path: Path) -> Found:
     text = unpacked_text(path)
     if is_table(text):
         return ((from_table(text, str(path)), f"table of BAT {path.name}"),)
+    if path.name.endswith((".csv", ".csv.gz")) and text.lstrip()[:1] not in ("{", "["):
+        said = f"{path} is no table of BAT: its first line names no columns config.… and objective"
+        raise StoreError(said, hint="of other tables make a recording: docs/python.md#recordings")
     lines = lines_of(path, text)
     if lines is None:
         value = json_of(path, text)

@@ -18,9 +18,9 @@ from autosched.errors import StoreError
 from autosched.json_text import repeated_key
 from autosched.store import codec
 from autosched.store.json_file import json_of, unpacked_text
+from autosched.store.placed_json import PlacedJson
 from autosched.store.recorded_space import Floats, RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
-from autosched.store.placed_json import PlacedJson
 from autosched.text_file import write_whole
 from autosched.tiling.step import Decision
 

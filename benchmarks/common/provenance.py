@@ -78,12 +78,16 @@ def bare(text: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
+_MEANS = "They hold for that revision; today's code may give others, and the command above makes them anew."
+"""What it is to a reader that figures are stale."""
+
+
 def said(results: Mapping[str, Any], rooms: Sequence[str], root: Path = ROOT) -> str:
     """The line of a page below figures: of which code they are, and whether it has changed since."""
     known = results.get("made") or {}
     where = f"version {known.get('version') or 'unknown'}, revision {known.get('revision') or 'unknown'}"
     if not known.get("digest"):
-        return f"*Stale: these figures were made before code was noted with them ({where}).*"
+        return f"*Stale: these figures were made before code was noted with them ({where}). {_MEANS}*"
     if known["digest"] != digest(rooms, root):
-        return f"*Stale: code that decides these figures has changed since they were made ({where}).*"
+        return f"*Stale: code that decides these figures has changed since they were made ({where}). {_MEANS}*"
     return f"*Made with {where}; the code that decides them is the same today.*"

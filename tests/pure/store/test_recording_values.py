@@ -14,9 +14,9 @@ import pytest
 
 from autosched.errors import StoreError
 from autosched.store.exchanged import read_all
+from autosched.store.placed_json import PlacedJson
 from autosched.store.recorded_space import RecordedPlan, RecordedSpace
 from autosched.store.replay_file import read_replay, write_replay
-from autosched.store.placed_json import PlacedJson
 from autosched.tiling.step import Decision
 
 Data = dict[str, Any]
