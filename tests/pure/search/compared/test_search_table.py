@@ -12,6 +12,7 @@ from support.paths import ROOT, TESTS
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 from benchmarks import search
+from benchmarks.common.budgets import budgets_markdown, leads, shared
 from benchmarks.common.search_table import Score, Space, against, markdown, overall, scored, text, together
 
 CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
@@ -87,6 +88,26 @@ def test_the_page_says_which_results_are_stale(name: str) -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     said = search.stated(search.RESULTS / name)
     assert said in page, f"python -m benchmarks.search --markdown --json benchmarks/results/{name}"
+
+
+def test_seeds_that_only_some_strategies_have_count_for_these() -> None:
+    """Who continues two strategies loses nothing, and sees what the new seeds say alone."""
+    kept = {}
+    for number in range(5):
+        kept[f"k_{number}"] = space = Space(100, False, 1.0, 64)
+        for name, seeds, gain in (("auto", 6, 0.5), ("near", 6, 0.4), ("far", 2, 0.1)):
+            for seed in range(seeds):
+                until = gain - (0.3 if name == "near" and seed > 1 else 0.0) + 0.001 * (seed * number + number)
+                space.add(name, seed, Score((0.0, 0.0, 0.0), until, (until, until, until)))
+    assert shared(kept, ["auto", "near"]) == list(range(6))
+    assert leads(kept, 64)["near"].difference.value == pytest.approx(0.3)
+    assert leads(kept, 64, but=[0, 1])["near"].difference.value == pytest.approx(0.4)
+    assert leads(kept, 64)["far"].difference.value == pytest.approx(0.4)
+    assert set(leads(kept, 64, but=[0, 1])) == {"near"}
+    page = budgets_markdown(kept)
+    assert "| `near` (6 seeds) | +0.300" in page
+    assert "| `far` | +0.400" in page
+    assert "The seeds alone that only some have: `near` +0.400" in page
 
 
 def test_intervals_over_spaces_hold_what_spaces_differ_by() -> None:
