@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,6 +149,26 @@ def test_the_same_command_continues(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert kept.runs["ils"][0] == first[CACHE.stem].runs["ils"][0]
     assert search.main([*flags, "--only-table"]) == 0
     assert "2 seeds of 16 trials" in capsys.readouterr().out
+
+
+def test_runs_are_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal runs state today's code; one that comes out otherwise is named, and the results are stale."""
+    out = tmp_path / "s.json"
+    flags = ["--more", str(CACHE), "--trials", "16", "--jobs", "1", "--json", str(out)]
+    assert search.main([*flags, "--spaces", CACHE.stem, "--strategies", "random", "ils", "--seeds", "2"]) == 0
+    data = json.loads(out.read_text())
+    data["made"]["digest"] = "another"
+    out.write_text(json.dumps(data))
+    assert search.stated(out).startswith("*Stale")
+    assert search.main([*flags, "--replay", "1"]) == 0
+    assert "of 2 of these runs, drawn at random over all strategies, 2 came out the same" in search.stated(out)
+    runs = data["spaces"][CACHE.stem]["runs"]
+    runs["ils"] = [[seed, 0.25, *rest] for seed, _, *rest in runs["ils"]]
+    out.write_text(json.dumps(data))
+    capsys.readouterr()
+    assert search.main([*flags, "--replay", "1"]) == 1
+    assert "2 runs played again, 1 otherwise; ils on" in capsys.readouterr().out
+    assert search.stated(out).startswith("*Stale")
 
 
 def test_spaces_by_name(tmp_path: Path) -> None:
