@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from autosched.ir.rewrites.verdict import RewriteVerdict
     from autosched.report.comparison import StrategyComparison
     from autosched.search.evaluate.compare import RunListener
+    from autosched.search.evaluate.given_models import ModelFactory
     from autosched.search.events import Event, Listener
     from autosched.search.protocol import Factory
     from autosched.search.tuning.many import TunedAll
@@ -42,6 +43,7 @@ _LATER = {
     "Factory": "autosched.search.protocol:Factory",
     "Listener": "autosched.search.events:Listener",
     "Event": "autosched.search.events:Event",
+    "ModelFactory": "autosched.search.evaluate.given_models:ModelFactory",
     "RecordedSpace": "autosched.store.recorded_space:RecordedSpace",
     "RunListener": "autosched.search.evaluate.compare:RunListener",
     "Store": "autosched.store.protocol:Store",
@@ -367,7 +369,7 @@ def compare(
     seeds: int | Sequence[int] = 20,
     target: str | Path | Target = "native",
     *,
-    cost_model: str = TuneOptions.cost_model,
+    cost_model: str | ModelFactory = TuneOptions.cost_model,
     threads: int = TuneOptions.threads,
     intrinsics: Sequence[str] = (),
     numerics: str = TuneOptions.numerics,
@@ -377,8 +379,9 @@ def compare(
     """Tune with every strategy and every seed, each from the start, and compare what they found by when.
 
     A strategy is a name, a name with a cost model of its own (`auto:analytic`), or a factory, called with (space, seed,
-    model); `seeds` is their number, or the seeds. A candidate is measured once for all runs. Raises UsageError for
-    arguments that leave nothing to compare, and what `tune` raises for the rest, but for failing candidates.
+    model); `seeds` is their number, or the seeds. `cost_model` is a name, or a factory, called with (seed, threads). A
+    candidate is measured once for all runs. Raises UsageError for arguments that leave nothing to compare, and what
+    `tune` raises for the rest, but for failing candidates.
     """
     from autosched.report.comparison import StrategyComparison
     from autosched.search.evaluate import compare as comparing
@@ -415,7 +418,7 @@ def simulate(
     trials: int | None = None,
     repeats: int | Sequence[int] = 100,
     *,
-    cost_model: str = TuneOptions.cost_model,
+    cost_model: str | ModelFactory = TuneOptions.cost_model,
     threads: int = TuneOptions.threads,
     jobs: int = 1,
     thinking: bool = False,

@@ -6,6 +6,7 @@
     python -m benchmarks.search --only-table                 # what is kept
     python -m benchmarks.search --first 25 --seeds 25 --limit 540 --json part.json      # a shard, anywhere
     python -m benchmarks.search --merge part.json …          # its runs join what is kept
+    python -m benchmarks.search --replay 2                   # are they today's? two runs of each strategy
 
 Every strategy gets the same seeds. What is told is the regret (best so far / optimum - 1, median over seeds) after
 some trials, and the performance: 0 random search, 1 optimum, the mean over all trials with its 95 % interval over
@@ -24,13 +25,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from autosched.search.evaluate.landscape import Landscape
 from autosched.search.evaluate.parallel_replay import Task, outcomes
 from autosched.search.evaluate.simulate import has_clock_terms
 from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
 from benchmarks.common.budgets import budgets_markdown, known
-from benchmarks.common.provenance import SEARCH, Made, made, said
+from benchmarks.common.provenance import SEARCH, Made, made, replayed, said
 from benchmarks.common.search_table import CHECKPOINTS, Kept, Space, markdown, overall, scored, text
 from benchmarks.cpu import RESULTS
 from benchmarks.record import FOLDER, ROWS
@@ -147,6 +150,26 @@ def made_with(path: Path) -> Made:
     return data.get("made", {}) if data.get("spaces") else made(SEARCH)
 
 
+def replay(
+    recordings: dict[str, RecordedSpace], kept: Kept, each: int, jobs: int, seed: int = 0
+) -> tuple[int, list[str]]:
+    """Play `each` runs of every strategy again, drawn at random: how many these were, and which came out otherwise."""
+    rng = np.random.default_rng(seed)
+    runs: dict[str, list[tuple[str, int]]] = {}
+    for name in recordings:
+        for strategy, by_seed in kept[name].runs.items():
+            runs.setdefault(strategy, []).extend((name, number) for number in by_seed)
+    drawn = [(s, *of[i]) for s, of in sorted(runs.items()) for i in rng.permutation(len(of))[:each]]
+    tasks = [Task(recordings[name], strategy, "xgb", kept[name].trials, number) for strategy, name, number in drawn]
+    odd = []
+    for place, found in outcomes(tasks, jobs):
+        strategy, name, number = drawn[place]
+        again = scored(found.rows, kept[name].trials, Landscape.of(recordings[name]))
+        if again != kept[name].runs[strategy][number]:
+            odd.append(f"{strategy} on {name}, seed {number}")
+    return len(drawn), odd
+
+
 def pages(kept: Kept) -> str:
     """The tables of budgets for the documentation."""
     return "\n".join(filter(None, (budgets_markdown(kept, clock) for clock in (True, False))))
@@ -170,6 +193,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--limit", type=float, metavar="SECONDS", help="begin nothing new after that")
     parser.add_argument("--merge", nargs="*", type=Path, metavar="FILE", help="take in these runs, run nothing")
     parser.add_argument("--forget", nargs="*", metavar="STRATEGY", default=(), help="drop its runs first")
+    parser.add_argument("--replay", type=int, metavar="N", help="play N runs of each strategy again: are they today's?")
     parser.add_argument("--fresh", action="store_true", help="forget what is kept")
     parser.add_argument("--only-table", action="store_true", help="run nothing")
     parser.add_argument("--markdown", action="store_true", help="run nothing, print the tables of docs/benchmarks.md")
@@ -187,6 +211,12 @@ def main(arguments: list[str] | None = None) -> int:
         for path in options.merge:
             kept = merged(kept, read(path))
         write(options.json, kept, code)
+    elif options.replay:
+        chosen = {name: read_any(here[name]) for name in kept}
+        count, odd = replay(chosen, kept, options.replay, options.jobs)
+        print(f"{count} runs played again, {len(odd)} otherwise{''.join(f'; {one}' for one in odd)}")
+        write(options.json, kept, replayed(code, SEARCH, count, odd))
+        return 1 if odd else 0
     elif not (options.only_table or options.markdown):
         chosen = {name: read_any(path) for name, path in here.items() if not options.spaces or name in options.spaces}
         chosen = {name: r for name, r in chosen.items() if options.spaces or len(r) >= LEAST}

@@ -35,10 +35,16 @@ def labelled(curves: Mapping[str, Floats], x: Floats, lowest: float = float("-in
         like = next((n for n in found if found[n].like is None and _same(curves[n], curve)), None)
         outside = x[np.asarray(curve) < lowest]
         said = ([f"as {like}"] if like is not None else []) + (
-            [f"below {lowest:g} up to {outside[-1]:.3g}"] if len(outside) else []
+            [f"below {lowest:g} {_where(outside, x)}"] if len(outside) else []
         )
         found[name] = Marked(f"{name} ({', '.join(said)})" if said else name, like, outside)
     return found
+
+
+def _where(outside: Floats, x: Floats) -> str:
+    """At which of the `x` a curve is outside: up to the last of them, with or without others between."""
+    last = f"{outside[-1]:.3g}"
+    return f"up to {last}" if len(outside) == np.sum(x <= outside[-1]) else f"now and then up to {last}"
 
 
 def _same(a: Floats, b: Floats) -> bool:

@@ -171,17 +171,18 @@ class StrategyComparison:
             runs.setdefault((row.strategy, row.seed), []).append((row.plan, row.row))
         return {s: len({tuple(run) for (name, _), run in runs.items() if name == s}) for s in self.strategies}
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None, budgets: Sequence[int] = ()) -> Any:
         """Performance by trials where the space is known whole, else the median best time so far, both with 95 %
-        intervals, on matplotlib axes (new ones by default), which are returned. Raises MissingError without matplotlib
-        (the extra `plots`)."""
+        intervals, on matplotlib axes (new ones by default), which are returned. `budgets`, numbers of trials, are
+        marked by lines. Raises MissingError without matplotlib (the extra `plots`)."""
         from autosched.report import plots
 
         if self.performance is not None:
             axes = plots.performance(self.performance, ax=ax)
         else:
             axes = plots.comparison(self.curves, ax=ax)
-        axes.set_title(f"{self.program} on {self.device}, {len(self.seeds)} seeds")
+        plots.mark_budgets(axes, budgets)
+        axes.set_title(f"{self.program} on {self.device}, {counted(len(self.seeds), 'seed')}")
         return axes
 
     @property

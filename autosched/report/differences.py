@@ -20,8 +20,8 @@ class StrategyDifference:
     `outcome` is `performance`, of which more is better, or `regret` (over the whole search) or `final` (1 - fastest of
     all / best after the last trial), of which less is. `difference` is its mean with an interval, `p` the p-value of
     that mean's being 0, corrected (Holm) for the family of the summary; None where `untested` says why.
-    `superiority` is the share of pairs in which the strategy has the better, ties counting half; `more` says how many
-    more seeds or spaces would decide what is undecided.
+    `superiority` is the share of pairs in which the strategy has the better, ties counting half, `ties` the share of
+    these; `more` says how many more seeds or spaces would decide what is undecided.
     """
 
     strategy: str
@@ -34,15 +34,21 @@ class StrategyDifference:
     more: str = ""
     count: int = 0
     """Seeds, or spaces, that the mean is over."""
+    ties: float = 0.0
 
     def __str__(self) -> str:
         gap = spanned(self.difference, _signed if self.outcome in LESS_IS_BETTER else lambda x: f"{x:+.3f}")
         p = "" if self.p is None else ", p < 0.001" if self.p < 0.001 else f", p = {self.p:.3f}"
         why = f", not tested: {self.untested}" if self.untested else ""
-        gap_of_none = self.difference.value == 0 and (self.count == 1 or self.difference.low == self.difference.high)
-        same = self.superiority == 0.5 and gap_of_none
-        better = "the same in all pairs" if same else f"better in {self.superiority:.0%} of pairs"
-        return f"{self.strategy} - {self.baseline}: {self.outcome} {gap}, {better}{p}{why}"
+        return f"{self.strategy} - {self.baseline}: {self.outcome} {gap}, {self.pairs}{p}{why}"
+
+    @property
+    def pairs(self) -> str:
+        """In which pairs the strategy has the better, in words; a tie is half of one."""
+        if self.ties == 1:
+            return "the same in all pairs"
+        tied = f", the same in {self.ties:.0%}" if self.ties else ""
+        return f"better in {self.superiority - self.ties / 2:.0%} of pairs{tied}"
 
 
 def differences(
@@ -63,12 +69,14 @@ def differences(
         pairs = [np.asarray(mine) - theirs for mine, theirs in zip(values[name], base, strict=True)]
         estimate = statistics.estimate(pairs, np.random.default_rng(seed))
         better = [statistics.superiority(sign * m, sign * b) for m, b in zip(values[name], base, strict=True)]
+        ties = float(np.mean([np.mean(np.asarray(m) == b) for m, b in zip(values[name], base, strict=True)]))
+        interval = estimate.interval.within(-1.0, 1.0) if sign < 0 else estimate.interval  # regrets are of 0 to 1
         why = _why_not(estimate, [n for n in (name, baseline) if n in alike]) if tested else ""
         if tested and not why:
             open_[len(found)] = estimate
         found.append(
             StrategyDifference(
-                name, baseline, outcome, estimate.interval, float(np.mean(better)), None, why, count=estimate.count
+                name, baseline, outcome, interval, float(np.mean(better)), None, why, count=estimate.count, ties=ties
             )
         )
     corrected = statistics.holm([e.p for e in open_.values()])

@@ -75,10 +75,10 @@ def write_csv(path: Path, found: StrategyComparison) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def write_plot(path: Path, found: StrategyComparison) -> None:
-    """The curves as a file of the kind that its ending names. MissingError without matplotlib, UsageError where the
-    file cannot be written or has no ending that matplotlib knows."""
-    write_figure(path, found.plot)
+def write_plot(path: Path, found: StrategyComparison, budgets: Sequence[int] = ()) -> None:
+    """The curves as a file of the kind that its ending names, `budgets` marked in it. MissingError without matplotlib,
+    UsageError where the file cannot be written or has no ending that matplotlib knows."""
+    write_figure(path, lambda ax: found.plot(ax, budgets))
 
 
 def write_figure(path: Path, draw: Callable[[Any], Any]) -> None:
@@ -104,6 +104,7 @@ def differences_json(found: Iterable[StrategyDifference]) -> list[dict[str, Any]
             "outcome": d.outcome,
             "difference": three(d.difference),
             "superiority": d.superiority,
+            "ties": d.ties,
             "p": d.p,
             "untested": d.untested,
             "more": d.more,

@@ -76,7 +76,7 @@ def comparison_html(
     parts = [notes_html(found.headline().splitlines())]
     if found.performance is not None:
         curves = {n: statistics.mean_curve(c, rng) for n, c in found.performance.over_trials.items()}
-        parts += ["<h2>Performance over trials</h2>", _performances(curves, None, "trials")]
+        parts += ["<h2>Performance over trials</h2>", _performances(curves, None, "trials", checkpoints or ())]
         if len(found.performance.moments_s):
             curves = {n: statistics.mean_curve(c, rng) for n, c in found.performance.over_time.items()}
             parts += ["<h2>Performance over time</h2>", _performances(curves, found.performance.moments_s, "time (s)")]
@@ -87,13 +87,13 @@ def comparison_html(
             f"{d.strategy} - {d.baseline}",
             d.outcome,
             spanned(d.difference, lambda x: f"{x:+.3f}"),
-            f"{d.superiority:.0%}",
+            d.pairs,
             d.untested or ("" if d.p is None else "< 0.001" if d.p < 0.001 else f"{d.p:.3f}"),
         ]
         for d in summary.differences
     ]
     if rows:
-        heads = ["", "outcome", "difference", "better in", "p (Holm)"]
+        heads = ["", "outcome", "difference", "pairs", "p (Holm)"]
         parts += ["<h2>Differences, paired by seed</h2>", table_html(heads, rows)]
         parts.append(notes_html(summary.notes()))
     parts.append(f'<p class="note">{_METHOD}</p>')
@@ -137,13 +137,18 @@ def _predictions(searched: Sequence[Trial], objective: str) -> str:
     return chart([*series, line], PlotAxis(f"measured ({unit})", log=True), PlotAxis(f"predicted ({unit})", log=True))
 
 
-def _performances(curves: Mapping[str, Sequence[statistics.Floats]], x: statistics.Floats | None, label: str) -> str:
+def _performances(
+    curves: Mapping[str, Sequence[statistics.Floats]],
+    x: statistics.Floats | None,
+    label: str,
+    marks: Sequence[int] = (),
+) -> str:
     series = []
     places = x if x is not None else np.arange(1.0, len(next(iter(curves.values()))[0]) + 1)
     marked = labelled({name: value for name, (value, *_) in curves.items()}, places, LOWEST)
     for name, (value, low, high) in curves.items():
         series.append(Series(marked[name].label, places, value, low, high, dashed=marked[name].like is not None))
-    return chart(series, PlotAxis(label), PlotAxis("0 random search, 1 optimum", low=LOWEST, high=1.0))
+    return chart(series, PlotAxis(label), PlotAxis("0 random search, 1 optimum", low=LOWEST, high=1.0), marks)
 
 
 def _best_so_far(found: StrategyComparison) -> str:

@@ -124,6 +124,14 @@ def performance_curves(curves: Mapping[str, Sequence[Floats]], x: Floats, label:
     return axes
 
 
+def mark_budgets(axes: Any, budgets: Iterable[int]) -> None:
+    """A dotted line at each of these numbers of trials, with the number on top."""
+    for trials in budgets:
+        axes.axvline(trials, color="0.5", linewidth=1, linestyle=":")
+        place = (trials, 1.0)  # the height is in parts of the axes
+        axes.annotate(str(trials), place, xycoords=axes.get_xaxis_transform(), ha="right", va="top", color="0.4")
+
+
 def importance(found: Relied, most: int = 15, ax: Any = None) -> Any:
     """The features that a model relies on, the most important on top, as bars with the deviation over shuffles."""
     axes = _axes(ax)

@@ -20,6 +20,7 @@ COLOURS = (
 _WIDTH, _HEIGHT = 720, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 12, 40
 _TICKS = 6
+_DOTTED = 'stroke-dasharray="2 3"'
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,9 @@ class PlotAxis:
     high: float | None = None
 
 
-def chart(series: Sequence[Series], x: PlotAxis, y: PlotAxis) -> str:
-    """An `<svg>` element with axes, a legend and the series; an empty one where there is no finite value."""
+def chart(series: Sequence[Series], x: PlotAxis, y: PlotAxis, marks: Sequence[float] = ()) -> str:
+    """An `<svg>` element with axes, a legend and the series; an empty one where there is no finite value. At each
+    of the `marks` on the axis `x` stands a dotted line with its number."""
     xs = _Scale(x, [s.x for s in series], _LEFT, _WIDTH - _RIGHT)
     ys = _Scale(y, [s.y for s in series], _HEIGHT - _BOTTOM, _TOP)
     parts = [f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 20 * ceil(len(series) / 4)}" role="img" class="chart">']
@@ -63,6 +65,9 @@ def chart(series: Sequence[Series], x: PlotAxis, y: PlotAxis) -> str:
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{html_text(x.label)}</text>')
     rotated = f'transform="rotate(-90 14 {_HEIGHT / 2})"'
     parts.append(f'<text x="14" y="{_HEIGHT / 2}" text-anchor="middle" {rotated}>{html_text(y.label)}</text>')
+    for value, place in zip(marks, xs.places(np.array(marks, np.float64)), strict=True):
+        parts.append(f'<path class="mark" d="M{place:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="#777" {_DOTTED}/>')
+        parts.append(f'<text x="{place - 3:.1f}" y="{_TOP + 10}" text-anchor="end">{value:g}</text>')
     for number, one in enumerate(series):
         parts += _drawn(one, COLOURS[number % len(COLOURS)], xs, ys)
         left, top = _LEFT + 164 * (number % 4), _HEIGHT + 12 + 20 * (number // 4)

@@ -12,7 +12,7 @@ from autosched.store.kernel_tuner import from_cache, is_cache, write_cache
 from autosched.store.ktt import from_ktt, is_ktt
 from autosched.store.measured import Measured, of_recording
 from autosched.store.recorded_space import RecordedSpace
-from autosched.store.replay_file import is_replay, replays_of
+from autosched.store.replay_file import check_once, is_replay, replays_of
 from autosched.store.t4 import from_t4, is_t4, write_t4
 from autosched.store.tvm_logs import from_log, is_log
 
@@ -36,7 +36,10 @@ def read_any(path: str | Path) -> RecordedSpace:
 def read_all(path: str | Path) -> tuple[RecordedSpace, ...]:
     """As `read_any`, and all recordings of a file that holds several: each task of a log is one."""
     found = _read(Path(path))
-    return tuple(one if isinstance(one, RecordedSpace) else one[0].recording(one[1]) for one in found)
+    try:
+        return tuple(one if isinstance(one, RecordedSpace) else one[0].recording(one[1]) for one in found)
+    except StoreError as error:
+        raise StoreError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def read_measured(path: str | Path) -> Measured:
@@ -56,6 +59,9 @@ def _read(path: Path) -> Found:
     text = unpacked_text(path)
     if is_table(text):
         return ((from_table(text, str(path)), f"table of BAT {path.name}"),)
+    if path.name.endswith((".csv", ".csv.gz")) and text.lstrip()[:1] not in ("{", "["):
+        said = f"{path} is no table of BAT: its first line names no columns config.… and objective"
+        raise StoreError(said, hint="of other tables make a recording: docs/python.md#recordings")
     lines = lines_of(path, text)
     if lines is None:
         value = json_of(path, text)
@@ -67,6 +73,7 @@ def _read(path: Path) -> Found:
     if value is None:
         raise StoreError(f"{path} has JSON values, one a line, and is no log of AutoTVM or of TVM's auto-scheduler")
     if is_replay(value):
+        check_once(text, str(path))
         return replays_of(value, str(path))
     if is_cache(value):
         return ((from_cache(value, str(path)), f"Kernel Tuner cache {path.name}"),)

@@ -22,6 +22,9 @@ from autosched.tiling.space.listed import ListedSpace
 from autosched.tiling.step import Decision
 
 Floats = npt.NDArray[np.float64]
+LEAST_S, MOST_S = 1e-12, 1e9
+"""What a time may be: below lies no clock's tick, above are thirty years."""
+MOST_SPREAD = 1e6
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,21 @@ class RecordedPlan:
             has = "has no time" if np.isnan(time_s) else f"has a time of {time_s:g} s"
             said = f"row {at} of {self.name!r} is {STATUSES[int(self.status[at])]} and {has}"
             raise StoreError(f"{said}: rows that are ok have a time above 0, others have none")
+        self._check_figures()
         if self.terms and "total" not in self.terms:
             raise StoreError(f"the clock's terms of {self.name!r} have no total")
+
+    def _check_figures(self) -> None:
+        """Raise StoreError for a figure that no measurement can have."""
+        _one_line(self.name)
+        bounds = {"time_s": (LEAST_S, MOST_S, " s"), "cost_s": (0.0, MOST_S, " s"), "spread": (0.0, MOST_SPREAD, "")}
+        columns = [(name, getattr(self, name), *bound) for name, bound in bounds.items()]
+        columns += [(f"term {name}", column, 0.0, MOST_S, " s") for name, column in self.terms.items()]
+        for name, column, least, most, unit in columns:
+            bad = np.flatnonzero((column < least) | (column > most))
+            if len(bad):
+                said = f"row {bad[0]} of {self.name!r} has a {name} of {column[bad[0]]:g}{unit}"
+                raise StoreError(f"{said}, which is not from {least:g} to {most:g}")
 
     def __len__(self) -> int:
         return len(self.time_s)
@@ -111,8 +127,9 @@ class RecordedPlan:
 class RecordedSpace:
     """A recorded space. `program` (text with sizes) and `target` (YAML) are empty where the space is somebody else's.
 
-    `device`: the device's own description. `legal`: the number of legal rows from which these were drawn (`complete`:
-    all of them are here). `settings`: how they were drawn. `source`: where an imported space comes from.
+    `device`: the device's own description. `legal`: the number of legal rows from which these were drawn, 0 where
+    unknown (`complete`: all of them are here). `settings`: how they were drawn. `source`: where an imported space comes
+    from.
     """
 
     name: str
@@ -126,7 +143,11 @@ class RecordedSpace:
     created: str = ""
 
     def __post_init__(self) -> None:
+        _one_line(self.name)
         names = [p.name for p in self.plans]
+        if 0 < self.legal < len(self) or self.legal < 0:
+            said = f"the recording {self.name!r} has {len(self)} rows, and legal says that there are {self.legal}"
+            raise StoreError(said, hint="legal is of how many legal rows these are, 0 where that is unknown")
         if not any(len(p) for p in self.plans):
             raise StoreError(f"the recording {self.name!r} has no rows")
         if len(set(names)) != len(names):
@@ -173,3 +194,9 @@ class RecordedSpace:
     def frame(self) -> Any:
         """`columns` as a pandas DataFrame. Raises MissingError without pandas (the extra `plots`)."""
         return needed("pandas", "plots", "recording.frame").DataFrame(self.columns)
+
+
+def _one_line(name: str) -> None:
+    """Raise StoreError for a name that headlines and tables cannot hold."""
+    if len(name.splitlines()) > 1:
+        raise StoreError(f"the name {name!r} is not one line", hint="rename it: tables and headlines hold it")

@@ -6,6 +6,7 @@ The file names its schema and stands alone: decisions with domains and labels, r
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.errors import StoreError
+from autosched.json_text import repeated_key
 from autosched.store import codec
-from autosched.store.json_file import read_json
-from autosched.store.numbers import floats
+from autosched.store.json_file import json_of, unpacked_text
+from autosched.store.placed_json import PlacedJson
 from autosched.store.recorded_space import Floats, RecordedPlan, RecordedSpace
 from autosched.store.records import STATUSES
 from autosched.text_file import write_whole
@@ -27,6 +29,8 @@ SEVERAL = "autosched/replays/1"
 """Several recordings in one file: `recordings`, a list of them."""
 DIGITS = 5
 """Significant digits of a time; timings repeat to three."""
+MEND = "mend the file there, copy it again, or record it again (`autosched record`)"
+_MOST, _MOST_32 = 2**63 - 1, 2**31 - 1
 _PLAIN = ("name", "program", "target", "legal", "source", "created")
 
 
@@ -63,12 +67,26 @@ def _write(path: str | Path, value: Mapping[str, Any]) -> int:
 def read_replay(path: str | Path) -> RecordedSpace:
     """Read what `write_replay` wrote, gzipped or not. Raises StoreError for a file that is missing, cut off, of another
     schema, or in which something does not fit."""
-    return from_replay(read_json(Path(path)), str(path))
+    return from_replay(_value(path), str(path))
 
 
 def read_replays(path: str | Path) -> tuple[RecordedSpace, ...]:
     """All recordings of a file, which `write_replay` or `write_replays` wrote. Raises StoreError as `read_replay`."""
-    return replays_of(read_json(Path(path)), str(path))
+    return replays_of(_value(path), str(path))
+
+
+def _value(path: str | Path) -> Any:
+    text = unpacked_text(Path(path))
+    value = json_of(Path(path), text)
+    if is_replay(value):
+        check_once(text, str(path))
+    return value
+
+
+def check_once(text: str, path: str) -> None:
+    """Raise StoreError where an object of a recording's text has a key twice: readers would take one of them."""
+    if at := repeated_key(text):
+        raise StoreError(f"{path} is not a whole recording: {at} stands there twice", hint="remove one of them")
 
 
 def replays_of(value: Any, path: str) -> tuple[RecordedSpace, ...]:
@@ -98,14 +116,11 @@ def from_replay(data: Any, path: str) -> RecordedSpace:
         said = f"{path} is of schema {data['schema']!r}; this version reads {SCHEMA!r}"
         raise StoreError(said, hint="record it again")
     try:
-        plans = tuple(_plan_from_dict(p) for p in data["plans"])
-        plain = {name: data[name] for name in _PLAIN}
-        return RecordedSpace(plans=plans, device=dict(data["device"]), settings=dict(data["settings"]), **plain)
+        return _recording(PlacedJson(data, ""))
     except codec.DAMAGED as error:
-        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise StoreError(f"{path} is not a whole recording: {said}") from error
+        raise StoreError(f"{path} is not a whole recording: {error}", hint=MEND) from error
     except StoreError as error:
-        raise StoreError(f"{path}: {error.message}", hint=error.hint) from None
+        raise StoreError(f"{path}: {error.message}", hint=error.hint or MEND) from None
 
 
 def rounded(values: Floats, digits: int = DIGITS) -> Floats:
@@ -130,34 +145,74 @@ def _plan_to_dict(plan: RecordedPlan) -> dict[str, Any]:
     }
 
 
-def _status(name: Any) -> int:
-    """Its place among STATUSES. Raises ValueError for none of them."""
-    if name not in STATUSES:
-        raise ValueError(f"status {name!r} is none of {', '.join(STATUSES)}")
-    return STATUSES.index(name)
+def _recording(found: PlacedJson) -> RecordedSpace:
+    """Raises ValueError with the place, StoreError where values do not fit together."""
+    return RecordedSpace(
+        name=found["name"].text(one_line=True),
+        plans=tuple(_plan(p) for p in found["plans"].each()),
+        program=found["program"].text(),
+        target=found["target"].text(),
+        device=dict(found["device"].fields()),
+        legal=found["legal"].integer(0, _MOST),
+        settings=dict(found["settings"].fields()),
+        source=found["source"].text(),
+        created=found["created"].text(),
+    )
 
 
-def _plan_from_dict(data: Mapping[str, Any]) -> RecordedPlan:
-    decisions = tuple(Decision(d["name"], tuple(d["domain"]), tuple(d["labels"])) for d in data["decisions"])
-    rows = len(data["time_s"])
-    if len(data["indices"]) != len(decisions) or any(len(column) != rows for column in data["indices"]):
-        raise ValueError(f"the indices of {data['name']!r} are not {rows} for each of {len(decisions)} decisions")
+def _plan(found: PlacedJson) -> RecordedPlan:
+    decisions = tuple(_decision(d) for d in found["decisions"].each())
+    columns = found["indices"].each(len(decisions), "decisions")
+    rows = _rows([*columns, *(found[name] for name in ("status", "time_s", "spread", "cost_s"))])
+    indices = [c.integers(0, len(d.domain) - 1, rows) for c, d in zip(columns, decisions, strict=True)]
+    repeats = found.get("repeats")
     plan = RecordedPlan(
-        name=data["name"],
-        version=data["version"],
+        name=found["name"].text(one_line=True),
+        version=found["version"].text(),
         decisions=decisions,
-        indices=np.array(data["indices"], np.int32).reshape(len(decisions), rows).T,
-        status=np.array([_status(s) for s in data["status"]], np.uint8),
-        time_s=floats(data["time_s"]),
-        spread=floats(data["spread"]),
-        cost_s=floats(data["cost_s"]),
-        terms={name: _column(c, np.float64) for name, c in data["terms"].items()},
-        derived={name: _column(c, np.int64) for name, c in data["derived"].items()},
-        messages={int(place): str(text) for place, text in data["messages"].items()},
-        repeats=np.array(data.get("repeats", ()), np.int32),
+        indices=np.array(indices, np.int32).reshape(len(decisions), rows).T,
+        status=np.array([_status(s) for s in found["status"].each(rows)], np.uint8),
+        time_s=found["time_s"].numbers(rows),
+        spread=found["spread"].numbers(rows),
+        cost_s=found["cost_s"].numbers(rows),
+        terms={name: _column(c, rows, c["values"].numbers()) for name, c in found["terms"].named().items()},
+        derived={
+            name: _column(c, rows, np.array(c["values"].integers(-_MOST, _MOST), np.int64))
+            for name, c in found["derived"].named().items()
+        },
+        messages={_place(key, one, rows): one.text() for key, one in found["messages"].named().items()},
+        repeats=np.array(repeats.integers(0, _MOST_32, rows) if repeats else (), np.int32),
     )
     plan.space()  # says what is wrong with the rows now, and not when they are first used
     return plan
+
+
+def _rows(columns: Sequence[PlacedJson]) -> int:
+    """How long most columns are: the others are at fault."""
+    return Counter(len(c.each()) for c in columns).most_common(1)[0][0]
+
+
+def _decision(found: PlacedJson) -> Decision:
+    domain = tuple(found["domain"].integers(-_MOST, _MOST))
+    if not domain or len(set(domain)) < len(domain):
+        raise found["domain"].wrong("a list of different values, one at least")
+    labels = tuple(one.text() for one in found["labels"].each())
+    if labels and (len(labels) != len(domain) or len(set(labels)) < len(labels)):
+        raise found["labels"].wrong(f"empty, or {len(domain)} different texts, one for each value of the domain")
+    return Decision(found["name"].text(one_line=True), domain, labels)
+
+
+def _status(found: PlacedJson) -> int:
+    """Its place among STATUSES."""
+    if found.value not in STATUSES:
+        raise found.wrong(f"a status: one of {', '.join(STATUSES)}")
+    return STATUSES.index(found.value)
+
+
+def _place(key: str, found: PlacedJson, rows: int) -> int:
+    if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < rows):
+        raise ValueError(f"{found.at} names no row: messages are by the place of a row, 0 to {rows - 1}")
+    return int(key)
 
 
 def _distinct(column: npt.NDArray[Any]) -> dict[str, Any]:
@@ -166,9 +221,6 @@ def _distinct(column: npt.NDArray[Any]) -> dict[str, Any]:
     return {"values": values, "at": at.reshape(-1)}
 
 
-def _column(data: Mapping[str, Any], dtype: Any) -> npt.NDArray[Any]:
-    at = np.array(data["at"], np.int64)
-    values = np.array(data["values"], dtype)
-    if at.size and (at.min() < 0 or at.max() >= len(values)):
-        raise ValueError("a column refers to a value that it does not have")
-    return values[at] if at.size else np.zeros(0, dtype)
+def _column(found: PlacedJson, rows: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    at = found["at"].integers(0, len(values) - 1, rows)
+    return values[np.array(at, np.int64)] if at else values[:0]

@@ -3,13 +3,14 @@ family by family. A family is the kernel: the first word of a space's name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from autosched.report.differences import StrategyDifference, differences
 from autosched.report.statistics import Interval, spanned
+from autosched.report.text import counted
 from benchmarks.common.search_table import LABELS, Kept, Score
 
 BUDGETS = (32, 64, 150)
@@ -43,14 +44,26 @@ def until(kept: Kept, name: str, strategy: str, seeds: Sequence[int], budget: in
     return [space.runs[strategy][seed].until[at] for seed in seeds]
 
 
-def leads(kept: Kept, budget: int, clock: bool = False, baseline: str = "auto") -> dict[str, StrategyDifference]:
-    """By strategy: `baseline` less it, with an interval over spaces and seeds; all of them one family of tests."""
+def shared(kept: Kept, strategies: Sequence[str], clock: bool = False) -> list[int]:
+    """The seeds that all of these have in all spaces."""
+    return sorted(set.intersection(*(kept[n].seeds(s) for n in known(kept, clock)[0] for s in strategies)))
+
+
+def leads(
+    kept: Kept, budget: int, clock: bool = False, baseline: str = "auto", but: Collection[int] = ()
+) -> dict[str, StrategyDifference]:
+    """By strategy: `baseline` less it, with an interval over spaces and over the seeds that both have, `but` some."""
     names, strategies, seeds = known(kept, clock)
     if baseline not in strategies or not seeds:
         return {}
-    values = {s: [np.array(until(kept, n, s, seeds, budget)) for n in names] for s in strategies}
-    found = differences(values, baseline, "performance", 0)
-    return {d.strategy: replace(d, difference=_turned(d.difference)) for d in found}
+    found = {}
+    for other in (s for s in strategies if s != baseline):
+        both = [seed for seed in shared(kept, [baseline, other], clock) if seed not in but]
+        if both:
+            values = {s: [np.array(until(kept, n, s, both, budget)) for n in names] for s in (baseline, other)}
+            (d,) = differences(values, baseline, "performance", 0, tested=False)
+            found[other] = replace(d, difference=_turned(d.difference))
+    return found
 
 
 def _turned(i: Interval) -> Interval:
@@ -74,14 +87,24 @@ def budgets_markdown(kept: Kept, clock: bool = False) -> str:
     others = sorted((s for s in strategies if s != "auto"), key=lambda s: by_budget[last][s].difference.value)
     if not others or not seeds:
         return ""
-    counted = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-    head = [f"`auto` less, {len(names)} spaces, {counted}", *(f"up to {n} trials" for n in by_budget)]
+    more = {s: len(both) for s in others if len(both := shared(kept, ["auto", s], clock)) > len(seeds)}
+    what = f"`auto` less, {len(names)} spaces, {counted(len(seeds), 'seed')}"
+    head = [what, *(f"up to {n} trials" for n in by_budget)]
     rows = [head, ["---"] * len(head)]
     for name in others:
         leads_of = (found[name].difference for found in by_budget.values())
-        rows.append([LABELS.get(name, f"`{name}`"), *(spanned(i, "{:+.3f}".format) for i in leads_of)])
+        label = LABELS.get(name, f"`{name}`") + (f" ({more[name]} seeds)" if name in more else "")
+        rows.append([label, *(spanned(i, "{:+.3f}".format) for i in leads_of)])
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"{table}\n\n{_sentence(by_budget, others)}\n\n{_families(kept, others, seeds, clock)}\n"
+    said = f"{_sentence(by_budget, others)}{_added(kept, list(by_budget), more, seeds, clock)}"
+    return f"{table}\n\n{said}\n\n{_families(kept, others, clock)}\n"
+
+
+def _added(kept: Kept, budgets: Sequence[int], more: Collection[str], seeds: Sequence[int], clock: bool) -> str:
+    """What the seeds say alone that some strategies have beyond those of all; empty where none has."""
+    alone = [leads(kept, n, clock, but=seeds) for n in budgets]
+    parts = [f"`{s}` {', '.join(spanned(d[s].difference, '{:+.3f}'.format) for d in alone)}" for s in more]
+    return f" The seeds alone that only some have: {'; '.join(parts)}." if parts else ""
 
 
 def _sentence(by_budget: dict[int, dict[str, StrategyDifference]], others: Sequence[str]) -> str:
@@ -94,15 +117,16 @@ def _sentence(by_budget: dict[int, dict[str, StrategyDifference]], others: Seque
     return f"`auto` is ahead, its interval over spaces above 0, {', '.join(parts)}."
 
 
-def _families(kept: Kept, others: Sequence[str], seeds: Sequence[int], clock: bool) -> str:
-    """Performance of `auto` in each family, and of the best of the others there."""
+def _families(kept: Kept, others: Sequence[str], clock: bool) -> str:
+    """Performance of `auto` in each family, and of the best of the others there, each over the seeds that it has."""
+    of = {s: shared(kept, [s], clock) for s in ["auto", *others]}
     budgets = budgets_of(kept, clock)
     head = ["family", *(f"`auto`, best other up to {n}" for n in budgets)]
     rows = [head, ["---"] * len(head)]
     for family, names in families(kept, clock).items():
         cells = []
         for budget in budgets:
-            mean = {s: float(np.mean([until(kept, n, s, seeds, budget) for n in names])) for s in ["auto", *others]}
+            mean = {s: float(np.mean([until(kept, n, s, of[s], budget) for n in names])) for s in of}
             best = max(others, key=lambda s: mean[s])
             cells.append(f"{mean['auto']:.3f}, {mean[best]:.3f} (`{best}`)")
         rows.append([f"{family} ({len(names)})", *cells])

@@ -38,6 +38,16 @@ def made(rooms: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     return {"version": __version__, "revision": revision(root), "digest": digest(rooms, root)}
 
 
+def replayed(
+    before: Made, rooms: Sequence[str], runs: int, otherwise: Sequence[str] = (), root: Path = ROOT
+) -> dict[str, str]:
+    """What results state once so many of their runs were played again with today's code, and these came out
+    otherwise."""
+    now = made(rooms, root)
+    again = {"replayed": str(runs), "replayed_revision": now["revision"], "replayed_digest": now["digest"]}
+    return {**before, **again, "replayed_otherwise": "\n".join(otherwise)}
+
+
 def revision(root: Path = ROOT) -> str:
     """Of the repository; empty where there is none."""
     try:
@@ -78,12 +88,23 @@ def bare(text: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
+_MEANS = "They hold for that revision; today's code may give others, and the command above makes them anew."
+"""What it is to a reader that figures are stale."""
+
+
 def said(results: Mapping[str, Any], rooms: Sequence[str], root: Path = ROOT) -> str:
     """The line of a page below figures: of which code they are, and whether it has changed since."""
     known = results.get("made") or {}
     where = f"version {known.get('version') or 'unknown'}, revision {known.get('revision') or 'unknown'}"
     if not known.get("digest"):
-        return f"*Stale: these figures were made before code was noted with them ({where}).*"
-    if known["digest"] != digest(rooms, root):
-        return f"*Stale: code that decides these figures has changed since they were made ({where}).*"
+        return f"*Stale: these figures were made before code was noted with them ({where}). {_MEANS}*"
+    today = digest(rooms, root)
+    if known["digest"] != today and known.get("replayed_digest") == today:
+        count, odd = int(known["replayed"]), known.get("replayed_otherwise", "")
+        again = f"of {count} of these runs, drawn at random over all strategies, {count - len(odd.splitlines())}"
+        now = f"came out the same with revision {known['replayed_revision']}, whose code is today's"
+        besides = f" (not {', '.join(odd.splitlines())})" if odd else ""
+        return f"*{'Stale: made' if odd else 'Made'} with {where}; code has changed since, and {again} {now}{besides}.*"
+    if known["digest"] != today:
+        return f"*Stale: code that decides these figures has changed since they were made ({where}). {_MEANS}*"
     return f"*Made with {where}; the code that decides them is the same today.*"

@@ -88,7 +88,7 @@ def compare(
             on_run=line,
         )
     if output is not None:
-        write(output, found, checkpoints=stated)
+        write(output, found, checkpoints=stated, quiet=quiet)
     if json:
         answer_json(as_json(found, checkpoints=stated))
     else:
@@ -122,15 +122,25 @@ class Line:
 
 
 def write(
-    output: Path, found: StrategyComparison, baseline: str | None = None, checkpoints: list[int] | None = None
+    output: Path,
+    found: StrategyComparison,
+    baseline: str | None = None,
+    checkpoints: list[int] | None = None,
+    quiet: bool = False,
 ) -> None:
-    """Write the comparison in the format that the file's name asks for."""
+    """Write the comparison in the format that the file's name asks for, and say so."""
     if output.suffix == ".csv":
         write_csv(output, found)
     elif output.suffix == ".html":
         write_text(output, comparison_html(found, baseline, checkpoints))
     else:
-        write_plot(output, found)
+        write_plot(output, found, checkpoints or ())
+    wrote(output, quiet)
+
+
+def wrote(output: Path, quiet: bool) -> None:
+    if not quiet:
+        talk().print(f"wrote {output}", markup=False)
 
 
 def can_write(output: Path) -> None:

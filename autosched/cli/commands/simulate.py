@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from autosched import api
 from autosched.cli import inputs, options
 from autosched.cli.answers.replaced import tell_replaced
-from autosched.cli.commands.compare import PICTURES, Line, can_write, write
+from autosched.cli.commands.compare import PICTURES, Line, can_write, write, wrote
 from autosched.cli.output import answer, answer_json, talk
 from autosched.errors import UsageError
 from autosched.report.exchange import as_json, write_figure
@@ -91,17 +92,14 @@ def simulate(
     if output is not None and len(spaces) > 1 and output.suffix not in PICTURES:
         held = f"{recordings[0]} holds {len(spaces)} recordings, which have no common table"
         raise UsageError(f"-o {output}: {held}", hint=_COMMON)
-    for recording, space in spaces:
-        landscape = Landscape.of(space)
-        budget = budget_of(landscape, trials)
-        if stated and max(stated) > budget:
-            said = f"--budgets {budgets}: runs on {recording} have {budget} trials"
-            more = "" if budget >= landscape.rows else ", or give more --trials"
-            raise UsageError(said, hint=f"state budgets of 1 to {budget}{more}")
+    lengths = [budget_of(Landscape.of(space), trials) for _, space in spaces]
+    _have_budgets(stated, [(count, len(space), name) for count, (name, space) in zip(lengths, spaces, strict=True)])
+    for _, space in spaces:
         if chosen != ["all"]:
             check(space, contestants(chosen, cost_model))
     each = []
     for number, (recording, space) in enumerate(spaces):
+        mine = _within(stated, lengths[number])
         with Line(quiet, verbose) as line:
             named = "all" if chosen == ["all"] else chosen
             found = api.simulate(
@@ -111,22 +109,44 @@ def simulate(
         if trials is not None and found.trials < trials and not quiet:
             said = f"{recording}: has {found.trials} rows, so runs are no longer than that"
             talk().print(said, markup=False)
+        if stated and max(stated) > found.trials and not quiet:
+            above = ", ".join(str(n) for n in stated if n > found.trials)
+            said = f"{recording}: its runs have {found.trials} trials, so --budgets {above} is of other files alone"
+            talk().print(said, markup=False)
         if not json and not (quiet and len(spaces) > 1):
-            text = str(found.summary(baseline, stated)) if quiet else found.text(baseline, stated)
+            text = str(found.summary(baseline, mine)) if quiet else found.text(baseline, mine)
             answer(f"{chr(10) if number else ''}{text}")
     if len(each) == 1:
         if output is not None:
-            write(output, each[0], baseline, stated)
+            write(output, each[0], baseline, stated, quiet)
         if json:
             answer_json(as_json(each[0], baseline, stated))
         return
     together = over_spaces(each, baseline, budgets=stated or ())
     if output is not None:
         write_figure(output, together.plot)
+        wrote(output, quiet)
     if json:
-        answer_json(spaces_json(together) | {"each": [as_json(found, baseline, stated) for found in each]})
+        answer_json(spaces_json(together) | {"each": [as_json(c, baseline, _within(stated, c.trials)) for c in each]})
     else:
         answer(f"{'' if quiet else chr(10)}{together}")
+
+
+def _within(stated: list[int] | None, trials: int) -> list[int] | None:
+    """Those of the budgets that runs of so many trials have; None for none, which is the table's own choice."""
+    return [n for n in stated or () if n <= trials] or None
+
+
+def _have_budgets(stated: list[int] | None, runs: Sequence[tuple[int, int, str]]) -> None:
+    """Raise UsageError for a budget that no file has. `runs`: trials of each, its rows, and its name."""
+    budget, known, longest = max(runs)
+    if not stated or max(stated) <= budget:
+        return
+    said = f"--budgets {','.join(map(str, stated))}: runs on {longest} have {budget} trials"
+    said += ", the most of all files" if len(runs) > 1 else ""
+    why = f": it has {known} rows, and a run tries each once" if budget == known else ""
+    more = "" if budget == known else f", or give more --trials (up to {known})"
+    raise UsageError(f"{said}{why}", hint=f"state budgets of 1 to {budget}{more}")
 
 
 _COMMON = "a picture (.png, .svg, .pdf) has their mean curves; else write one file at a time"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from autosched.costmodel import CostModel
-from autosched.costmodel.registry import cost_model, cost_models
 from autosched.device.checked import measurement_of
 from autosched.device.protocol import Build, Device
 from autosched.errors import (
@@ -22,8 +21,8 @@ from autosched.errors import (
     UnknownNameError,
     UsageError,
     WrongResultError,
-    check_name,
 )
+from autosched.search.evaluate.given_models import ModelFactory, known_model, made_model
 from autosched.search.events import Event, TrialDone
 from autosched.search.protocol import Factory
 from autosched.search.registry import strategies as known_strategies
@@ -92,12 +91,13 @@ class Contestant:
 
     name: str
     factory: Factory
-    model: str
+    model: str | ModelFactory
 
 
-def contestants(strategies: Sequence[str | Factory], model: str = "xgb") -> tuple[Contestant, ...]:
+def contestants(strategies: Sequence[str | Factory], model: str | ModelFactory = "xgb") -> tuple[Contestant, ...]:
     """Strategies by name (`auto`), by name with a cost model of their own (`auto:analytic`), or as factories, which are
-    called with (space, seed, model) and shown under their `__name__`.
+    called with (space, seed, model) and shown under their `__name__`. `model` is that of those that name none: a name,
+    or a factory called with (seed, threads).
 
     Raises UsageError for none or two of one name, UnknownNameError for a name that nothing provides.
     """
@@ -111,17 +111,14 @@ def contestants(strategies: Sequence[str | Factory], model: str = "xgb") -> tupl
     return found
 
 
-def _contestant(given: str | Factory, model: str) -> Contestant:
+def _contestant(given: str | Factory, model: str | ModelFactory) -> Contestant:
     if not isinstance(given, str):
         called = getattr(given, "__name__", type(given).__name__)
         return Contestant(called, _checked(called, given), model)
     name, _, own = given.partition(":")
     if name not in known_strategies(extras=True):
         raise UnknownNameError("strategy", name, known_strategies(extras=True))
-    chosen = own or model
-    check_name("cost model", chosen)
-    if chosen not in cost_models():
-        raise UnknownNameError("cost model", chosen, cost_models())
+    chosen = known_model(own or model)
     return Contestant(given, lambda space, seed, model: make_strategy(name, space, seed, model), chosen)
 
 
@@ -178,7 +175,7 @@ def compare(
     for chosen in strategies:
         for seed in seeds:
             watch = Stopwatch(remembering.clock)
-            model = TimedModel(cost_model(chosen.model, seed, threads), watch)
+            model = TimedModel(made_model(chosen.model, seed, threads), watch)
             strategy = chosen.factory(space, seed, model)
             study = Study(replace(record, seed=seed), space, strategy, watch=watch)
             mine, error = _rows(study, remembering, trials, chosen.name)

@@ -16,7 +16,8 @@ from autosched.costmodel.accuracy.metrics import best_at, coverage, kendall, pai
 from autosched.costmodel.learned.pretrained import Earlier
 from autosched.costmodel.protocol import Prediction
 from autosched.errors import PluginError, UsageError
-from autosched.search.evaluate.training_rows import ModelFactory, RecordedRows, Training, model_of, name_of, training
+from autosched.search.evaluate.given_models import ModelFactory, name_of
+from autosched.search.evaluate.training_rows import RecordedRows, Training, model_of, training
 from autosched.store.recorded_space import RecordedSpace
 
 RECALLED = 16

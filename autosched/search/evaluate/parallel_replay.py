@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from autosched.errors import UsageError
 from autosched.search.evaluate.compare import Played, RunDone, RunListener, contestants
+from autosched.search.evaluate.given_models import ModelFactory
 from autosched.search.evaluate.simulate import check, simulate, standing
 from autosched.search.protocol import Factory
 from autosched.store.recorded_space import RecordedSpace
@@ -55,7 +56,7 @@ def simulate_in_processes(
     trials: int,
     seeds: Sequence[int],
     *,
-    model: str = "xgb",
+    model: str | ModelFactory = "xgb",
     jobs: int = 2,
     thinking: bool = False,
     on_run: RunListener | None = None,
@@ -66,6 +67,8 @@ def simulate_in_processes(
     names = [s for s in strategies if isinstance(s, str)]
     if len(names) < len(strategies):
         raise UsageError("only strategies with a name can run in processes of their own", hint="leave out `jobs`")
+    if not isinstance(model, str):
+        raise UsageError("only cost models with a name can run in processes of their own", hint="leave out `jobs`")
     chosen = contestants(names, model)
     check(recording, chosen)
     if trials < 1:

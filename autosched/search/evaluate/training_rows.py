@@ -7,20 +7,18 @@ others on other rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from autosched.costmodel.features import Features
-from autosched.costmodel.learned.checked import CheckedModel
 from autosched.costmodel.learned.pretrained import Earlier, Pretrained
 from autosched.costmodel.protocol import CostModel, Floats, Samples
-from autosched.costmodel.registry import cost_model, cost_models
+from autosched.costmodel.registry import cost_models
 from autosched.device.replay import ReplayDevice
 from autosched.errors import UnknownNameError, UsageError
+from autosched.search.evaluate.given_models import ModelFactory, made_model
 from autosched.search.registry import needs_clock, strategies, strategy
 from autosched.search.space.recorded import space_of
 from autosched.search.space.rows import Rows
@@ -33,8 +31,6 @@ from autosched.store.records import StudyRecord, Trial
 
 TEACHER = "xgb"
 """The cost model of a strategy that is named without one."""
-ModelFactory: TypeAlias = Callable[[int, int], CostModel]
-"""Called with (seed, threads), as the models of plug-ins are."""
 
 
 @dataclass(frozen=True)
@@ -125,15 +121,8 @@ def split_name(chosen: str) -> tuple[str, str]:
 def model_of(model: str | ModelFactory, seed: int, earlier: Earlier | None = None) -> CostModel:
     """A new model by name, or from a factory, on top of what `earlier` workloads taught. Raises UnknownNameError, and
     (later) PluginError for a factory's model that does not keep to its protocol."""
-    if isinstance(model, str):
-        own = cost_model(model, seed, threads=1)
-    else:
-        own = CheckedModel(name_of(model), model(seed, 1))
+    own = made_model(model, seed, threads=1)
     return Pretrained(own, earlier, seed, threads=1) if earlier else own
-
-
-def name_of(model: str | ModelFactory) -> str:
-    return model if isinstance(model, str) else getattr(model, "__name__", type(model).__name__)
 
 
 def times_of(recording: RecordedSpace, space: SearchSpace, rows: Rows) -> npt.NDArray[np.float64]:

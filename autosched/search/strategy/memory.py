@@ -120,6 +120,13 @@ class TrialHistory:
             return float("inf")
         return float(np.hypot(off.std(), max(0.0, abs(float(np.median(off))) - _MACHINE)))
 
+    def clock_and_times(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The clock's seconds and the measured ones of the rows that came out right, in order."""
+        self._describe()
+        times = np.array(self._time, np.float64)
+        fine = np.isfinite(times) & np.array([s == "ok" for s in self._status], np.bool_)
+        return np.array(self._analytic, np.float64)[fine], times[fine]
+
     def samples(self) -> Samples:
         """All trials as samples for a cost model."""
         self._describe()

@@ -1,8 +1,11 @@
-"""`auto`: the strategy that suits the space leads, the others step in while it stands still, and all hear everything.
+"""`auto`: the strategy that suits the space leads, the others step in where it misleads or stands still, and all hear
+everything.
 
-With a clock `draft` leads, on recorded spaces of ours ahead of the others. A space where it is stuck may be one that
+With a clock `draft` leads, on recorded spaces of ours ahead of the others. While what was measured says that the clock
+orders rows the wrong way round, `Unclocked` leads, which asks no clock. A space where `draft` is stuck may be one that
 its model does not understand, so then some batches are `bayesian`'s. Without a clock `Unclocked` is alone, on public
-spaces ahead of the others (docs/benchmarks.md).
+spaces ahead of the others (docs/benchmarks.md). Who leads follows from the trials alone, so a study that is continued
+goes on as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -11,11 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from autosched.costmodel.accuracy.metrics import spearman
 from autosched.costmodel.protocol import CostModel
 from autosched.search.protocol import Strategy
 from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.bayesian import Bayesian
-from autosched.search.strategy.memory import has_clock
+from autosched.search.strategy.memory import TrialHistory, has_clock
 from autosched.search.strategy.model_guided import Auto
 from autosched.search.strategy.unclocked import Unclocked
 from autosched.store.records import Trial
@@ -23,15 +27,19 @@ from autosched.tiling.candidate import Candidate
 
 _PATIENCE = 32  # trials without a new best, after which others have their turns
 _EVERY = 4  # batches of which one is another's then
+_MISLED = 2.326  # standard deviations below no correlation: of one look at a clock that says nothing, once in a hundred
+_FEWEST = 12  # trials that came out right before that is asked
 
 
 class Portfolio:
-    """`members`: the leader first, perhaps alone. What one has proposed no other proposes again."""
+    """`members`: the leader first, perhaps alone, and last the one that asks no clock. What one has proposed no
+    other proposes again."""
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self.members: tuple[Strategy, ...] = (Unclocked(space, seed, None),)
         if has_clock(space):
-            self.members = Auto(space, seed, model), Bayesian(space, seed, None)
+            self.members = Auto(space, seed, model), Bayesian(space, seed, None), *self.members
+        self._history = TrialHistory(space)
         self._proposed: set[str] = set()
         self._best = np.inf
         self._since = 0  # trials since the last new best
@@ -64,6 +72,7 @@ class Portfolio:
 
     def observe(self, trials: Sequence[Trial]) -> None:
         self._proposed.update(t.key for t in trials)
+        self._history.observe(trials)
         for trial in trials:
             cost = trial.measurement.cost if trial.measurement.ok else None
             if cost is not None and cost < self._best:
@@ -74,9 +83,20 @@ class Portfolio:
             member.observe(trials)
 
     def _next(self) -> Strategy:
-        """The leader; while it stands still, now and then one of the others."""
-        if self._since < _PATIENCE or len(self.members) < 2:
+        """The leader; while it stands still, now and then another."""
+        if len(self.members) < 2:
+            return self.members[0]
+        if self._misled():
+            return self.members[-1]
+        if self._since < _PATIENCE:
             return self.members[0]
         self._turn += 1
-        turn, left = divmod(self._turn, _EVERY)
-        return self.members[0] if left else self.members[1 + turn % (len(self.members) - 1)]
+        return self.members[0 if self._turn % _EVERY else 1]
+
+    def _misled(self) -> bool:
+        """Whether what was measured and the clock are ranked the wrong way round, beyond chance: by Spearman's
+        coefficient of what came out right."""
+        clock, times = self._history.clock_and_times()
+        if len(times) < _FEWEST:
+            return False
+        return bool(spearman(clock, times) * np.sqrt(len(times) - 1) < -_MISLED)

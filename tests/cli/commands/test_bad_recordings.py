@@ -75,6 +75,19 @@ def test_a_file_of_several_that_holds_none(cli: Cli, tmp_path: Path) -> None:
     assert "recordings is missing or empty" in cli.near()("simulate", file, status=2).err
 
 
+def test_a_value_that_cannot_be_right_is_named_with_its_place(cli: Cli, tmp_path: Path) -> None:
+    """One for the command; tests/pure/store/test_recording_values.py has a table of them."""
+    data = json.loads(gzip.decompress(FILE.read_bytes()))
+    data["plans"][0]["indices"][0][2] = 0.5
+    file, table = tmp_path / "half.json", tmp_path / "other.csv"
+    file.write_text(json.dumps(data))
+    said = cli.near()("simulate", file, status=2).err
+    assert "plans[0].indices[0][2] is 0.5, and must be a whole number" in said
+    assert "help: mend the file there" in said
+    table.write_text("a,b\n1,2\n")
+    assert "is no table of BAT" in cli.near()("simulate", table, status=2).err
+
+
 def test_measurements_that_were_replaced_are_counted(cli: Cli, tmp_path: Path) -> None:
     """A configuration that a tuner measured again, as in caches that were added to."""
     data = json.loads(CACHE.read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,26 @@ def test_a_budget_above_the_space_is_said(cli: Cli) -> None:
     assert "so runs are no longer than that" in done.err
     assert "one seed has no intervals, and nothing is tested" in done.out
     assert "optimum of " in done.out
+
+
+def test_budgets_of_files_of_different_lengths(cli: Cli, tmp_path: Path) -> None:
+    """A small file refuses no budget that the other has; one that none has is refused with what can be had."""
+    small, page = tmp_path / "small.json", tmp_path / "page.html"
+    data = json.loads(CACHE.read_text())
+    rows = len(data["cache"])
+    data["cache"] = dict(list(data["cache"].items())[:20])
+    small.write_text(json.dumps(data))
+    asked = ("-s", "random", "--repeats", 2, "-n", 24)
+    done = cli.near()("simulate", CACHE, small, *asked, "--budgets", "6,24")
+    assert "its runs have 20 trials, so --budgets 24 is of other files alone" in done.err
+    assert "best of 24" in done.out
+    assert "up to 24: one space has so many trials, see its table" in done.out
+    refused = cli.near()("simulate", CACHE, small, *asked, "--budgets", "25", status=2).err
+    assert f"state budgets of 1 to 24, or give more --trials (up to {rows})" in refused
+    refused = cli.near()("simulate", small, *asked, "--budgets", "25", status=2).err
+    assert "have 20 trials: it has 20 rows, and a run tries each once\nhelp: state budgets of 1 to 20\n" in refused
+    assert f"wrote {page}" in cli.near()("simulate", small, *asked, "-o", page).err
+    assert not cli.near()("simulate", small, *asked, "-q", "-o", page).err
 
 
 def test_bad_input(cli: Cli, tmp_path: Path) -> None:

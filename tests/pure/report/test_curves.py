@@ -64,6 +64,8 @@ def test_curves_that_a_picture_would_hide_are_named() -> None:
     found = labelled({"a": x, "b": x + 1e-6, "c": x, "d": x - 2.9, "e": x[::-1]}, x, LOWEST)
     assert [f.label for f in found.values()] == ["a", "b (as a)", "c (as a)", "d (below -0.5 up to 2)", "e"]
     assert found["d"].outside.tolist() == [1.0, 2.0]
+    twice = labelled({"a": np.array([-1.0, 0.0, 0.0, -1.0])}, x, LOWEST)  # between the two it is inside
+    assert twice["a"].label == "a (below -0.5 now and then up to 4)"
     gone = np.array([np.nan, 1.0, 1.0, 1.0])
     assert labelled({"a": gone, "b": gone, "c": np.ones(4)}, x)["b"].like == "a"
     assert labelled({"a": gone, "b": np.ones(4)}, x)["b"].like is None
@@ -115,8 +117,19 @@ def test_curves_of_several_spaces(table: StrategyComparison) -> None:
         assert curves == pytest.approx(np.array(mine))
         assert both.until[12][name].value == pytest.approx(curves.mean())
     assert "up to 4" in str(both)
-    with pytest.raises(UsageError, match="shortest runs have 12 trials"):
-        over_spaces([table, short], budgets=[16])
+    with pytest.raises(UsageError, match="longest runs have 16 trials"):
+        over_spaces([table, short], budgets=[17])
+
+
+def test_a_short_space_refuses_no_budget_that_others_have(table: StrategyComparison) -> None:
+    short = autosched.simulate(CACHE, ["random", "ils", "genetic"], trials=12, repeats=5)
+    one = over_spaces([table, short], budgets=[4, 16])
+    assert list(one.until) == [4]
+    assert "up to 16: one space has so many trials, see its table" in str(one)
+    two = over_spaces([table, short, table], budgets=[4, 16])
+    assert "up to 16 (2 spaces)" in str(two)
+    assert table.performance is not None
+    assert two.until[16]["ils"].value == pytest.approx(table.performance.scores("ils").mean())
 
 
 def test_a_plot_of_several_spaces_has_a_band_each(table: StrategyComparison) -> None:
@@ -124,3 +137,17 @@ def test_a_plot_of_several_spaces_has_a_band_each(table: StrategyComparison) -> 
     axes = over_spaces([table, table]).plot()
     assert axes.get_xlabel() == "trials (2 spaces, 5 seeds)"
     assert len(axes.collections) == 3
+    short = autosched.simulate(CACHE, ["random", "ils", "genetic"], trials=12, repeats=5)
+    axes = over_spaces([table, short], budgets=[4, 16]).plot()
+    assert axes.get_xlabel() == "trials (2 spaces, 5 seeds; the shortest runs end here, the longest after 16)"
+    assert [t.get_text() for t in axes.texts] == ["4"]
+
+
+def test_pictures_mark_stated_budgets(table: StrategyComparison) -> None:
+    page = comparison_html(table, checkpoints=[4, 9])
+    assert page.count('class="mark"') == 2
+    assert 'class="mark"' not in comparison_html(table)
+    pytest.importorskip("matplotlib").use("Agg")
+    axes = table.plot(budgets=[4, 9])
+    assert [t.get_text() for t in axes.texts] == ["4", "9"]
+    assert not table.plot().texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import mean
@@ -314,6 +314,38 @@ def test_the_portfolio_is_led_by_what_suits_the_space() -> None:
     same = SearchSpace([make_plan("a", tiles=3)], lambda plan, values: {"total": np.ones(len(values["order"]))})
     flat = Portfolio(same, 0, None)
     assert [type(p.members[0]).__name__ for p in (ranked, flat)] == ["Auto", "Unclocked"]
+
+
+def test_a_clock_that_misleads_is_left() -> None:
+    """Its favourites come out slowest: once that is beyond chance, who asks no clock leads, also of a search that is
+    continued; a clock that says nothing or is right is kept."""
+
+    def leaders(slower: Callable[[float, int], float], split: int = 0) -> list[str]:
+        asked: list[str] = []
+        portfolio = noted(asked)
+        done: list[Trial] = []
+        while len(done) < 24:
+            if len(done) == split > 0:
+                portfolio = noted(asked)
+                portfolio.observe(done)
+            clock = space()
+            for c in portfolio.propose(4):
+                said = float(clock.analytic(Rows.of(0, [c.row]))[0])
+                done.append(trial(len(done) + 1, c, Measurement("ok", slower(said, len(done)))))
+            portfolio.observe(done[-4:])
+        return asked
+
+    def noted(asked: list[str]) -> Portfolio:
+        portfolio = Portfolio(space(), 0, None)
+        portfolio.members = tuple(_Noting(member, asked) for member in portfolio.members)
+        return portfolio
+
+    misled = leaders(lambda clock, n: 1 / clock)
+    assert misled[:3] == ["Auto"] * 3
+    assert misled[3:] == ["Unclocked"] * 3
+    assert leaders(lambda clock, n: 1 / clock, split=16) == misled
+    assert set(leaders(lambda clock, n: clock)) == {"Auto"}
+    assert set(leaders(lambda clock, n: 1.0 + n * 7 % 5)) == {"Auto"}
 
 
 class _Noting:

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.report import differences, plots, statistics
 from autosched.report.comparison import StrategyComparison
-from autosched.report.differences import StrategyDifference
-from autosched.report.statistics import Interval
 from autosched.search.evaluate.compare import Row
 from autosched.store.records import Measurement, Trial
 
@@ -299,15 +297,17 @@ class TestPlots:
 
 
 def test_pairs_that_all_tie_are_the_same() -> None:
-    """Such pairs count half as better each; two that are apart by as much in turn are not the same."""
+    """Two that are apart by as much in turn are not the same; of some ties their share is told."""
 
-    def told(ends: float, count: int) -> str:
-        return str(StrategyDifference("a", "b", "final", Interval(0.0, -ends, ends), 0.5, None, count=count))
+    def told(*mine: float, base: tuple[float, ...] = (0.25, 0.25, 0.25, 0.25)) -> str:
+        values = {"b": [np.array(base)], "a": [np.array(mine)]}
+        return str(differences.differences(values, "b", "final", 0, tested=False)[0])
 
-    assert told(0.0, 5).endswith("the same in all pairs")
-    assert told(float("nan"), 1).endswith("the same in all pairs")
-    assert told(0.1, 5).endswith("better in 50% of pairs")
-    assert told(float("nan"), 2).endswith("better in 50% of pairs")
+    assert told(0.25, 0.25, 0.25, 0.25) == "a - b: final +0.0%, the same in all pairs"
+    assert told(0.25, base=(0.25,)).endswith("the same in all pairs")
+    assert told(0.0, 0.5, 0.0, 0.5).endswith("better in 50% of pairs")
+    assert told(0.0, 0.25, 0.5, 0.25).endswith("better in 25% of pairs, the same in 50%")
+    assert told(0.0, 1.0, 0.0, 1.0, base=(1.0, 0.0, 1.0, 0.0)).startswith("a - b: final +0.0% [-100.0%, +100.0%]")
 
 
 def test_a_difference_does_not_hang_on_which_others_are_asked_about() -> None:

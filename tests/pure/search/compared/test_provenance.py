@@ -33,7 +33,20 @@ def test_what_a_page_says_of_results(tmp_path: Path) -> None:
     assert "is the same today" in provenance.said({"made": made}, ["room"], tmp_path)
     (tmp_path / "room" / "b.py").write_text("x = 1\n")
     assert provenance.said({"made": made}, ["room"], tmp_path).startswith("*Stale: code that decides")
+    again = provenance.replayed(made, ["room"], 44, root=tmp_path)
+    assert "of 44 of these runs, drawn at random over all strategies, 44" in (
+        said := provenance.said({"made": again}, ["room"], tmp_path)
+    )
+    assert said.startswith("*Made with")
+    odd = provenance.replayed(made, ["room"], 44, ["ils on x, seed 3"], tmp_path)
+    said = provenance.said({"made": odd}, ["room"], tmp_path)
+    assert said.startswith("*Stale: made with")
+    assert "43 came out the same" in said
+    assert said.endswith("(not ils on x, seed 3).*")
+    (tmp_path / "room" / "b.py").write_text("x = 2\n")
+    assert provenance.said({"made": again}, ["room"], tmp_path).startswith("*Stale: code that decides")
     assert provenance.said({}, ["room"], tmp_path).startswith("*Stale: these figures were made before")
+    assert "today's code may give others" in provenance.said({}, ["room"], tmp_path)
 
 
 @pytest.mark.parametrize("rooms", [provenance.SEARCH, provenance.MODELS, provenance.INTERVALS])
@@ -66,5 +79,5 @@ def test_a_status_that_is_none_is_named() -> None:
     path = provenance.ROOT / "benchmarks" / "recorded" / "complete" / "softmax.json.gz"
     data = json.loads(gzip.decompress(path.read_bytes()))
     data["plans"][0]["status"][3] = "compile"
-    with pytest.raises(StoreError, match="status 'compile' is none of ok, build"):
+    with pytest.raises(StoreError, match=r'status\[3\] is "compile", and must be a status: one of ok, build'):
         replays_of(data, "x.json")

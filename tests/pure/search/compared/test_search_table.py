@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from support.paths import ROOT, TESTS
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
 from benchmarks import search
+from benchmarks.common.budgets import budgets_markdown, leads, shared
 from benchmarks.common.search_table import Score, Space, against, markdown, overall, scored, text, together
 
 CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
@@ -89,6 +91,26 @@ def test_the_page_says_which_results_are_stale(name: str) -> None:
     assert said in page, f"python -m benchmarks.search --markdown --json benchmarks/results/{name}"
 
 
+def test_seeds_that_only_some_strategies_have_count_for_these() -> None:
+    """Who continues two strategies loses nothing, and sees what the new seeds say alone."""
+    kept = {}
+    for number in range(5):
+        kept[f"k_{number}"] = space = Space(100, False, 1.0, 64)
+        for name, seeds, gain in (("auto", 6, 0.5), ("near", 6, 0.4), ("far", 2, 0.1)):
+            for seed in range(seeds):
+                until = gain - (0.3 if name == "near" and seed > 1 else 0.0) + 0.001 * (seed * number + number)
+                space.add(name, seed, Score((0.0, 0.0, 0.0), until, (until, until, until)))
+    assert shared(kept, ["auto", "near"]) == list(range(6))
+    assert leads(kept, 64)["near"].difference.value == pytest.approx(0.3)
+    assert leads(kept, 64, but=[0, 1])["near"].difference.value == pytest.approx(0.4)
+    assert leads(kept, 64)["far"].difference.value == pytest.approx(0.4)
+    assert set(leads(kept, 64, but=[0, 1])) == {"near"}
+    page = budgets_markdown(kept)
+    assert "| `near` (6 seeds) | +0.300" in page
+    assert "| `far` | +0.400" in page
+    assert "The seeds alone that only some have: `near` +0.400" in page
+
+
 def test_intervals_over_spaces_hold_what_spaces_differ_by() -> None:
     """Of two spaces that agree with themselves and not with each other, seeds say nothing of a third."""
     kept = {}
@@ -127,6 +149,26 @@ def test_the_same_command_continues(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert kept.runs["ils"][0] == first[CACHE.stem].runs["ils"][0]
     assert search.main([*flags, "--only-table"]) == 0
     assert "2 seeds of 16 trials" in capsys.readouterr().out
+
+
+def test_runs_are_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal runs state today's code; one that comes out otherwise is named, and the results are stale."""
+    out = tmp_path / "s.json"
+    flags = ["--more", str(CACHE), "--trials", "16", "--jobs", "1", "--json", str(out)]
+    assert search.main([*flags, "--spaces", CACHE.stem, "--strategies", "random", "ils", "--seeds", "2"]) == 0
+    data = json.loads(out.read_text())
+    data["made"]["digest"] = "another"
+    out.write_text(json.dumps(data))
+    assert search.stated(out).startswith("*Stale")
+    assert search.main([*flags, "--replay", "1"]) == 0
+    assert "of 2 of these runs, drawn at random over all strategies, 2 came out the same" in search.stated(out)
+    runs = data["spaces"][CACHE.stem]["runs"]
+    runs["ils"] = [[seed, 0.25, *rest] for seed, _, *rest in runs["ils"]]
+    out.write_text(json.dumps(data))
+    capsys.readouterr()
+    assert search.main([*flags, "--replay", "1"]) == 1
+    assert "2 runs played again, 1 otherwise; ils on" in capsys.readouterr().out
+    assert search.stated(out).startswith("*Stale")
 
 
 def test_spaces_by_name(tmp_path: Path) -> None:
