@@ -113,17 +113,23 @@ class _NodesLeft:
 _Parser = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is twenty times faster, and not in every build
 
 
+_DIGITS = [*"0123456789"]
+_PLAIN = (
+    ("null", ["", "~", "n", "N"], re.compile(r"(~|null|Null|NULL|)$")),
+    ("bool", [*"tTfF"], re.compile(r"(true|True|TRUE|false|False|FALSE)$")),
+    ("int", [*"-+", *_DIGITS], re.compile(r"([-+]?[0-9][0-9_]*|0o[0-7_]+|0x[0-9a-fA-F_]+)$")),
+    ("float", [*"-+.", *_DIGITS], re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?$")),
+    ("float", [*"-+."], re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$")),
+)
+"""Kinds of plain scalars that are no texts, with the characters they begin with (\"\": the empty one)."""
+
+
 class _Loader(_Parser):  # type: ignore[misc, valid-type]  # one of two classes, known only on the machine
     """Plain scalars by the core schema of YAML 1.2 (section 10.3.2), where PyYAML would follow 1.1 (`on` is true)."""
 
-    yaml_implicit_resolvers = {
-        None: [
-            (f"{_TAG}null", re.compile(r"(~|null|Null|NULL|)$")),
-            (f"{_TAG}bool", re.compile(r"(true|True|TRUE|false|False|FALSE)$")),
-            (f"{_TAG}int", re.compile(r"([-+]?[0-9][0-9_]*|0o[0-7_]+|0x[0-9a-fA-F_]+)$")),
-            (f"{_TAG}float", re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?$")),
-            (f"{_TAG}float", re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$")),
-        ]
+    yaml_implicit_resolvers = {  # by the first character of a scalar, so that most texts are compared with nothing
+        first: [(f"{_TAG}{kind}", pattern) for kind, firsts, pattern in _PLAIN if first in firsts]
+        for first in {first for _, firsts, _ in _PLAIN for first in firsts}
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,7 +14,8 @@ from typing import Protocol
 
 from autosched.errors import SpecError, UnknownNameError
 from autosched.tensorize.intrinsic import Intrinsic, Outline
-from autosched.tensorize.spec.load import IntrinsicEntry, deferred_text, load_file, load_text
+from autosched.tensorize.spec.load import load_file, load_text
+from autosched.tensorize.spec.shelf import File, Shelf
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -67,7 +68,7 @@ class Catalogue(Mapping[str, Intrinsic]):
     ) -> tuple[Intrinsic, ...]:
         """Intrinsics of these instruction sets, or of all where none is named, in catalogue order; with `features`,
         those that need no others, with `kind`, those of it: no other one is built."""
-        names = [n for n in self.entries if not isas or n.split("/")[0] in isas]
+        names = list(self.entries if not isas else _of_isa(self.entries, frozenset(isas)))
         if features is not None or kind is not None:
             outlines = [_At(self.entries, n).outline() for n in names]
             names = [
@@ -85,14 +86,16 @@ class Catalogue(Mapping[str, Intrinsic]):
         return tuple(self.entries[n] for n in self._matching(patterns))
 
     def _matching(self, patterns: Iterable[str]) -> list[str]:
+        patterns = list(patterns)
+        among = list(_possible(self.entries, patterns))
         chosen: set[str] = set()
         for pattern in patterns:
             wide = pattern if "/" in pattern else f"*/{pattern}"
-            hits = [n for n in self.entries if fnmatchcase(n, pattern) or fnmatchcase(n, wide)]
+            hits = [n for n in among if fnmatchcase(n, pattern) or fnmatchcase(n, wide)]
             if not hits:
                 raise UnknownNameError("intrinsic", pattern, self.entries)
             chosen.update(hits)
-        return [n for n in self.entries if n in chosen]
+        return [n for n in among if n in chosen]
 
     def with_intrinsics(self, intrinsics: Iterable[Intrinsic]) -> Catalogue:
         """This catalogue and more; SpecError where a name is already there."""
@@ -103,8 +106,7 @@ class Catalogue(Mapping[str, Intrinsic]):
                 hint = f"it is also in {known.path}; give one of them another name"
                 raise SpecError(f"{made.path}: {made.name} is described twice", hint=hint)
             added[made.name] = made
-        recipes = {n: _At(entries, n) for entries in (self.entries, added) for n in entries}
-        return Catalogue(_Deferred(recipes))
+        return Catalogue(_Deferred(_Joined(self.entries, added)))
 
     def with_paths(self, paths: Iterable[str | Path]) -> Catalogue:
         """This catalogue and the intrinsics of YAML files, or of all YAML files below folders. A file that is named
@@ -160,25 +162,25 @@ class _Deferred(Mapping[str, Intrinsic]):
     """Intrinsics built when they are first asked for: few of the built-in ones are, on any one machine."""
 
     def __init__(self, recipes: Mapping[str, _Recipe]) -> None:
-        self._recipes = recipes
+        self.recipes = recipes
         self._built: dict[str, Intrinsic] = {}
 
     def __getitem__(self, name: str) -> Intrinsic:
         if name not in self._built:
-            self._built[name] = self._recipes[name].build()
+            self._built[name] = self.recipes[name].build()
         return self._built[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._recipes
+        return name in self.recipes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._recipes)
+        return iter(self.recipes)
 
     def __len__(self) -> int:
-        return len(self._recipes)
+        return len(self.recipes)
 
     def outline(self, name: str) -> Outline:
-        return self._recipes[name].outline()
+        return self.recipes[name].outline()
 
 
 @dataclass(frozen=True)
@@ -197,14 +199,52 @@ class _At:
         return self.entries[self.name].outline
 
 
+class _Joined(Mapping[str, _Recipe]):
+    """Two catalogues' entries, those of the first one first; no name is in both."""
+
+    def __init__(self, first: Mapping[str, Intrinsic], second: Mapping[str, Intrinsic]) -> None:
+        self.parts = first, second
+
+    def __getitem__(self, name: str) -> _Recipe:
+        for entries in self.parts:
+            if name in entries:
+                return _At(entries, name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for entries in self.parts for name in entries)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+
+def _shelved(entries: Mapping[str, object], chosen: Callable[[Shelf], Iterable[str]]) -> Iterator[str]:
+    """The names in `entries`, in order, but of built-in files those that `chosen` takes."""
+    match entries:
+        case _Deferred():
+            yield from _shelved(entries.recipes, chosen)
+        case _Joined():
+            for part in entries.parts:
+                yield from _shelved(part, chosen)
+        case Shelf():
+            yield from chosen(entries)
+        case _:
+            yield from entries
+
+
+def _possible(entries: Mapping[str, object], patterns: Iterable[str]) -> Iterator[str]:
+    """Names among which are all that match a glob; files that have none are not read."""
+    return _shelved(entries, lambda shelf: shelf.names(patterns))
+
+
+def _of_isa(entries: Mapping[str, object], isas: frozenset[str]) -> Iterator[str]:
+    """The names of some instruction sets; files of others are not read."""
+    return (n for n in _shelved(entries, lambda shelf: shelf.of_isa(isas)) if n.split("/")[0] in isas)
+
+
 @cache
 def _builtin() -> Catalogue:
-    found: dict[str, IntrinsicEntry] = {}
-    for folder in sorted(resources.files("autosched.intrinsics").iterdir(), key=lambda f: f.name):
-        if not folder.is_dir():
-            continue
-        for file in sorted(folder.iterdir(), key=lambda f: f.name):
-            if file.name.endswith(SUFFIXES):
-                name = f"intrinsics/{folder.name}/{file.name}"
-                found |= deferred_text(file.read_text(encoding="utf-8"), name)
-    return Catalogue(_Deferred(found))
+    folders = sorted((f for f in resources.files("autosched.intrinsics").iterdir() if f.is_dir()), key=lambda f: f.name)
+    found = [(folder.name, file) for folder in folders for file in sorted(folder.iterdir(), key=lambda f: f.name)]
+    files = (File(isa, f"intrinsics/{isa}/{f.name}", f) for isa, f in found if f.name.endswith(SUFFIXES))
+    return Catalogue(_Deferred(Shelf(files)))

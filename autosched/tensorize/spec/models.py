@@ -16,7 +16,7 @@ Power = Annotated[str, Field(pattern=r"^(\d+(\.\d+)? ?\* ?)?2\^-\d{1,2}(\.\d+)?$
 class _Range(BaseModel):
     """Counts, both ends included."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
     from_: int = Field(alias="from")
     to: int
     by: int
@@ -25,7 +25,7 @@ class _Range(BaseModel):
 class _Follows(BaseModel):
     """An expression in the member's other numbers."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
     is_: str = Field(alias="is")
 
 
@@ -36,7 +36,7 @@ _Member = dict[Name, _Scalar | _Range | _Follows | list[_Scalar | _Range]]
 class Keys(BaseModel):
     """Keys of a mapping: no others, and none is changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 class ContractKeys(Keys):
