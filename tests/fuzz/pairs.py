@@ -85,7 +85,10 @@ def pair(rng: Random) -> Pair:
     level = rng.choice(("bitwise", "special", *["reassociated"] * 14))
     floats = made.accumulator.startswith(("f", "b"))
     numerics = rng.choice(("{accumulate: sequential}", "{accumulate: unordered}")) if floats else "{accumulate: exact}"
-    return Pair(semantics(made), numerics, program(rng, made), level)
+    found = program(rng, made)
+    if numerics == "{accumulate: unordered}" and rng.random() < 0.2:
+        numerics = f"{{accumulate: unordered, subnormals: {rng.choice(('flushed', 'results'))}}}"
+    return Pair(semantics(made), numerics, found, level)
 
 
 def chosen(rng: Random) -> Pair:

@@ -151,7 +151,7 @@ def _proof(intrinsic: Intrinsic) -> tuple[bool, str]:
     written = intrinsic.accumulator
     program = intrinsic.pseudocode
     assert program is not None
-    if intrinsic.numerics.subnormals == "flushed":
+    if intrinsic.numerics.flushed:
         return False, "not proved: the contract flushes subnormals"
     if intrinsic.operations > 2 * MOST_PROVED:
         return False, "not proved: a large tile"

@@ -106,7 +106,8 @@ class Prover:
             if refuse is not None:
                 raise Refused(refuse, whatever_axes=True)
             numerics = intrinsic.numerics
-            own = flushed_as(program.term, applied.term) if numerics.flushed and applied.combine is None else None
+            flushes = numerics.flushes_factors and applied.combine is None
+            own = flushed_as(program.term, applied.term) if flushes else None
             if own is not None:  # the program flushes them itself
                 applied, numerics = replace(applied, term=own[0]), replace(numerics, subnormals="kept")
             body, left_open = self._body(facts, applied, numerics.bounded)

@@ -30,7 +30,8 @@ class Numerics:
     `rounding` is that of every sum; `result_bits` are the fraction bits that a block's result keeps (None: all of the
     type's). `operands_as`: factors are converted to this type first, which tells subnormal ones from normal ones.
     `sum_as`: the accumulator is converted to this wider type, sums are in it, and the last one is rounded back to
-    nearest even. `subnormals` flushed: factors, the accumulator and every rounded result become a zero of their sign.
+    nearest even. `subnormals` flushed: factors, the accumulator and every rounded result become a zero of their sign;
+    `results`: the accumulator and results alone, factors count as they are.
 
     `relative`: of an instruction that overwrites its target, each element may be off the exact value of the semantics
     by so much of it, and by `absolute` beside (vendors state a bound, not bits). What executes the model computes the
@@ -41,7 +42,7 @@ class Numerics:
     fraction_bits: int | None = None
     terms: int | None = None
     rounding: str = "rne"  # rne | rz | odd
-    subnormals: str = "kept"  # kept | flushed
+    subnormals: str = "kept"  # kept | flushed | results
     fused: bool = False
     sum: str = "chain"  # chain | aligned | tree | lanes
     start: str = "accumulator"  # accumulator | zero
@@ -70,6 +71,12 @@ class Numerics:
 
     @property
     def flushed(self) -> bool:
+        """Whether subnormal results become zeros."""
+        return self.subnormals != "kept"
+
+    @property
+    def flushes_factors(self) -> bool:
+        """Whether subnormal factors do."""
         return self.subnormals == "flushed"
 
     def kept_bits(self, mantissa: int) -> int:
@@ -100,7 +107,7 @@ class Numerics:
         if self.result_bits is not None:
             parts.append(f"{self.result_bits} fraction bits stored")
         if self.flushed:
-            parts.append("subnormals flushed")
+            parts.append("subnormals flushed" if self.flushes_factors else "subnormal sums flushed")
         return ", ".join(parts) + f" ({self.accumulate})"
 
 

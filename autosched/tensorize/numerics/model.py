@@ -45,10 +45,10 @@ class Model:
             points, self.lanes = points[:, :, :1], 1
         shapes = {o.name: o.shape for o in intrinsic.operands.values()}
         self._grids = [
-            Grid({a.name: points[n, r] for n, a in enumerate(axes)}, shapes, numerics.flushed)
+            Grid({a.name: points[n, r] for n, a in enumerate(axes)}, shapes, numerics.flushes_factors)
             for r in range(self.points)
         ]
-        whole = Grid({a.name: points[n] for n, a in enumerate(axes)}, shapes, numerics.flushed)
+        whole = Grid({a.name: points[n] for n, a in enumerate(axes)}, shapes, numerics.flushes_factors)
         own = whole.places(self.target.name, stage.assign.index)
         self._places = np.broadcast_to(own, (self.points, self.lanes))
         value = stage.assign.value

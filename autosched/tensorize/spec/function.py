@@ -39,7 +39,7 @@ def parse_function(
         raise source.error(f"a function needs {missing}", "kind")
     value = _value(keys.implementation, call, source)
     steps, result = in_steps(value)
-    flushed = keys.numerics.subnormals == "flushed"
+    flushed = keys.numerics.subnormals != "kept"
     bound = keys.numerics.ulp
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(name.split("/")[0]): keys.emit}
     texts = tuple((printer, text.rstrip()) for printer, text in emit.items())

@@ -239,6 +239,9 @@ def _check_overwriting(keys: IntrinsicKeys, source: DocumentSource) -> None:
     for name in sorted(keys.numerics.model_fields_set - {"subnormals", "relative", "absolute"}):
         if name != "accumulate" or keys.numerics.accumulate != "exact":
             raise source.error(f"numerics.{name} of an instruction that overwrites its target", "numerics", hint=hint)
+    if keys.numerics.subnormals == "results":
+        said = "numerics.subnormals: results are sums, and it adds nothing up"
+        raise source.error(said, "numerics", "subnormals", hint="flushed: inputs and what is written become 0")
     if keys.overwrite is not None:
         raise source.error("overwrite: the semantics overwrites its target already", "overwrite", hint="leave it out")
     if keys.timing.chain is not None:

@@ -78,7 +78,9 @@ class ContractKeys(Keys):
     sum_as: Literal["f32"] | None = Field(
         None, description="wider type of the sums, rounded to the accumulator's at the end"
     )
-    subnormals: Literal["kept", "flushed"] = Field("kept", description="flushed: subnormal inputs and results become 0")
+    subnormals: Literal["kept", "flushed", "results"] = Field(
+        "kept", description="flushed: subnormal inputs and results become 0; results: sums and the accumulator alone"
+    )
     fused: bool = Field(False, description="a product and its addition round once")
     ulp: Annotated[float, Field(gt=0, le=4)] | None = Field(
         None, description="of a function: the bound on its error, in units of 2^-23 of an f32 result; at most 4"

@@ -85,6 +85,13 @@ E = 2.0**-7
         ("arm/bfmmla", "", [2.0**25, 1, -(2.0**25), 0], [1, 1, 1, 1], 0, 4.0),
         # AMX: even and odd chains from zero, joined at the end
         ("x86/tdpbf16ps", "", [2.0**24, 1, -(2.0**24), 0], [1, 1, 1, 1], 0, 1.0),
+        # of f16, subnormal factors count (they are normal in f32), a subnormal accumulator does not
+        ("x86/tdpfp16ps", "", [2.0**12, 1, -(2.0**12), 0], [2.0**12, 1, 2.0**12, 1], 0, 1.0),
+        ("x86/tdpfp16ps", "", [2.0**-24, 0], [1, 0], 0, 2.0**-24),
+        ("x86/tdpfp16ps", "", [2.0**-24, 2.0**-24], [2.0**-24, 2.0**-24], 0, 2.0**-47),
+        ("x86/tdpfp16ps", "", [0, 0], [0, 0], 1e-40, 0.0),
+        ("x86/tdpfp16ps", "", [2.0**-24, 0], [2.0**-24, 0], 1e-40, 2.0**-48),
+        ("x86/tdpbf16ps", "", [1e-39, 0], [1, 0], 0, 0.0),
         ("x86/vdpbf16ps.zmm", "", [1, -(2.0**24)], [1, 1], 2.0**24, 1.0),
         ("x86/vdpbf16ps.zmm", "", [-(2.0**24), 1], [1, 1], 2.0**24, 0.0),
         ("x86/vdpbf16ps.zmm", "", [0, 0], [0, 0], 1e-40, 0.0),
@@ -180,3 +187,17 @@ def test_one_element_is_the_same_at_all_points() -> None:
     inside = np.arange(8) < given["n"].astype(np.int64)
     assert len(inside) > 8
     assert (issue(short, given) == np.where(inside, given["a"] + given["c"], given["c"])).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("tcmmrlfp16ps", [-(2.0**-24), 2.0**-23]), ("tcmmimfp16ps", [3 * 2.0**-24, 2.0**-22])]
+)
+def test_complex_parts_keep_subnormal_factors_and_flush_the_accumulator(name: str, expected: list[float]) -> None:
+    intrinsic = CATALOGUE[f"x86/{name}"]
+    tiles = {n: np.zeros((1, *o.shape), o.dtype.numpy) for n, o in intrinsic.operands.items()}
+    tiles["a_0"][0, 0, 0], tiles["a_1"][0, 0, 0] = 2.0**-24, 2.0**-23
+    tiles["b_0"][0, 0, :2], tiles["b_1"][0, 0, :2] = (1, 2), (1, 0)
+    tiles["c"][:] = 1e-40
+    found = issue(intrinsic, tiles)[0]
+    assert found[0, :2].tolist() == expected
+    assert found[1, 1] == 0.0

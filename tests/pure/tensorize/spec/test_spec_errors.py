@@ -200,6 +200,8 @@ def test_roundings_of_what_overwrites_are_its_semantics(key):
     assert "into the semantics" in (caught.value.hint or "")
     (flushing,) = load_text(text.replace("accumulate: exact", "subnormals: flushed"))
     assert flushing.numerics.flushed
+    with pytest.raises(SpecError, match="subnormals: results are sums, and it adds nothing up"):
+        load_text(text.replace("accumulate: exact", "subnormals: results"))
 
 
 HOSTILE = {
