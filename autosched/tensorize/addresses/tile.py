@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -58,7 +59,7 @@ def _plain(read: Read) -> bool:
 def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile) -> Answer:
     """Whether two points of a tile with the same coordinates of `operand` always mean the same element `read`."""
     held = show_leaf(read)
-    if _is_plain(operand):
+    if is_plain_operand(operand):
         text = f"every axis that moves {held} is a coordinate of {operand.tensor}, or outside"
         return Answer(True, Obligation("axes", text, "structure"))
     text = f"the coordinates of {show_leaf(operand)} in a tile determine {held}"
@@ -84,7 +85,7 @@ def guard_of_coordinates(
     """Whether a guard holds at both or at none of two points of a tile with the same coordinates of `operand`: where it
     does not, no fill in the operand can say that one of them is left out. None: by structure, as every axis that moves
     the operand's element is a coordinate."""
-    if _is_plain(operand):
+    if is_plain_operand(operand):
         return None
     loose = _loose(operand, assignment, tile)
     if not condition_axes(guard) & {y for _, fused, _ in loose[1:] for y in fused}:
@@ -133,7 +134,8 @@ def _hull(facts: StageFacts) -> dict[str, tuple[int, int]]:
     return {a.name: facts.ranges[a.name] for a in facts.stage.axes}
 
 
-def _is_plain(operand: Read) -> bool:
+@lru_cache(maxsize=4096)
+def is_plain_operand(operand: Read) -> bool:
     """Whether every axis that moves an operand is a coordinate of it by itself."""
     return {p.name for p in operand.index if isinstance(p, Var)} >= index_axes(operand.index)
 

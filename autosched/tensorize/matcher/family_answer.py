@@ -14,7 +14,7 @@ from dataclasses import replace
 from autosched.ir.value import FromIndex, walk
 from autosched.logic import Var
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import Certificate, Mapping, Match, Obligation, Reason
+from autosched.tensorize.match_types import Certificate, Mapping, Match, Reason
 
 
 def kinship(intrinsic: Intrinsic) -> Hashable | None:
@@ -62,7 +62,7 @@ def carried(known: Match, intrinsic: Intrinsic) -> Match:
         return replace(found, message=said(found.message), fix=said(found.fix) if found.fix else found.fix)
 
     def certificate(found: Certificate) -> Certificate:
-        proved = tuple(Obligation(o.part, said(o.statement), o.method, o.seconds) for o in found.obligations)
+        proved = tuple(replace(o, statement=said(o.statement)) if old in o.statement else o for o in found.obligations)
         return replace(found, obligations=proved, assumptions=tuple(said(a) for a in found.assumptions))
 
     extents = {axis.name: axis.extent for axis in intrinsic.axes}

@@ -28,7 +28,7 @@ from autosched.tensorize.addresses.axes import (
 )
 from autosched.tensorize.addresses.points import Answer, condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
-from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_coordinates
+from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_coordinates, is_plain_operand
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof
@@ -40,7 +40,7 @@ from autosched.tensorize.matcher.excluded import STRICT, left_out, outside_facto
 from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
 from autosched.tensorize.matcher.roles import FEW, dtype_reason
-from autosched.tensorize.matcher.staging import Stager, covering_operands, given, shared_coordinates
+from autosched.tensorize.matcher.staging import Stager, covering_operands, shared_coordinates
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.reduction.combine import Contract, combination_reason, prove_reduction
 from autosched.tensorize.reduction.partial_sums import is_partial
@@ -48,6 +48,7 @@ from autosched.tensorize.reduction.update import Update
 
 NOTHING: MappingOf[str, Read] = MappingProxyType({})
 Roles: TypeAlias = frozenset[tuple[str, Read]]
+_Covers: TypeAlias = tuple[tuple[str, ...] | None, list[Obligation], tuple[str, ...]]
 
 
 class Prover:
@@ -61,6 +62,8 @@ class Prover:
         self._assignments: dict[object, Assignments] = {}
         self._applied: dict[object, tuple[Update, Reason | None]] = {}
         self._contracts: dict[object, Contract | Reason] = {}
+        self._stagers: dict[object, Stager] = {}
+        self._covering: dict[object, _Covers] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
         """All axis maps of one assignment of roles: the same for tiles whose axes move the same operands."""
@@ -117,12 +120,13 @@ class Prover:
                 obligations += [] if (within := facts.inside(read)) is None else [_granted(within)]
             padding = _padding(facts, tile, assignment)
             fills, unset = self._neutral(facts, update)
-            staging = Stager(facts, update, fills, unset, tile, roles).stage(assignment, padding, covers, barred)
+            stager = self._stager(facts, update, fills, unset, tile, roles)
+            staging = stager.stage(assignment, padding, covers, barred)
             obligations += staging.obligations
             contract = self._reduction(facts, intrinsic, numerics, applied, assignment, level)
             obligations.append(Obligation("reduction", contract.statement, "structure"))
             outside = outside_factors(facts, fills, covers, roles) if of_floats else frozenset()
-            met = in_program(outside, given(facts, roles))
+            met = in_program(outside, stager.given) if outside else frozenset()
             finite, shown = still_open(facts.program, facts.zeroed | staging.finite | met)
             if finite and level in STRICT:
                 raise Refused(_not_finite(finite, level))
@@ -172,6 +176,15 @@ class Prover:
             self._applied[key] = with_roles(update, roles), refuse
         return self._applied[key]
 
+    def _stager(
+        self, facts: StageFacts, update: Update, fills: Neutral, unset: Neutral, tile: Tile, roles: dict[str, Read]
+    ) -> Stager:
+        """One for all axis maps of the same roles: it remembers what it chose."""
+        key = facts, update, tuple(roles.items())  # the tile and the fills follow from these
+        if key not in self._stagers:
+            self._stagers[key] = Stager(facts, update, fills, unset, tile, roles)
+        return self._stagers[key]
+
     def _covers(
         self,
         facts: StageFacts,
@@ -180,12 +193,30 @@ class Prover:
         assignment: Assignment,
         roles: dict[str, Read],
         guard: Guard,
-    ) -> tuple[tuple[str, ...] | None, list[Obligation], tuple[str, ...]]:
+    ) -> _Covers:
         """The operands that see every tile axis of a guard and whose coordinates determine it; () where it stays
         outside, None where the store sees it. With the proofs, and the operands that see it and do not determine it."""
         needed = condition_axes(guard) & assignment.inner
         if not needed:
             return (), [], ()
+        if not all(is_plain_operand(r) for r in update.operands):
+            return self._covers_of(facts, update, tile, assignment, roles, guard, needed)
+        key = facts, tuple(roles.items()), guard, needed  # nothing else of the map counts
+        if key not in self._covering:
+            self._covering[key] = self._covers_of(facts, update, tile, assignment, roles, guard, needed)
+        return self._covering[key]
+
+    def _covers_of(
+        self,
+        facts: StageFacts,
+        update: Update,
+        tile: Tile,
+        assignment: Assignment,
+        roles: dict[str, Read],
+        guard: Guard,
+        needed: frozenset[str],
+    ) -> _Covers:
+        """As `_covers`, for the axes of the guard that are in the tile."""
         covering, barred, proofs = [], [], []
         patterns = {r.tensor: r for r in update.operands}
         for operand in covering_operands(roles, needed):

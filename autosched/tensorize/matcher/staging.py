@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Condition as Guard
@@ -34,6 +35,10 @@ class Staging:
     sign_of_zero: bool
 
 
+_Choice: TypeAlias = tuple[tuple[str, ...], Obligation, Factors]
+"""The operands that hold their fill, that this adds nothing, and what must be finite for it."""
+
+
 @dataclass(frozen=True)
 class Stager:
     """Chooses the operands; `update` is the intrinsic's, in its own operands' names. `neutral` are the fills for
@@ -45,6 +50,8 @@ class Stager:
     unset: Neutral
     tile: Tile
     roles: dict[str, Read]
+    _choices: dict[object, _Choice] = field(default_factory=dict, compare=False, repr=False)
+    """What was chosen already: axis maps of the same roles ask for few different things."""
 
     def stage(
         self,
@@ -92,7 +99,7 @@ class Stager:
                 for o in chosen:
                     guards[o] = (*guards[o], condition)
         of_floats = self.update.target.dtype.is_float
-        met = in_program(finite, given(self.facts, self.roles)) if of_floats else frozenset()
+        met = in_program(finite, self.given) if of_floats and finite else frozenset()
         return Staging(guards, padded, tuple(obligations), met, staged and of_floats and self.update.combine == "+")
 
     @property
@@ -110,10 +117,23 @@ class Stager:
         beside: bool,
         guard: Guard | None = None,
     ) -> tuple[str, ...]:
-        """The operands that hold their fill, with the obligation that this adds nothing. For a guard, one that moves
-        with all axes of the guard, those outside the tile included, is taken before one that does not."""
+        """The operands that hold their fill; what that adds to the obligations and to what must be finite."""
+        key = neutral is self.unset, allowed, text, beside, guard
+        known = self._choices.get(key)
+        if known is None:
+            known = self._choices[key] = self._choose(neutral, allowed, text, fix, beside, guard)
+        names, obligation, factors = known
+        obligations.append(obligation)
+        finite |= factors
+        return names
+
+    def _choose(
+        self, neutral: Neutral, allowed: frozenset[str], text: str, fix: str, beside: bool, guard: Guard | None
+    ) -> _Choice:
+        """As `_chosen`. For a guard, an operand that moves with all axes of the guard, those outside the tile included,
+        is taken before one that does not. Refused where none adds nothing."""
         named = guard is not None
-        moving = () if guard is None else covering_operands(self.roles, condition_axes(guard))
+        moving = () if guard is None else self.covering(condition_axes(guard))
         found = neutral.choose(allowed, beside, self._addressed_outside, frozenset(moving))
         if found is None:
             said = text.format(fills_in_words({o: neutral.fills[o] for o in sorted(allowed)}))
@@ -127,9 +147,21 @@ class Stager:
         names = tuple(o for o in self.roles if o in (found if named else everywhere))
         statement = text.format(fills_in_words({o: neutral.fills[o] for o in names}))
         where = f" (in {', '.join(names)})" if named else ""
-        obligations.append(Obligation("body", statement + where, "structure"))
-        finite |= neutral.finite(frozenset(names))
-        return names
+        return names, Obligation("body", statement + where, "structure"), neutral.finite(frozenset(names))
+
+    @cached_property
+    def _moved_by(self) -> dict[str, frozenset[str]]:
+        """The program axes that move each operand."""
+        return {o: index_axes(read.index) for o, read in self.roles.items()}
+
+    def covering(self, needed: frozenset[str]) -> tuple[str, ...]:
+        """As `covering_operands`."""
+        return tuple(o for o, axes in self._moved_by.items() if needed <= axes)
+
+    @cached_property
+    def given(self) -> dict[str, Value]:
+        """What operands hold, in the elements that the program itself names."""
+        return {o: self.facts.as_given(r) for o, r in self.roles.items()}
 
     @cached_property
     def _addressed_outside(self) -> frozenset[str]:
@@ -179,11 +211,6 @@ def shared_coordinates(guard: Guard, operands: Iterable[str]) -> Reason:
     named = " and ".join(operands)
     text = f"the guard {show_leaf(guard)} tells points apart that share one element of {named} in a tile"
     return Reason("DEPENDS", text, fix="leave the guarded axes outside")
-
-
-def given(facts: StageFacts, roles: MappingOf[str, Read]) -> dict[str, Value]:
-    """What operands hold, in the elements that the program itself names."""
-    return {o: facts.as_given(r) for o, r in roles.items()}
 
 
 def covering_operands(roles: MappingOf[str, Read], needed: frozenset[str]) -> tuple[str, ...]:
