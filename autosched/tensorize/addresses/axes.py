@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import permutations, product
 from math import prod
 from typing import TypeAlias
@@ -113,7 +113,7 @@ class Assignment:
     axes: dict[str, tuple[str, ...]]
     outer: tuple[str, ...]
 
-    @property
+    @cached_property
     def inner(self) -> frozenset[str]:
         return frozenset(a for fused in self.axes.values() for a in fused)
 
@@ -195,10 +195,11 @@ def without_symmetric(
     first."""
     seen: set[object] = set()
     for candidate in found:
-        if _key(candidate) in seen:
+        key = _key(candidate)
+        if key in seen:
             continue
         same = images(tile, candidate)
-        seen |= {_key(image) for image in same}
+        seen |= {key, *(_key(image) for image in same[1:])}
         yield min(same, key=lambda image: cost(*image)) if len(same) > 1 else candidate
 
 

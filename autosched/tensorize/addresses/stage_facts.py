@@ -136,6 +136,11 @@ class StageFacts:
         return frozenset(a.name for a in self.stage.axes if not (index_axes((a.lower, a.upper))))
 
     @cached_property
+    def reduced(self) -> tuple[str, ...]:
+        """The axes that the target's address does not move with."""
+        return tuple(a.name for a in self.update.axes_reduced)
+
+    @cached_property
     def spatial(self) -> frozenset[str]:
         return frozenset(a.name for a in self.stage.spatial)
 

@@ -1,4 +1,4 @@
-"""One answer for a family: instructions that differ in nothing but how far their spatial axes run.
+"""One answer for a family: instructions, of any machines, that differ in nothing but how far their spatial axes run.
 
     wgmma.m64n8k16.f16.f32, wgmma.m64n16k16.f16.f32, …      one proof, and 32 tilings
 
@@ -27,7 +27,7 @@ def kinship(intrinsic: Intrinsic) -> Hashable | None:
     shape = lane_form(intrinsic)
     if shape is None:
         return None
-    return intrinsic.isa, intrinsic.kind, intrinsic.numerics, intrinsic.by_lane, intrinsic.contracts, shape
+    return intrinsic.kind, intrinsic.numerics, intrinsic.by_lane, intrinsic.contracts, shape
 
 
 def lane_form(intrinsic: Intrinsic) -> Hashable | None:
@@ -63,7 +63,10 @@ def carried(known: Match, intrinsic: Intrinsic) -> Match:
 
     def certificate(found: Certificate) -> Certificate:
         proved = tuple(replace(o, statement=said(o.statement)) if old in o.statement else o for o in found.obligations)
-        return replace(found, obligations=proved, assumptions=tuple(said(a) for a in found.assumptions))
+        assumed = tuple(said(a) for a in found.assumptions)
+        if (proved, assumed) == (found.obligations, found.assumptions):
+            return found
+        return replace(found, obligations=proved, assumptions=assumed)
 
     extents = {axis.name: axis.extent for axis in intrinsic.axes}
 

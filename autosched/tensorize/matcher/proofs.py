@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping as MappingOf
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 from typing import TypeAlias
@@ -51,6 +51,21 @@ Roles: TypeAlias = frozenset[tuple[str, Read]]
 _Covers: TypeAlias = tuple[tuple[str, ...] | None, list[Obligation], tuple[str, ...]]
 
 
+@dataclass
+class _Case:
+    """What is the same for all axis maps of one assignment of roles: `applied` is the intrinsic's normal form on the
+    program's elements, `refuse` what of types or combination refuses it. Where all operands are `plain`, which program
+    axes a guard has in the tile is all that counts for who sees it (`covering`), and elements follow from any map."""
+
+    applied: Update
+    refuse: Reason | None
+    plain: bool
+    addresses: tuple[Obligation, ...] | None = None
+    inside: tuple[Obligation, ...] | None = None
+    covering: dict[object, _Covers] = field(default_factory=dict)
+    stager: Stager | None = None
+
+
 class Prover:
     """Proves mappings; remembers body proofs for the time of one `match`."""
 
@@ -60,10 +75,8 @@ class Prover:
         self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
         self._neutrals: dict[object, tuple[Neutral, Neutral]] = {}
         self._assignments: dict[object, Assignments] = {}
-        self._applied: dict[object, tuple[Update, Reason | None]] = {}
+        self._cases: dict[object, _Case] = {}
         self._contracts: dict[object, Contract | Reason] = {}
-        self._stagers: dict[object, Stager] = {}
-        self._covering: dict[object, _Covers] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
         """All axis maps of one assignment of roles: the same for tiles whose axes move the same operands."""
@@ -87,27 +100,21 @@ class Prover:
         condition of any more."""
         obligations: list[Obligation] = []
         try:
-            if len(roles) > FEW and (wrong := self._in_place(facts, update, roles)[1]) is not None:
-                raise Refused(wrong, whatever_axes=True)  # before the addresses of so many are looked at
-            obligations.append(facts.distinct_writes.obligation)
-            obligations.extend(
-                _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
-                for read in dict.fromkeys(roles.values())
-            )
-            obligations.extend(
-                _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
-            )
+            case = self._case(facts, update, roles)
+            if len(roles) > FEW and case.refuse is not None:
+                raise Refused(case.refuse, whatever_axes=True)  # before the addresses of so many are looked at
+            self._addresses(case, facts, update, tile, assignment, roles, obligations)
             barred: dict[str, tuple[Guard, ...]] = {}
             covers = {}
             left = left_out(facts, intrinsic, assignment, roles, level)
             for g in (g for g in facts.guards if g not in left):
-                covers[g], proofs, unfit = self._covers(facts, update, tile, assignment, roles, g)
+                covers[g], proofs, unfit = self._covers(case, facts, update, tile, assignment, roles, g)
                 obligations += proofs
                 barred |= {o: (*barred.get(o, ()), g) for o in unfit}
             program, of_floats = facts.update, facts.update.target.dtype.is_float
-            applied, refuse = self._in_place(facts, update, roles)
-            if refuse is not None:
-                raise Refused(refuse, whatever_axes=True)
+            applied = case.applied
+            if case.refuse is not None:
+                raise Refused(case.refuse, whatever_axes=True)
             numerics = intrinsic.numerics
             flushes = numerics.flushes_factors and applied.combine is None
             own = flushed_as(program.term, applied.term) if flushes else None
@@ -116,17 +123,19 @@ class Prover:
             body, left_open = self._body(facts, applied, numerics.bounded)
             left_open = left_open if own is None else (*left_open, *own[1])
             obligations.append(body)
-            for read in dict.fromkeys(roles.values()):
-                obligations += [] if (within := facts.inside(read)) is None else [_granted(within)]
+            if case.inside is None:
+                found = [facts.inside(read) for read in dict.fromkeys(roles.values())]
+                case.inside = tuple(_granted(within) for within in found if within is not None)
+            obligations += case.inside
             padding = _padding(facts, tile, assignment)
             fills, unset = self._neutral(facts, update)
-            stager = self._stager(facts, update, fills, unset, tile, roles)
-            staging = stager.stage(assignment, padding, covers, barred)
+            case.stager = case.stager or Stager(facts, update, fills, unset, tile, roles)
+            staging = case.stager.stage(assignment, padding, covers, barred)
             obligations += staging.obligations
             contract = self._reduction(facts, intrinsic, numerics, applied, assignment, level)
             obligations.append(Obligation("reduction", contract.statement, "structure"))
             outside = outside_factors(facts, fills, covers, roles) if of_floats else frozenset()
-            met = in_program(outside, stager.given) if outside else frozenset()
+            met = in_program(outside, case.stager.given) if outside else frozenset()
             finite, shown = still_open(facts.program, facts.zeroed | staging.finite | met)
             if finite and level in STRICT:
                 raise Refused(_not_finite(finite, level))
@@ -168,25 +177,44 @@ class Prover:
                 refused.answer = replace(refused.answer, proved=tuple(obligations), tried=assignment.axes)
             return refused
 
-    def _in_place(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> tuple[Update, Reason | None]:
-        """The intrinsic's normal form on the program's elements, and what of types or combination refuses it."""
+    def _case(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> _Case:
+        """What is known of these roles; one for instructions of one normal form."""
         key = facts, update, tuple(roles.items())
-        if key not in self._applied:
+        if key not in self._cases:
             refuse = dtype_reason(update, roles, facts.update) or combination_reason(facts.update, update)
-            self._applied[key] = with_roles(update, roles), refuse
-        return self._applied[key]
+            plain = all(map(is_plain_operand, update.operands))
+            self._cases[key] = _Case(with_roles(update, roles), refuse, plain)
+        return self._cases[key]
 
-    def _stager(
-        self, facts: StageFacts, update: Update, fills: Neutral, unset: Neutral, tile: Tile, roles: dict[str, Read]
-    ) -> Stager:
-        """One for all axis maps of the same roles: it remembers what it chose."""
-        key = facts, update, tuple(roles.items())  # the tile and the fills follow from these
-        if key not in self._stagers:
-            self._stagers[key] = Stager(facts, update, fills, unset, tile, roles)
-        return self._stagers[key]
+    def _addresses(
+        self,
+        case: _Case,
+        facts: StageFacts,
+        update: Update,
+        tile: Tile,
+        assignment: Assignment,
+        roles: dict[str, Read],
+        obligations: list[Obligation],
+    ) -> None:
+        """Adds that written elements are distinct and operands' elements follow from coordinates; Refused where not,
+        with what holds before that added."""
+        if case.addresses is not None:
+            obligations.extend(case.addresses)
+            return
+        obligations.append(facts.distinct_writes.obligation)
+        obligations.extend(
+            _granted(facts.address_is_function(read, facts.free_axes(index_axes(read.index))))
+            for read in dict.fromkeys(roles.values())
+        )
+        obligations.extend(
+            _granted(element_of_coordinates(facts, o, roles[o.tensor], assignment, tile)) for o in update.operands
+        )
+        if case.plain:
+            case.addresses = tuple(obligations)
 
     def _covers(
         self,
+        case: _Case,
         facts: StageFacts,
         update: Update,
         tile: Tile,
@@ -199,12 +227,12 @@ class Prover:
         needed = condition_axes(guard) & assignment.inner
         if not needed:
             return (), [], ()
-        if not all(is_plain_operand(r) for r in update.operands):
+        if not case.plain:
             return self._covers_of(facts, update, tile, assignment, roles, guard, needed)
-        key = facts, tuple(roles.items()), guard, needed  # nothing else of the map counts
-        if key not in self._covering:
-            self._covering[key] = self._covers_of(facts, update, tile, assignment, roles, guard, needed)
-        return self._covering[key]
+        key = guard, needed
+        if key not in case.covering:
+            case.covering[key] = self._covers_of(facts, update, tile, assignment, roles, guard, needed)
+        return case.covering[key]
 
     def _covers_of(
         self,
@@ -281,9 +309,6 @@ class Prover:
         assignment: Assignment,
         level: str,
     ) -> Contract:
-        terms = 1
-        for axis in facts.update.axes_reduced:
-            terms *= facts.extents[axis.name]
         tiled = any(facts.extents[y] > 1 for y in assignment.inner - facts.spatial)
         fused = assignment.axes.get(update.clamp.axis, ()) if update.clamp else ()
         filled = prod(facts.extents[y] for y in fused)
@@ -296,7 +321,7 @@ class Prover:
                 facts.update,
                 update,
                 numerics,
-                terms,
+                prod(facts.extents[y] for y in facts.reduced),
                 tiled,
                 level,
                 filled,
@@ -335,8 +360,7 @@ def _earlier(facts: StageFacts) -> tuple[Stage, ...]:
 
 def _issues(facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment) -> int:
     """How many issues sum the terms of one element."""
-    outside = (a.name for a in facts.update.axes_reduced if a.name not in assignment.inner)
-    count = prod(facts.extents[name] for name in outside)
+    count = prod(facts.extents[y] for y in facts.reduced if y not in assignment.inner)
     for axis in intrinsic.reduction:
         count *= -(-prod(facts.extents[y] for y in assignment.axes[axis.name]) // axis.extent)
     return count

@@ -51,7 +51,8 @@ class Stager:
     tile: Tile
     roles: dict[str, Read]
     _choices: dict[object, _Choice] = field(default_factory=dict, compare=False, repr=False)
-    """What was chosen already: axis maps of the same roles ask for few different things."""
+    _staged: dict[object, Staging] = field(default_factory=dict, compare=False, repr=False)
+    """What was answered already: axis maps of the same roles ask for few different things."""
 
     def stage(
         self,
@@ -62,21 +63,34 @@ class Stager:
     ) -> Staging:
         """`covers`: the operands that may hold a guard's fill, without those in `barred`. Refused where what would be
         staged changes the answer."""
+        reduced = [x for x in self.tile.extents if x not in self.tile.spatial]
+        padded = {x: may_pad(self.facts, assignment, x, padding) for x in reduced}
+        # A real step besides: the axis is never empty, and no guard leaves its steps out.
+        full = {x: set(assignment.axes[x]) <= self.facts.exact and not self.facts.guards for x in reduced}
+        key = tuple(covers.items()), tuple(barred.items()), tuple(padded.items()), tuple(full.items())
+        if key not in self._staged:
+            self._staged[key] = self._stage([x for x in reduced if padded[x]], full, covers, barred)
+        return self._staged[key]
+
+    def _stage(
+        self,
+        axes: Iterable[str],
+        full: MappingOf[str, bool],
+        covers: MappingOf[Guard, tuple[str, ...] | None],
+        barred: MappingOf[str, tuple[Guard, ...]],
+    ) -> Staging:
+        """As `stage`, for the axes that may be padded; `full` ones have a real step besides."""
         guards: dict[str, tuple[Guard, ...]] = dict.fromkeys(self.roles, ())
         padded: dict[str, tuple[str, ...]] = {}
         obligations: list[Obligation] = []
         finite: set[Value] = set()
         staged = False
-        for x in self.tile.extents:
-            if x in self.tile.spatial or not may_pad(self.facts, assignment, x, padding):
-                continue
+        for x in axes:
             # Only operands that move with the axis can hold something else in its padding than elsewhere.
             moved = frozenset(o for o in self.roles if o in self.tile.moves[x])
-            # A real step besides: the axis is never empty, and no guard leaves its steps out.
-            beside = set(assignment.axes[x]) <= self.facts.exact and not self.facts.guards
             text = f"padding {x} with {{}} {self._effect}"
             fix = "choose sizes that fill whole tiles"
-            padded[x] = self._chosen(self.neutral, moved, text, fix, obligations, finite, beside)
+            padded[x] = self._chosen(self.neutral, moved, text, fix, obligations, finite, full[x])
             staged = True
         for condition, covering in covers.items():
             if self.update.combine is None:  # all axes are those of the target: the store sees it
