@@ -60,6 +60,7 @@ class Tile:
     symmetries: tuple[tuple[dict[str, str], dict[str, str]], ...]
 
 
+@lru_cache(maxsize=2048)
 def tile_of(update: Update) -> Tile:
     """The tile of an intrinsic in normal form."""
     extents = {a.name: a.extent for a in update.axes if a.extent > 1}

@@ -78,20 +78,21 @@ def match(
     names = set().union(*(f for f, any_ in zip(fitting, asked, strict=True) if any_))
     chosen = [s for s in program.stages if s.name in names] if stages is None else summing
     prover = Prover(timeout_ms)
+    kin = [kinship(i) for i in instructions]
     found = []
     with written_to(dump_smt):
         for stage in chosen:
             adapters = Adapters(StageFacts(program, stage, timeout_ms))
             answered: dict[Hashable, Match] = {}
-            for intrinsic in instructions:
+            for intrinsic, alike in zip(instructions, kin, strict=True):
                 if stage.name not in fitting[not intrinsic.accumulates]:
                     continue
-                kin = kinship(intrinsic)
-                if kin is not None and kin in answered:
-                    found.append(carried(answered[kin], intrinsic))
+                if alike is not None and alike in answered:
+                    found.append(carried(answered[alike], intrinsic))
                 else:
                     found.append(_match(adapters, intrinsic, numerics, prover, rule, adapt))
-                    answered |= {} if kin is None else {kin: found[-1]}
+                    if alike is not None:
+                        answered[alike] = found[-1]
     return found
 
 

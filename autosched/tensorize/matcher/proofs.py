@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 from typing import TypeAlias
 
 from autosched.ir.nodes import Stage
 from autosched.ir.value import Condition as Guard
-from autosched.ir.value import Literal, Read, map_value, reads
+from autosched.ir.value import Literal, Read, reads
 from autosched.logic import Bool
 from autosched.tensorize.addresses.axes import (
     ASSIGNMENT_LIMIT,
@@ -36,6 +36,7 @@ from autosched.tensorize.body.flushed import flushed_as
 from autosched.tensorize.body.neutral import Factors, Neutral, in_program, neutral, of_any, said_finite
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
+from autosched.tensorize.matcher.case import Case, Covers
 from autosched.tensorize.matcher.excluded import STRICT, left_out, outside_factors, still_open
 from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
@@ -48,22 +49,6 @@ from autosched.tensorize.reduction.update import Update
 
 NOTHING: MappingOf[str, Read] = MappingProxyType({})
 Roles: TypeAlias = frozenset[tuple[str, Read]]
-_Covers: TypeAlias = tuple[tuple[str, ...] | None, list[Obligation], tuple[str, ...]]
-
-
-@dataclass
-class _Case:
-    """What is the same for all axis maps of one assignment of roles: `applied` is the intrinsic's normal form on the
-    program's elements, `refuse` what of types or combination refuses it. Where all operands are `plain`, which program
-    axes a guard has in the tile is all that counts for who sees it (`covering`), and elements follow from any map."""
-
-    applied: Update
-    refuse: Reason | None
-    plain: bool
-    addresses: tuple[Obligation, ...] | None = None
-    inside: tuple[Obligation, ...] | None = None
-    covering: dict[object, _Covers] = field(default_factory=dict)
-    stager: Stager | None = None
 
 
 class Prover:
@@ -75,7 +60,7 @@ class Prover:
         self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
         self._neutrals: dict[object, tuple[Neutral, Neutral]] = {}
         self._assignments: dict[object, Assignments] = {}
-        self._cases: dict[object, _Case] = {}
+        self._cases: dict[object, Case] = {}
         self._contracts: dict[object, Contract | Reason] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
@@ -112,9 +97,9 @@ class Prover:
                 obligations += proofs
                 barred |= {o: (*barred.get(o, ()), g) for o in unfit}
             program, of_floats = facts.update, facts.update.target.dtype.is_float
-            applied = case.applied
             if case.refuse is not None:
                 raise Refused(case.refuse, whatever_axes=True)
+            applied = case.applied
             numerics = intrinsic.numerics
             flushes = numerics.flushes_factors and applied.combine is None
             own = flushed_as(program.term, applied.term) if flushes else None
@@ -177,18 +162,18 @@ class Prover:
                 refused.answer = replace(refused.answer, proved=tuple(obligations), tried=assignment.axes)
             return refused
 
-    def _case(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> _Case:
+    def _case(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> Case:
         """What is known of these roles; one for instructions of one normal form."""
         key = facts, update, tuple(roles.items())
         if key not in self._cases:
             refuse = dtype_reason(update, roles, facts.update) or combination_reason(facts.update, update)
             plain = all(map(is_plain_operand, update.operands))
-            self._cases[key] = _Case(with_roles(update, roles), refuse, plain)
+            self._cases[key] = Case(update, roles, refuse, plain)
         return self._cases[key]
 
     def _addresses(
         self,
-        case: _Case,
+        case: Case,
         facts: StageFacts,
         update: Update,
         tile: Tile,
@@ -214,14 +199,14 @@ class Prover:
 
     def _covers(
         self,
-        case: _Case,
+        case: Case,
         facts: StageFacts,
         update: Update,
         tile: Tile,
         assignment: Assignment,
         roles: dict[str, Read],
         guard: Guard,
-    ) -> _Covers:
+    ) -> Covers:
         """The operands that see every tile axis of a guard and whose coordinates determine it; () where it stays
         outside, None where the store sees it. With the proofs, and the operands that see it and do not determine it."""
         needed = condition_axes(guard) & assignment.inner
@@ -243,7 +228,7 @@ class Prover:
         roles: dict[str, Read],
         guard: Guard,
         needed: frozenset[str],
-    ) -> _Covers:
+    ) -> Covers:
         """As `_covers`, for the axes of the guard that are in the tile."""
         covering, barred, proofs = [], [], []
         patterns = {r.tensor: r for r in update.operands}
@@ -364,12 +349,6 @@ def _issues(facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment) -> 
     for axis in intrinsic.reduction:
         count *= -(-prod(facts.extents[y] for y in assignment.axes[axis.name]) // axis.extent)
     return count
-
-
-def with_roles(update: Update, roles: MappingOf[str, Read]) -> Update:
-    """An intrinsic's normal form with the program's elements for its operands."""
-    term = map_value(update.term, lambda v: roles.get(v.tensor, v) if isinstance(v, Read) else v)
-    return replace(update, term=term)
 
 
 def _padding(facts: StageFacts, tile: Tile, assignment: Assignment) -> dict[str, tuple[int, int]]:

@@ -92,6 +92,7 @@ def operand_reads(value: Value) -> tuple[Read, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4096)
 def update_of(stage: Stage, merging: bool = False) -> Update:
     """The normal form of `stage`; NotAnUpdate where it reads its target in some other way. `merging`: where a choice
     keeps what the target holds, its condition becomes one of the guards (an instruction's; those of a program's stage
