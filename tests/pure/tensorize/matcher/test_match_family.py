@@ -16,6 +16,11 @@ KIN = [
     ["arm/usdot", "arm/usdot.sve512"],
     ["x86/vpdpbusd.zmm", "x86/vpdpbusd.ymm"],
     ["portable/mac.s8.s8.s32.v4", "portable/mac.s8.s8.s32.v16"],
+    # of several machines
+    ["arm/usdot", "x86/vpdpbusd.zmm"],
+    ["hip/wmma.f32.16x16x16.f16", "maca/wmma.m16n16k16.f16.f32"],
+    ["cuda/mma.m8n8k16.s8.s8.s32", "gemmini/matmul.preload.compute"],
+    ["arm/fmla.f32.sve128", "x86/masked.vfmadd.f32.zmm"],
 ]
 PROGRAMS = [("matmul", {"a": "u8", "b": "s8", "m": 100}), ("conv2d", {"a": "f16", "b": "f16"}), ("gemv", {})]
 
