@@ -21,7 +21,7 @@ from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.body.intervals import loses
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import REASON_CODES, Match
-from autosched.tensorize.matcher.case import with_roles
+from autosched.tensorize.matcher.known_roles import with_roles
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.update import NotAnUpdate, Update, update_of_intrinsic

@@ -36,8 +36,8 @@ from autosched.tensorize.body.flushed import flushed_as
 from autosched.tensorize.body.neutral import Factors, Neutral, in_program, neutral, of_any, said_finite
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
-from autosched.tensorize.matcher.case import Case, Covers
 from autosched.tensorize.matcher.excluded import STRICT, left_out, outside_factors, still_open
+from autosched.tensorize.matcher.known_roles import Covers, KnownRoles
 from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
 from autosched.tensorize.matcher.roles import FEW, dtype_reason
@@ -60,7 +60,7 @@ class Prover:
         self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
         self._neutrals: dict[object, tuple[Neutral, Neutral]] = {}
         self._assignments: dict[object, Assignments] = {}
-        self._cases: dict[object, Case] = {}
+        self._cases: dict[object, KnownRoles] = {}
         self._contracts: dict[object, Contract | Reason] = {}
 
     def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
@@ -162,18 +162,18 @@ class Prover:
                 refused.answer = replace(refused.answer, proved=tuple(obligations), tried=assignment.axes)
             return refused
 
-    def _case(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> Case:
+    def _case(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> KnownRoles:
         """What is known of these roles; one for instructions of one normal form."""
         key = facts, update, tuple(roles.items())
         if key not in self._cases:
             refuse = dtype_reason(update, roles, facts.update) or combination_reason(facts.update, update)
             plain = all(map(is_plain_operand, update.operands))
-            self._cases[key] = Case(update, roles, refuse, plain)
+            self._cases[key] = KnownRoles(update, roles, refuse, plain)
         return self._cases[key]
 
     def _addresses(
         self,
-        case: Case,
+        case: KnownRoles,
         facts: StageFacts,
         update: Update,
         tile: Tile,
@@ -199,7 +199,7 @@ class Prover:
 
     def _covers(
         self,
-        case: Case,
+        case: KnownRoles,
         facts: StageFacts,
         update: Update,
         tile: Tile,

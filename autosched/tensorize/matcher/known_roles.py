@@ -17,7 +17,7 @@ Covers: TypeAlias = tuple[tuple[str, ...] | None, list[Obligation], tuple[str, .
 
 
 @dataclass
-class Case:
+class KnownRoles:
     """What is the same for all axis maps of one assignment of roles: `refuse` is what of types or combination refuses
     the intrinsic's normal form (`update`). Where all operands are `plain`, which program
     axes a guard has in the tile is all that counts for who sees it (`covering`), and elements follow from any map."""
