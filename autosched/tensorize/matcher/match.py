@@ -123,7 +123,7 @@ def _match(
         # A step that a guard leaves out is no counterexample: the term with its choices has those that are.
         if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
             verdict, mappings, reason, notes = chosen
-    adaptable = reason is not None and (reason.code in ADAPTABLE or intrinsic.governed)
+    adaptable = reason is not None and (reason.code in ADAPTABLE or _settled(intrinsic).governed)
     adaptable |= reason is not None and reason.code == "DEPENDS" and intrinsic.chooses
     if verdict == "no" and adaptable and reason is not None and rule == "superset" and adapt:
         adapted, last = _adapted(adapters, intrinsic, numerics, prover)
@@ -145,12 +145,13 @@ def _adapted(
     last: Reason | None = None
     found: dict[object, Mapping] = {}
     asking: dict[object, Mapping] = {}
-    for made in adapters.fitting(intrinsic):
+    settled = _settled(intrinsic)
+    for made in adapters.fitting(settled):
         for facts, adapted in made:
             if adapted.reorders and numerics == "bitwise":
                 continue
             _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
-            if intrinsic.governed or CHOSEN in adapted.names:  # what it asks is in its operands then
+            if settled.governed or CHOSEN in adapted.names:  # what it asks is in its operands then
                 last = reason or last
             for mapping in mappings:
                 roles = tuple(r.index for r in mapping.operands.values())
@@ -161,6 +162,12 @@ def _adapted(
         if found:
             break
     return tuple((found or asking).values()), last
+
+
+def _settled(intrinsic: Intrinsic) -> Intrinsic:
+    """The instruction at its full length, where it has one."""
+    whole = at_full_length(intrinsic)
+    return intrinsic if whole is None else whole[0]
 
 
 def _verdict(mappings: tuple[Mapping, ...]) -> str:
