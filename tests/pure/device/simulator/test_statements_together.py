@@ -1,0 +1,139 @@
+"""Statements of a chip beside each other: what is tied waits, what is not runs on, and nothing is done twice."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from support.chips import measured, planned
+
+import autosched
+from autosched.codegen.lower import lower
+from autosched.codegen.tree.kernel import Kernel
+from autosched.device.simulator.device import estimate
+from autosched.device.simulator.engine import TICKS, ServiceSpan
+from autosched.device.simulator.spatial.spatial_model import Run, play_run, queued_statements, runs
+from autosched.device.simulator.spatial.together import QUEUES, conflict, oldest_beside
+from autosched.device.simulator.trace import trace
+from autosched.device.simulator.walk.facts import Facts
+from autosched.device.simulator.walk.walk import facts
+from autosched.tiling.plans.plan import Plan
+
+TWO = """
+def two(A: s8[m, k], B: const[s8[k, n]], C: s32[m, n], G: s8[m, k], H: const[s8[k, n]],
+        F: s32[m, n], *, m=64, n=64, k=64):
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += s32(A[i, p]) * s32(B[p, j])
+    for i, j in grid(m, n):
+        F[i, j] = 0
+        for p in range(k):
+            F[i, j] += s32(G[i, p]) * s32(H[p, j])
+"""
+
+
+def kernels(plan: Plan, count: int) -> list[tuple[Kernel, tuple[Facts, ...]]]:
+    rows = plan.space.sample(count, np.random.default_rng(0))
+    made = [lower(plan, plan.space.schedule(int(row))) for row in rows]
+    return [(k, tuple(facts(k, s) for s in k.main.body)) for k in made]
+
+
+def times(plan: Plan, kernel: Kernel, parts: tuple[Facts, ...]) -> tuple[float, float]:
+    """Cycles of all statements together, and one after the other."""
+    ends = [play_run(kernel, Run((found,), 0.0), plan.target, plan.units).outcome.end for found in parts]
+    (run,) = runs(kernel, parts, plan.target, plan.units)
+    return play_run(kernel, run, plan.target, plan.units).outcome.end / TICKS, sum(ends) / TICKS
+
+
+@pytest.mark.parametrize("name", ["systolic", "vector"])
+def test_copies_of_the_next_statement_run_below_this_ones_work(name: str) -> None:
+    (plan, *_) = planned(name, autosched.parse(TWO))
+    shorter = [together / apart for k, p in kernels(plan, 12) for together, apart in [times(plan, k, p)]]
+    assert min(shorter) < 0.9
+    assert max(shorter) < 1.1
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", ["systolic", "vector"])
+@pytest.mark.parametrize("of", ["softmax", "attention", "mlp"])
+def test_what_is_tied_waits_and_each_unit_does_one_thing_at_a_time(name: str, of: str) -> None:
+    (plan, *_) = planned(name, of)
+    tied = 0
+    for kernel, parts in kernels(plan, 3):
+        for run in runs(kernel, parts, plan.target, plan.units):
+            spans: list[ServiceSpan] = []
+
+            def record(span: ServiceSpan, kept: list[ServiceSpan] = spans) -> bool:
+                kept.append(span)
+                return True
+
+            played = play_run(kernel, run, plan.target, plan.units, record)
+            queued, _, _ = queued_statements(kernel, run, plan.target, plan.units)
+            by_actor: dict[int, list[ServiceSpan]] = defaultdict(list)
+            by_server: dict[int, list[ServiceSpan]] = defaultdict(list)
+            for span in spans:
+                by_actor[span.actor].append(span)
+                by_server[span.server].append(span)
+            for own in by_server.values():
+                ordered = sorted(own, key=lambda s: (s.start, s.end))
+                assert all(a.end <= b.start for a, b in pairwise(ordered))
+            for server, ticks in enumerate(played.outcome.busy):
+                assert ticks == sum(busy[server] for busy in played.busy) <= played.outcome.end
+            for n, second in enumerate(queued if len(run.parts) > 1 else ()):
+                for m, first in enumerate(queued[:n]):
+                    for a, one in enumerate(QUEUES):
+                        for b, other in enumerate(QUEUES):
+                            early, late = by_actor[3 * m + a], [s for s in by_actor[3 * n + b] if s.end > s.start]
+                            if a != b and conflict(first, one, second, other) and early and late:
+                                tied += 1
+                                assert max(s.end for s in early) <= min(s.start for s in late)
+    assert tied
+
+
+def test_scratchpads_that_hold_one_statement_only() -> None:
+    """Then the next one's copies wait for all of this one."""
+    (plan, *_) = planned("systolic", autosched.parse(TWO))
+    kernel, parts = kernels(plan, 1)[0]
+    first = oldest_beside(kernel, parts, plan.target)
+    assert first == [0] * len(parts)
+    held = [sum(kernel.buffers[b].elements for b in p.buffers if kernel.buffers[b].scope == "shared") for p in parts]
+    pads = tuple(
+        dataclasses.replace(m, bytes=max(held)) if "inputs" in m.holds else m for m in plan.target.memories
+    )
+    small = dataclasses.replace(plan.target, memories=pads)
+    alone = oldest_beside(kernel, parts, small)
+    assert alone[-1] > 0
+    (run,) = runs(kernel, parts, small, plan.units)
+    tight = play_run(kernel, run, small, plan.units).outcome.end
+    assert tight >= play_run(kernel, run, plan.target, plan.units).outcome.end
+
+
+def test_too_many_events_are_played_one_after_the_other() -> None:
+    (plan, *_) = planned("systolic", autosched.parse(TWO))
+    kernel, parts = kernels(plan, 1)[0]
+    (run,) = runs(kernel, parts, plan.target, plan.units)
+    apart = play_run(kernel, run, plan.target, plan.units, most=2)
+    alone = [play_run(kernel, Run((found,), 0.0), plan.target, plan.units).outcome.end for found in parts]
+    assert apart.outcome.end == sum(alone) == apart.ends[-1]
+    assert apart.outcome.busy == play_run(kernel, run, plan.target, plan.units).outcome.busy
+
+
+def test_traces_and_statements_add_up_to_the_time() -> None:
+    (plan, *_) = planned("vector", "attention")
+    for kernel, parts in kernels(plan, 3):
+        found = estimate(kernel, list(parts), plan.target, plan.units)
+        total = sum(s.seconds for s in found.statements) + found.seconds["start"]
+        assert total == pytest.approx(found.seconds["total"])
+        drawn = trace(kernel, plan.target, plan.units)
+        assert drawn["otherData"]["seconds"] == pytest.approx(found.seconds["total"])
+
+
+def test_rows_are_right_and_above_their_bound() -> None:
+    (plan, *_) = planned("vector", autosched.parse(TWO, m=9, n=21, k=19))
+    for row, m in measured(plan, 3):
+        assert m.ok, (row, m.message)
+        assert m.max_abs_error == 0
