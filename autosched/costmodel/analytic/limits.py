@@ -16,7 +16,7 @@ from autosched.costmodel.analytic.clock import TimedPart, busiest_share, stages_
 from autosched.costmodel.analytic.cpu.guard_work import least_counted, work_left
 from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
 from autosched.costmodel.analytic.gpu.rates import issue_rate
-from autosched.costmodel.analytic.spatial.spatial_clock import stored_seconds
+from autosched.costmodel.analytic.spatial.spatial_clock import least_on_bus
 from autosched.costmodel.analytic.spatial.spatial_units import (
     array_seconds,
     least_epilogue_seconds,
@@ -99,7 +99,7 @@ def _of_units(plan: Plan) -> float:
             own = on_units(part, array_seconds(part.nest, plan.target) | least_epilogue_seconds(part, timed.plan))
             apart = unit_of(part.nest.intrinsic)
             own |= {"compute": 0.0, "vector": own["compute"]} if apart == "vector" else {}
-            own |= {"bus": _on_bus(part, timed.plan)}
+            own |= {"bus": least_on_bus(part, timed.plan)}
         else:
             own = least_stage_seconds(stages_of(part, timed.plan.program), timed.plan)
         for unit, seconds in own.items():
@@ -116,15 +116,6 @@ def _in_vectors(part: ScalarPart | FusedLoopsPart | LiteralPart, plan: Plan, for
             return sum(_in_vectors(member, plan, formulas) for member in part.members)
         case LiteralPart():
             return sum(least_cycles(stage, {}, plan.target) for stage in stages_of(part, plan.program))
-
-
-def _on_bus(part: TensorPart, plan: Plan) -> float:
-    """Seconds of an accelerator's bus: each tile of the operands once, since no scratchpad keeps one from call to call,
-    and the results."""
-    nest, main = part.nest, plan.target.memories[-1]
-    axes = {o.name: nest.operand_axes(o.name) for o in nest.intrinsic.inputs}
-    tiles = sum(prod(a.units for a in axes[o.name]) * o.elements * o.dtype.bits / 8 for o in nest.intrinsic.inputs)
-    return tiles / (main.bandwidth_bytes_per_s or plan.target.clock_hz) + stored_seconds(part, plan)[0]
 
 
 def _moving(plan: Plan) -> float:

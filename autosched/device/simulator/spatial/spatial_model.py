@@ -284,9 +284,16 @@ class _Emit:
         return [tuple(made.get(queue, ())) for queue in QUEUES]
 
     def queued(self) -> Queued:
-        """The statement's code, and which queue reads and writes which buffers."""
+        """The statement's code, and which queue reads and writes which buffers: each of them what none is charged for,
+        as accumulators that are set, or taken out, by a statement of their own."""
         codes = self.programs(script(self.found))
-        return Queued(tuple(codes), self.reads, self.writes, _ticks(self.latency["load"]))
+        known = set().union(*self.reads.values(), *self.writes.values())
+        for name in self.found.buffers - known:
+            if self.kernel.buffers[name].scope != "register":
+                for queue in QUEUES:
+                    self.reads[queue].add(name)
+                    self.writes[queue].add(name)
+        return Queued(tuple(codes), self.reads, self.writes)
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
     C = A B;  D = relu(C);  F = G H        G's and H's copies run below the array's work on C and D
 
 Each queue (load, execute, store) takes its commands in the order of the program, a statement after the other. Beyond
-that a statement's queue waits where it has to: for what another queue of an earlier statement writes and it reads, or
-reads and it writes, in memory or in a scratchpad; and for all that is older than what the scratchpads hold together.
+that a statement's queue waits where it has to: for all of an earlier statement that writes what the queue reads, or
+reads what it writes, in memory or in a scratchpad; and for all that is older than what the scratchpads hold together.
 Statements are tied as a whole: a block of the one is not followed into a block of the other.
 """
 
@@ -42,13 +42,11 @@ FENCES = {
 
 @dataclass(frozen=True)
 class Queued:
-    """One statement: code of each of `QUEUES`, the buffers that each reads and writes (memory and scratchpads), and
-    ticks from the last copy's start to its last byte."""
+    """One statement: code of each of `QUEUES`, and the buffers that each reads and writes (memory and scratchpads)."""
 
     codes: tuple[tuple[Code, ...], ...]
     reads: dict[str, set[str]]
     writes: dict[str, set[str]]
-    latency: int
 
 
 @dataclass(frozen=True)
@@ -83,18 +81,16 @@ def play_together(
     for n in range(1, len(statements)):
         for queue in QUEUES:
             tie((n, queue), (n - 1, queue), starts)
-        for queue, other in product(QUEUES, QUEUES):
-            if oldest[n]:
-                tie((n, queue), (oldest[n] - 1, other), dones)
-            for m in range(oldest[n], n):
-                if queue != other and conflict(statements[m], other, statements[n], queue):
-                    tie((n, queue), (m, other), dones)
+        for queue in QUEUES:
+            tied = {oldest[n] - 1} if oldest[n] else set[int]()
+            tied |= {m for m in range(oldest[n], n) if conflict(statements[m], statements[n], queue)}
+            for m, other in product(sorted(tied), QUEUES):
+                tie((n, queue), (m, other), dones)
     programs: list[tuple[Code, ...]] = []
     for n, statement in enumerate(statements):
         for place, queue in enumerate(QUEUES):
-            latency = statement.latency if queue == "load" and any(statement.codes[1:]) else 0
             uses = tuple((int(server), 0) for server in FENCES[queue])
-            fence = Use(uses, latency, name=queue, gives=tuple(dones[n, queue]))
+            fence = Use(uses, name=queue, gives=tuple(dones[n, queue]))
             waits, given = (Take(t) for t in takes[n, queue]), (Give(t) for t in starts[n, queue])
             programs.append((*waits, *statement.codes[place], *given, fence))
     outcome = simulate(programs, len(SERVERS), values, record, most)
@@ -106,11 +102,12 @@ def play_together(
     return Together(outcome, tuple(ends), busy)
 
 
-def conflict(first: Queued, one: str, second: Queued, other: str) -> bool:
-    """Whether a queue of a statement must be done before a queue of a later one begins: what it writes is read or
-    written there, or what it reads is written."""
-    touched = second.reads[other] | second.writes[other]
-    return bool(first.writes[one] & touched or first.reads[one] & second.writes[other])
+def conflict(first: Queued, second: Queued, queue: str) -> bool:
+    """Whether a statement must be done before a queue of a later one begins: what it writes is read or written there,
+    or what it reads is written."""
+    read, written = (set[str]().union(*found.values()) for found in (first.reads, first.writes))
+    touched = second.reads[queue] | second.writes[queue]
+    return bool(written & touched or read & second.writes[queue])
 
 
 def oldest_beside(kernel: Kernel, parts: Sequence[Facts], target: Target) -> list[int]:
