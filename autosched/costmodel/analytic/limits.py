@@ -100,8 +100,10 @@ def _of_units(plan: Plan) -> float:
             apart = unit_of(part.nest.intrinsic)
             own |= {"compute": 0.0, "vector": own["compute"]} if apart == "vector" else {}
             own |= {"bus": least_on_bus(part, timed.plan)}
-        else:
+        elif isinstance(part, ScalarPart | FusedLoopsPart | LiteralPart):
             own = least_stage_seconds(stages_of(part, timed.plan.program), timed.plan)
+        else:
+            continue
         for unit, seconds in own.items():
             asked[unit] += seconds
     return max(asked.values(), default=0.0)

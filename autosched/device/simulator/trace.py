@@ -15,7 +15,7 @@ from autosched.device.simulator.engine import TICKS, ServiceSpan, Simulated
 from autosched.device.simulator.gpu import block_code, gpu_model
 from autosched.device.simulator.spatial import spatial_model
 from autosched.device.simulator.spatial.requests import SERVERS
-from autosched.device.simulator.spatial.spatial_model import Run
+from autosched.device.simulator.spatial.spatial_model import StatementRun
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
 from autosched.machine.target import Target
@@ -47,13 +47,13 @@ def trace(kernel: Kernel, target: Target, units: AcceleratorUnits = NO_UNITS) ->
             return len(kept) < MOST_SPANS
 
         servers, outcome, ends, left = _played(kernel, run, target, units, record, left)
-        before = 0
-        for end in ends:
+        past = 0
+        for done in ends:
             stmt = kernel.main.body[number]
             note = stmt.note if isinstance(stmt, For) and stmt.note else type(stmt).__name__
             said = {"events": outcome.events}
-            events.append(_event(f"{number}: {note}", 0, start + before * scale, (end - before) * scale, said))
-            number, before = number + 1, end
+            events.append(_event(f"{number}: {note}", 0, start + past * scale, (done - past) * scale, said))
+            number, past = number + 1, done
         for span in spans:
             name = servers[span.server]
             if name not in lanes:
@@ -70,7 +70,7 @@ def trace(kernel: Kernel, target: Target, units: AcceleratorUnits = NO_UNITS) ->
 
 
 def _played(
-    kernel: Kernel, run: Run, target: Target, units: AcceleratorUnits, record: Any, kept: frozenset[str]
+    kernel: Kernel, run: StatementRun, target: Target, units: AcceleratorUnits, record: Any, kept: frozenset[str]
 ) -> tuple[tuple[str, ...], Simulated, tuple[int, ...], frozenset[str]]:
     """The servers, what they did, the end of each statement, and the buffers that a GPU's next grid finds in L2 as
     this one finds `kept`."""
@@ -87,18 +87,20 @@ def _played(
             return cpu.servers, cpu.outcome, (cpu.outcome.end,), kept
 
 
-def _runs(kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits) -> list[tuple[str, Run]]:
+def _runs(
+    kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits
+) -> list[tuple[str, StatementRun]]:
     """Statements that run beside each other, an accelerator's only; what passes before them is on a trial's account,
     and on no unit's."""
     match scheme_of(target):
         case "gpu":
-            return [("launch", Run((found,), gpu_model.LAUNCH_SECONDS)) for found in parts]
+            return [("launch", StatementRun((found,), gpu_model.LAUNCH_SECONDS)) for found in parts]
         case "spatial":
             return [("start", run) for run in spatial_model.runs(kernel, parts, target, units)]
         case _:
             wakes = [cpu_model.WAKE_SECONDS if cpu_model.is_parallel(stmt) else 0.0 for stmt in kernel.main.body]
             before = [("call", cpu_model.CALL_SECONDS + wakes[0]), *(("wake", s) for s in wakes[1:])]
-            return [(what, Run((found,), s)) for (what, s), found in zip(before, parts, strict=True)]
+            return [(what, StatementRun((found,), s)) for (what, s), found in zip(before, parts, strict=True)]
 
 
 def _event(name: str, lane: int, start: float, duration: float, args: dict[str, Any]) -> dict[str, Any]:

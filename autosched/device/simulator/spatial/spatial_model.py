@@ -128,24 +128,26 @@ def starts(
 
 
 @dataclass(frozen=True)
-class Run:
+class StatementRun:
     """Statements that may run beside each other, and seconds before the first."""
 
     parts: tuple[Facts, ...]
     start: float
 
 
-def runs(kernel: Kernel, parts: Sequence[Facts], target: Target, units: AcceleratorUnits = NO_UNITS) -> list[Run]:
+def runs(
+    kernel: Kernel, parts: Sequence[Facts], target: Target, units: AcceleratorUnits = NO_UNITS
+) -> list[StatementRun]:
     """The statements in order: those of the accelerator that follow each other are one run, unless something is set in
     between that they compute with; each of the host's is a run of its own."""
-    found: list[Run] = []
+    found: list[StatementRun] = []
     for part, start in zip(parts, starts(kernel, parts, target, units), strict=True):
         last = found[-1] if found else None
         beside = last is not None and on_array(kernel, part) and on_array(kernel, last.parts[-1])
         if last is not None and beside and (not start or not any(p.issues for p in last.parts)):
-            found[-1] = Run((*last.parts, part), last.start + start)
+            found[-1] = StatementRun((*last.parts, part), last.start + start)
         else:
-            found.append(Run((part,), start))
+            found.append(StatementRun((part,), start))
     return found
 
 
@@ -161,7 +163,7 @@ class PlayedRun:
 
 
 def queued_statements(
-    kernel: Kernel, run: Run, target: Target, units: AcceleratorUnits
+    kernel: Kernel, run: StatementRun, target: Target, units: AcceleratorUnits
 ) -> tuple[list[Queued], list[int], tuple[Amounts, ...]]:
     """The statements of a run for their queues, the first values of their semaphores, and what each asks of units."""
     tokens: list[int] = []
@@ -173,7 +175,7 @@ def queued_statements(
 
 def play_run(
     kernel: Kernel,
-    run: Run,
+    run: StatementRun,
     target: Target,
     units: AcceleratorUnits = NO_UNITS,
     record: Recorder | None = None,
@@ -187,7 +189,7 @@ def play_run(
             both = play_together(queued, tokens, oldest, record, most)
             return PlayedRun(both.outcome, both.ends, both.busy, asked)
         except TooManyEventsError:
-            alone = [play_run(kernel, Run((found,), 0.0), target, units) for found in run.parts]
+            alone = [play_run(kernel, StatementRun((found,), 0.0), target, units) for found in run.parts]
             ends = tuple(accumulate(p.outcome.end for p in alone))
             busy = tuple(map(sum, zip(*(p.outcome.busy for p in alone), strict=True)))
             events, skipped = (sum(getattr(p.outcome, n) for p in alone) for n in ("events", "skipped"))

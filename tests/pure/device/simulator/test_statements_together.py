@@ -18,7 +18,7 @@ from autosched.costmodel.analytic.clock import clock
 from autosched.costmodel.analytic.spatial.spatial_clock import spatial_tensor
 from autosched.device.simulator.device import estimate
 from autosched.device.simulator.engine import TICKS, ServiceSpan
-from autosched.device.simulator.spatial.spatial_model import Run, play_run, queued_statements, runs
+from autosched.device.simulator.spatial.spatial_model import StatementRun, play_run, queued_statements, runs
 from autosched.device.simulator.spatial.together import QUEUES, conflict, oldest_beside
 from autosched.device.simulator.trace import trace
 from autosched.device.simulator.walk.facts import Facts
@@ -53,7 +53,7 @@ def kernels(plan: Plan, count: int) -> list[tuple[Kernel, tuple[Facts, ...]]]:
 
 def times(plan: Plan, kernel: Kernel, parts: tuple[Facts, ...]) -> tuple[float, float]:
     """Cycles of all statements together, and one after the other."""
-    ends = [play_run(kernel, Run((found,), 0.0), plan.target, plan.units).outcome.end for found in parts]
+    ends = [play_run(kernel, StatementRun((found,), 0.0), plan.target, plan.units).outcome.end for found in parts]
     (run,) = runs(kernel, parts, plan.target, plan.units)
     return play_run(kernel, run, plan.target, plan.units).outcome.end / TICKS, sum(ends) / TICKS
 
@@ -104,7 +104,7 @@ def test_what_is_tied_waits_and_each_unit_does_one_thing_at_a_time(name: str, of
     assert tied
 
 
-def check_by_text(kernel: Kernel, run: Run, by_actor: dict[int, list[ServiceSpan]]) -> None:
+def check_by_text(kernel: Kernel, run: StatementRun, by_actor: dict[int, list[ServiceSpan]]) -> None:
     """What the loops say by themselves: what a statement reads of an earlier one is not taken before that is done. (It
     was, where accumulators are stored by a statement of their own.)"""
     first = kernel.main.body.index(next(s for s, f in BY_FACTS[id(kernel)][1] if f is run.parts[0]))
@@ -163,7 +163,7 @@ def test_too_many_events_are_played_one_after_the_other() -> None:
     kernel, parts = kernels(plan, 1)[0]
     (run,) = runs(kernel, parts, plan.target, plan.units)
     apart = play_run(kernel, run, plan.target, plan.units, most=2)
-    alone = [play_run(kernel, Run((found,), 0.0), plan.target, plan.units).outcome.end for found in parts]
+    alone = [play_run(kernel, StatementRun((found,), 0.0), plan.target, plan.units).outcome.end for found in parts]
     assert apart.outcome.end == sum(alone) == apart.ends[-1]
     assert apart.outcome.busy == play_run(kernel, run, plan.target, plan.units).outcome.busy
 
