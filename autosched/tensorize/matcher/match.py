@@ -152,7 +152,9 @@ def _adapted(
                 continue
             _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
             if settled.governed or CHOSEN in adapted.names:  # what it asks is in its operands then
-                last = reason or last
+                # A counterexample in a mask that an adapter made says nothing of the program's own elements.
+                made_up = not settled.accumulates and any(n.startswith("mask ") for n in adapted.names)
+                last = last if made_up else reason or last
             for mapping in mappings:
                 roles = tuple(r.index for r in mapping.operands.values())
                 key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())

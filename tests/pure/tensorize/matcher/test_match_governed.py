@@ -242,6 +242,15 @@ def test_what_is_not_overwritten_so(statement: str, code: str) -> None:
     assert found.reason.counterexample
 
 
+def test_a_counterexample_names_the_programs_own_elements() -> None:
+    """It named a mask that an adapter had made, with bits that the program's condition does not have."""
+    found = Findings()
+    for seed in (2001, 2021):
+        rng = Random(f"withheld {seed}")
+        check_pair(withheld(rng), rng, seed, found)
+    assert not found.wrong
+
+
 def test_what_is_computed_with_is_no_mask() -> None:
     """It was: a one was supplied for `a`, and taken for all of its elements."""
     program = parse("def f(A: s32[8], C: s32[8]):\n for i in range(8):\n  C[i] += A[i]\n")
