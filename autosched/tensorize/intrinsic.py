@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import TypeGuard
 
 from autosched.backends import PORTABLE, backend_of
 from autosched.ir.dtypes import DType
@@ -16,7 +17,7 @@ from autosched.ir.formula import Formula
 from autosched.ir.map import Map
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Index, Select, walk
+from autosched.ir.value import Index, Read, Select, Value, is_value, reads, walk
 from autosched.logic import Const, Int, Var
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.numerics.contract import EXACT, Numerics
@@ -53,6 +54,13 @@ class Operand:
     @property
     def elements(self) -> int:
         return prod(self.shape)
+
+
+def _keeps(value: Value, target: Read) -> TypeGuard[Select]:
+    """Whether a value is a choice between something else and what its target holds, by what is not the target."""
+    if not (isinstance(value, Select) and value.other == target):
+        return False
+    return not is_value(value.condition) or all(r.tensor != target.tensor for r in reads(value.condition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,13 @@ class Intrinsic:
     emit: dict[str, str] = field(default_factory=dict)
     timing: dict[str, float] = field(default_factory=dict)
     interval_by_rows: tuple[tuple[int, float], ...] = ()  # where registers hold fewer rows than they could, ascending
-    share: float = 1.0  # on fewer rows than its registers have: of an issue's time on all of them
+    interval_by_lanes: tuple[tuple[int, float], ...] = ()  # at lengths shorter than all lanes, ascending
+    length: tuple[str, str] | None = None
+    """At one of its lengths (`tensorize.lengths`): the operand that held it, and the axis that was compared with it."""
+    lengthened: Intrinsic | None = field(default=None, compare=False, repr=False)
+    """The same with its length as an operand; None where no shorter one is proved to do."""
+    lanes: int = 0  # of one that is issued with a shorter length: how many take part
+    share: float = 1.0  # on fewer rows than its registers have, or lanes: of an issue's time on all of them
     timing_source: str = ""  # machine and document or measurement; "unverified" where there is none
     second: Pseudocode | None = None
     formula: Formula | None = None  # of a function: the steps that approximate it
@@ -171,7 +185,7 @@ class Intrinsic:
     @property
     def form(self) -> tuple[object, ...]:
         """What tells it from others of its target: one name may stand for several numbers of rows."""
-        return self.name, *(o.shape for o in self.operands.values())
+        return self.name, self.lanes, *(o.shape for o in self.operands.values())
 
     @property
     def portable(self) -> bool:
@@ -261,15 +275,16 @@ class Intrinsic:
     @property
     def accumulates(self) -> bool:
         """Whether it takes what its target holds; else it overwrites that (`c[i] = a[i] + b[i]`)."""
-        assign = self.stage.assign
-        return assign.op != "=" or any(r.tensor == assign.tensor for r in self.stage.reads)
+        assign, value = self.stage.assign, self.stage.assign.value
+        while _keeps(value, self.stage.target):
+            value = value.then
+        return assign.op != "=" or any(r.tensor == assign.tensor for r in reads(value))
 
     @property
     def governed(self) -> bool:
         """Whether a condition on its operands says which elements take part (a mask, a length); the target keeps what
         it holds where it fails."""
-        value = self.stage.assign.value
-        return isinstance(value, Select) and value.other == self.stage.target
+        return _keeps(self.stage.assign.value, self.stage.target)
 
     @cached_property
     def chooses(self) -> bool:

@@ -36,6 +36,7 @@ from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
 from .selections import selecting
 from .stepwise import differs, stepwise
+from .withheld import withheld
 
 MOST_MAPPINGS = 4
 SELDOM = 4
@@ -51,7 +52,7 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, one that asks a mask or a length, one of which either says in several statements what it does, one whose
+    target, two that ask a mask or a length, one of which either says in several statements what it does, one whose
     instruction names elements one by one, and one that selects them: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
@@ -62,6 +63,8 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(overwriting(rng), rng, seed, found, aloud)
         rng = Random(f"governed {seed}")
         check_pair(governed(rng), rng, seed, found, aloud)
+        rng = Random(f"withheld {seed}")
+        check_pair(withheld(rng), rng, seed, found, aloud)
         rng = Random(f"steps {seed}")
         check_pair(stepwise(rng), rng, seed, found, aloud)
         rng = Random(f"parts {seed}")

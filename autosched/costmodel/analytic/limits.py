@@ -5,6 +5,7 @@ the target is too low, and no more.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from math import prod
 
@@ -15,7 +16,7 @@ from autosched.costmodel.analytic.clock import TimedPart, busiest_share, stages_
 from autosched.costmodel.analytic.cpu.guard_work import least_counted, work_left
 from autosched.costmodel.analytic.cpu.least_scalar import least_cycles
 from autosched.costmodel.analytic.gpu.rates import issue_rate
-from autosched.costmodel.analytic.spatial.spatial_clock import stored_seconds
+from autosched.costmodel.analytic.spatial.spatial_clock import least_on_bus
 from autosched.costmodel.analytic.spatial.spatial_units import (
     array_seconds,
     least_epilogue_seconds,
@@ -34,6 +35,7 @@ from autosched.tiling.plans.plan import (
     TileLoopsPart,
     WarpCooperativePart,
 )
+from autosched.tiling.plans.units import unit_of
 from autosched.tiling.space.values import rows_of
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
@@ -43,6 +45,8 @@ Column = npt.NDArray[np.float64]
 def limit(plan: Plan, values: Columns, *, formulas: bool = True) -> Column:
     """Seconds that rows with these columns take at least; without `formulas` a function of a CPU's stage counts as one
     operation, as the simulator has it."""
+    if scheme_of(plan.target) == "spatial":
+        return np.full(rows_of(values), _of_units(plan))
     busy = np.zeros(rows_of(values))
     for timed in timed_parts(plan):
         each = _busy(timed, values, formulas)
@@ -75,17 +79,34 @@ def _busy(timed: TimedPart, values: Columns, formulas: bool) -> Column:
         if scheme_of(target) == "cpu":
             threads = np.ones(n) if isinstance(part, LiteralPart) else values[part.names("threads")]
             return _in_vectors(part, plan, formulas) / target.clock_hz / threads
-        return np.full(n, max(least_stage_seconds(stages_of(part, plan.program), plan).values()))
+        return np.zeros(n)
     nest = part.nest
-    if part.scheme == "spatial":
-        asked = on_units(part, array_seconds(nest, target) | least_epilogue_seconds(part, plan))
-        return np.full(n, max(*asked.values(), _on_bus(part, plan)))
     calls = prod(a.units for a in nest.axes) * np.ones(n)
     if part.scheme == "gpu":
         return calls / issue_rate(nest.intrinsic, target) / target.cores / target.clock_hz
     calls = calls * least_counted(nest, timed.around)
     rate = target.issues(nest.intrinsic)
     return calls * work_left(nest, part.names, values, n) / rate / values[part.names("threads")] / target.clock_hz
+
+
+def _of_units(plan: Plan) -> float:
+    """Seconds of the busiest unit of an accelerator, of all parts together: these run beside each other where nothing
+    ties them."""
+    asked: dict[str, float] = defaultdict(float)
+    for timed in timed_parts(plan):
+        part = timed.part
+        if isinstance(part, TensorPart):
+            own = on_units(part, array_seconds(part.nest, plan.target) | least_epilogue_seconds(part, timed.plan))
+            apart = unit_of(part.nest.intrinsic)
+            own |= {"compute": 0.0, "vector": own["compute"]} if apart == "vector" else {}
+            own |= {"bus": least_on_bus(part, timed.plan)}
+        elif isinstance(part, ScalarPart | FusedLoopsPart | LiteralPart):
+            own = least_stage_seconds(stages_of(part, timed.plan.program), timed.plan)
+        else:
+            continue
+        for unit, seconds in own.items():
+            asked[unit] += seconds
+    return max(asked.values(), default=0.0)
 
 
 def _in_vectors(part: ScalarPart | FusedLoopsPart | LiteralPart, plan: Plan, formulas: bool) -> float:
@@ -97,15 +118,6 @@ def _in_vectors(part: ScalarPart | FusedLoopsPart | LiteralPart, plan: Plan, for
             return sum(_in_vectors(member, plan, formulas) for member in part.members)
         case LiteralPart():
             return sum(least_cycles(stage, {}, plan.target) for stage in stages_of(part, plan.program))
-
-
-def _on_bus(part: TensorPart, plan: Plan) -> float:
-    """Seconds of an accelerator's bus: each tile of the operands once, since no scratchpad keeps one from call to call,
-    and the results."""
-    nest, main = part.nest, plan.target.memories[-1]
-    axes = {o.name: nest.operand_axes(o.name) for o in nest.intrinsic.inputs}
-    tiles = sum(prod(a.units for a in axes[o.name]) * o.elements * o.dtype.bits / 8 for o in nest.intrinsic.inputs)
-    return tiles / (main.bandwidth_bytes_per_s or plan.target.clock_hz) + stored_seconds(part, plan)[0]
 
 
 def _moving(plan: Plan) -> float:

@@ -15,6 +15,7 @@ from autosched.device.simulator.engine import TICKS, ServiceSpan, Simulated
 from autosched.device.simulator.gpu import block_code, gpu_model
 from autosched.device.simulator.spatial import spatial_model
 from autosched.device.simulator.spatial.requests import SERVERS
+from autosched.device.simulator.spatial.spatial_model import StatementRun
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
 from autosched.machine.target import Target
@@ -34,21 +35,25 @@ def trace(kernel: Kernel, target: Target, units: AcceleratorUnits = NO_UNITS) ->
     start, cut = 0.0, False
     left: frozenset[str] = frozenset()
     parts = [facts(kernel, stmt) for stmt in kernel.main.body]
-    for number, (stmt, found, (what, before)) in enumerate(
-        zip(kernel.main.body, parts, _before(kernel, parts, target, units), strict=True)
-    ):
-        if before:
-            events.append(_event(what, 0, start, before * 1e6, {}))
-            start += before * 1e6
+    number = 0
+    for what, run in _runs(kernel, parts, target, units):
+        if run.start:
+            events.append(_event(what, 0, start, run.start * 1e6, {}))
+            start += run.start * 1e6
         spans: list[ServiceSpan] = []
 
         def record(span: ServiceSpan, kept: list[ServiceSpan] = spans) -> bool:
             kept.append(span)
             return len(kept) < MOST_SPANS
 
-        servers, outcome, left = _played(kernel, found, target, units, record, left)
-        note = stmt.note if isinstance(stmt, For) and stmt.note else type(stmt).__name__
-        events.append(_event(f"{number}: {note}", 0, start, outcome.end * scale, {"events": outcome.events}))
+        servers, outcome, ends, left = _played(kernel, run, target, units, record, left)
+        past = 0
+        for done in ends:
+            stmt = kernel.main.body[number]
+            note = stmt.note if isinstance(stmt, For) and stmt.note else type(stmt).__name__
+            said = {"events": outcome.events}
+            events.append(_event(f"{number}: {note}", 0, start + past * scale, (done - past) * scale, said))
+            number, past = number + 1, done
         for span in spans:
             name = servers[span.server]
             if name not in lanes:
@@ -65,30 +70,37 @@ def trace(kernel: Kernel, target: Target, units: AcceleratorUnits = NO_UNITS) ->
 
 
 def _played(
-    kernel: Kernel, found: Facts, target: Target, units: AcceleratorUnits, record: Any, kept: frozenset[str]
-) -> tuple[tuple[str, ...], Simulated, frozenset[str]]:
-    """The servers, what they did, and the buffers that a GPU's next grid finds in L2 as this one finds `kept`."""
+    kernel: Kernel, run: StatementRun, target: Target, units: AcceleratorUnits, record: Any, kept: frozenset[str]
+) -> tuple[tuple[str, ...], Simulated, tuple[int, ...], frozenset[str]]:
+    """The servers, what they did, the end of each statement, and the buffers that a GPU's next grid finds in L2 as
+    this one finds `kept`."""
+    found = run.parts[0]
     match scheme_of(target):
         case "gpu":
             grid = gpu_model.play(kernel, found, target, record, kept)
-            return block_code.SERVERS, grid.outcome, grid.left
+            return block_code.SERVERS, grid.outcome, (grid.outcome.end,), grid.left
         case "spatial":
-            return SERVERS, spatial_model.play_statement(kernel, found, target, units, record).outcome, kept
+            played = spatial_model.play_run(kernel, run, target, units, record)
+            return SERVERS, played.outcome, played.ends, kept
         case _:
-            run = cpu_model.play_cpu(kernel, found, target, cpu_model.threads_of(found), record)
-            return run.servers, run.outcome, kept
+            cpu = cpu_model.play_cpu(kernel, found, target, cpu_model.threads_of(found), record)
+            return cpu.servers, cpu.outcome, (cpu.outcome.end,), kept
 
 
-def _before(kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits) -> list[tuple[str, float]]:
-    """What passes before each statement, by name and seconds: on a trial's account, and on no unit's."""
+def _runs(
+    kernel: Kernel, parts: list[Facts], target: Target, units: AcceleratorUnits
+) -> list[tuple[str, StatementRun]]:
+    """Statements that run beside each other, an accelerator's only; what passes before them is on a trial's account,
+    and on no unit's."""
     match scheme_of(target):
         case "gpu":
-            return [("launch", gpu_model.LAUNCH_SECONDS) for _ in parts]
+            return [("launch", StatementRun((found,), gpu_model.LAUNCH_SECONDS)) for found in parts]
         case "spatial":
-            return [("start", seconds) for seconds in spatial_model.starts(kernel, parts, target, units)]
+            return [("start", run) for run in spatial_model.runs(kernel, parts, target, units)]
         case _:
             wakes = [cpu_model.WAKE_SECONDS if cpu_model.is_parallel(stmt) else 0.0 for stmt in kernel.main.body]
-            return [("call", cpu_model.CALL_SECONDS + wakes[0]), *(("wake", s) for s in wakes[1:])]
+            before = [("call", cpu_model.CALL_SECONDS + wakes[0]), *(("wake", s) for s in wakes[1:])]
+            return [(what, StatementRun((found,), s)) for (what, s), found in zip(before, parts, strict=True)]
 
 
 def _event(name: str, lane: int, start: float, duration: float, args: dict[str, Any]) -> dict[str, Any]:

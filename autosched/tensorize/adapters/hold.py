@@ -1,4 +1,5 @@
-"""Masks and lengths of an instruction that the program has nothing for: a mask is all true, a length the whole.
+"""Masks of an instruction that the program has nothing for, and lengths that its text needs a register for: a mask is
+all true, a length the whole. (Other lengths go with the command: `tensorize.lengths`.)
 
     C[i] += A[i] * B[i]        C_mask[0] = 1; C_length[0] = 16; C[i] += A[i] * B[i]
                                with p holding C_mask[0], vl holding C_length[0]
@@ -21,6 +22,7 @@ from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.governed import as_held, governing
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.lengths import at_full_length
 from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 
@@ -37,12 +39,15 @@ def masks(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
 
 def _holding(facts: StageFacts, intrinsic: Intrinsic, count: int) -> list[Proposal]:
     """Each way to supply all lengths and so many masks."""
+    facts = facts if intrinsic.accumulates else facts.as_assignment
     try:
         _ = facts.update
     except NotAnUpdate:
         return []
-    update = update_of_intrinsic(intrinsic)
-    conditions = governing(update)
+    whole = at_full_length(intrinsic)
+    update = update_of_intrinsic(intrinsic if whole is None else whole[0])
+    computed = {r.tensor for r in update.operands}  # with these it computes: they hold the program's elements
+    conditions = {o: counts for o, counts in governing(update).items() if o not in computed}
     longest = max((a.extent for a in update.axes), default=1)
     found = []
     if any(counts and not intrinsic.operands[o].dtype.is_integer for o, counts in conditions.items()):
@@ -59,7 +64,7 @@ def _holding(facts: StageFacts, intrinsic: Intrinsic, count: int) -> list[Propos
 
 
 def _supplied(facts: StageFacts, held: dict[str, Literal]) -> Adapted:
-    site = Site(facts.program, facts.original, facts.update)
+    site = Site(facts.program, facts.original, facts.others)
     filled, said = list[Assign](), list[str]()
     for operand, number in held.items():
         name = site.fresh(f"{facts.original.assign.tensor}_{operand}")

@@ -17,6 +17,7 @@ from autosched.ir.prepared import assigns
 from autosched.ir.value import Comparison, Literal, Logical, Read, Select, Value, is_value, reads, substitute_condition
 from autosched.logic import Const, Var, free_vars
 from autosched.tensorize.adapters.hold import lengths
+from autosched.tensorize.adapters.kept import kept
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, followed, lemma
 from autosched.tensorize.adapters.site import Site, nest
 from autosched.tensorize.addresses.points import condition_axes
@@ -24,7 +25,8 @@ from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.governed import governing
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.reduction.update import update_of_intrinsic
+from autosched.tensorize.lengths import at_full_length
+from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 MASK = DTYPES["b1"]
 
@@ -33,22 +35,28 @@ def masked(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     """The stage with the one condition on data around it as a mask of bits, where it is none yet."""
     if not any(o.dtype == MASK for o in intrinsic.inputs):
         return []
+    facts = facts if intrinsic.accumulates else facts.as_assignment
+    try:
+        _ = facts.update
+    except NotAnUpdate:
+        return []
     asked = tuple(g for g in facts.original.guards if is_value(g))
     if not asked or (len(asked) == 1 and _is_mask(asked[0])):
         return []
     whole = asked[0] if len(asked) == 1 else Logical("and", asked)
-    counted = any(governing(update_of_intrinsic(intrinsic)).values())
+    at_length = at_full_length(intrinsic)
+    counted = at_length is None and any(governing(update_of_intrinsic(intrinsic)).values())
 
     def make() -> Adapted:
         first = _adapted(facts, whole)
-        if not counted:
+        if not counted and intrinsic.accumulates:
             return first
         inside = StageFacts(first.rewrite.after, first.stage, facts.timeout_ms)
-        for proposal in lengths(inside, intrinsic):
+        for proposal in lengths(inside, intrinsic) if counted else kept(inside, intrinsic):
             return followed(facts.program, first, proposal.make())
-        raise NoPlace("no length can be supplied")
+        raise NoPlace("no length can be supplied, or the elements that a mask keeps are not")
 
-    return [Proposal(("mask", whole, counted and intrinsic.name), make)]
+    return [Proposal(("mask", whole, counted and intrinsic.name, intrinsic.accumulates), make)]
 
 
 def _is_mask(condition: Value) -> bool:
@@ -64,7 +72,7 @@ def _within(stmt: Statement, core: Assign) -> bool:
 
 
 def _adapted(facts: StageFacts, condition: Value) -> Adapted:
-    site = Site(facts.program, facts.original, facts.update)
+    site = Site(facts.program, facts.original, facts.others)
     asked = {r.tensor for r in reads(condition)}
     if any(a.tensor in asked for a in assigns(site.top)):
         raise NoPlace("what the condition asks is written in the same loops")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from autosched.tensorize.adapters.apart import apart
 from autosched.tensorize.adapters.hold import lengths, masks
 from autosched.tensorize.adapters.inlined import inlined
+from autosched.tensorize.adapters.kept import kept
 from autosched.tensorize.adapters.masked import masked
 from autosched.tensorize.adapters.promotion import promotion
 from autosched.tensorize.adapters.proposal import Adapter
@@ -15,7 +16,7 @@ from autosched.tensorize.adapters.staged import staged
 from autosched.tensorize.adapters.supplied import supplied
 from autosched.tensorize.adapters.widen import widened
 
-GOVERNED: tuple[Adapter, ...] = (lengths, masked, masks)
+GOVERNED: tuple[Adapter, ...] = (lengths, kept, masked, masks)
 """Those for instructions with masks and lengths."""
 OVERWRITING: tuple[Adapter, ...] = (supplied, inlined, apart)
 """Those for instructions that overwrite their target; the others restate sums."""

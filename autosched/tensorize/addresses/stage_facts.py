@@ -8,6 +8,7 @@ neighbours.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -110,6 +111,14 @@ class StageFacts:
     def update(self) -> Update:
         """The stage's normal form (raises NotAnUpdate)."""
         return assignment_of(self.stage) if self.assigned else update_of(self.stage)
+
+    @cached_property
+    def others(self) -> Update:
+        """`update` without what each point reads of its own element, which it does before it writes that."""
+        if not self.assigned:
+            return self.update
+        term = map_value(self.update.term, lambda v: Literal(0, v.dtype) if v == self.stage.target else v)
+        return replace(self.update, term=term)
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -291,10 +300,7 @@ class StageFacts:
     def alias(self) -> tuple[Reason | None, bool]:
         """Why the stage may not be reordered because it reads what it or a neighbour writes; and whether a limit was
         met."""
-        term = self.update.term
-        if self.assigned:  # each point reads its own element before it writes that
-            term = map_value(term, lambda v: Literal(0, v.dtype) if v == self.stage.target else v)
-        operands = (term, *self.guards, *self.stage.assign.index)
+        operands = (self.others.term, *self.guards, *self.stage.assign.index)
         reason, known = own_conflict(self.program, self.stage, operands, self.ask)
         if reason is not None or not known:
             return reason, known

@@ -46,13 +46,13 @@ def governing(update: Update) -> dict[str, bool]:
 def as_held(update: Update, held: Mapping[str, Literal]) -> Update:
     """An instruction whose operands `held` hold a number in all elements: without the conditions that this decides."""
     ranges = {a.name: (0, a.extent - 1) for a in update.axes}
-
-    def element(v: Value) -> Value:
-        return held[v.tensor] if isinstance(v, Read) and v.tensor in held else v
-
     guards = [part for g in update.guards for part in conjuncts_of(g)]
-    left = tuple(g for g in guards if not (is_value(g) and _always(map_value(g, element), ranges)))
-    return replace(update, guards=left)
+    return replace(update, guards=tuple(g for g in guards if not (is_value(g) and decided(g, held, ranges))))
+
+
+def decided(test: Value, held: Mapping[str, Literal], ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether a condition holds at all points of axes in these inclusive ranges, where operands hold these numbers."""
+    return _always(map_value(test, lambda v: held.get(v.tensor, v) if isinstance(v, Read) else v), ranges)
 
 
 def holding(update: Update, wanted: Mapping[str, DType], numbers: Mapping[Read, Literal]) -> dict[str, Read]:

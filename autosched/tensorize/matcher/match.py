@@ -36,12 +36,14 @@ from autosched.tensorize.body.governed import as_choice, as_held, governing, hol
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.lengths import at_full_length
 from autosched.tensorize.match_types import REASON_CODES, Mapping, Match, Reason
 from autosched.tensorize.matcher.family_answer import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.combine import overwriting_reason
 from autosched.tensorize.reduction.update import NotAnUpdate, Update, update_of_intrinsic
+from autosched.tensorize.with_kept import keeping
 
 ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
 """Reasons after which matching tries the stage again as adapters restate it."""
@@ -122,7 +124,7 @@ def _match(
         # A step that a guard leaves out is no counterexample: the term with its choices has those that are.
         if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
             verdict, mappings, reason, notes = chosen
-    adaptable = reason is not None and (reason.code in ADAPTABLE or intrinsic.governed)
+    adaptable = reason is not None and (reason.code in ADAPTABLE or _settled(intrinsic).governed)
     adaptable |= reason is not None and reason.code == "DEPENDS" and intrinsic.chooses
     if verdict == "no" and adaptable and reason is not None and rule == "superset" and adapt:
         adapted, last = _adapted(adapters, intrinsic, numerics, prover)
@@ -144,13 +146,16 @@ def _adapted(
     last: Reason | None = None
     found: dict[object, Mapping] = {}
     asking: dict[object, Mapping] = {}
-    for made in adapters.fitting(intrinsic):
+    settled = _settled(intrinsic)
+    for made in adapters.fitting(settled):
         for facts, adapted in made:
             if adapted.reorders and numerics == "bitwise":
                 continue
             _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
-            if intrinsic.governed or CHOSEN in adapted.names:  # what it asks is in its operands then
-                last = reason or last
+            if settled.governed or CHOSEN in adapted.names:  # what it asks is in its operands then
+                # A counterexample in a mask that an adapter made says nothing of the program's own elements.
+                made_up = not settled.accumulates and any(n.startswith("mask ") for n in adapted.names)
+                last = last if made_up else reason or last
             for mapping in mappings:
                 roles = tuple(r.index for r in mapping.operands.values())
                 key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
@@ -160,6 +165,12 @@ def _adapted(
         if found:
             break
     return tuple((found or asking).values()), last
+
+
+def _settled(intrinsic: Intrinsic) -> Intrinsic:
+    """The instruction at its full length, where it has one."""
+    whole = at_full_length(intrinsic)
+    return intrinsic if whole is None else whole[0]
 
 
 def _verdict(mappings: tuple[Mapping, ...]) -> str:
@@ -172,6 +183,31 @@ _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
 def _decide(
     facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
 ) -> _Decision:
+    whole = at_full_length(intrinsic)
+    if whole is not None:
+        # A program with numbers for the lengths fits with these; else they go with the commands.
+        found = _at_length(facts, intrinsic, numerics, prover, rule) if facts.numbers else None
+        if found is not None and found[0] != "no":
+            return found
+        verdict, mappings, reason, notes = _with_mask(facts, whole[0], numerics, prover, rule)
+        return verdict, tuple(m.adapted((), (whole[1],)) for m in mappings), reason, notes
+    return _with_mask(facts, intrinsic, numerics, prover, rule)
+
+
+def _with_mask(facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str) -> _Decision:
+    """The answer for an intrinsic whose lengths are settled: as it is, or with what its mask keeps as an operand."""
+    found = _at_length(facts, intrinsic, numerics, prover, rule)
+    form = keeping(intrinsic) if found[0] == "no" else None
+    if form is None:
+        return found
+    with_kept = _at_length(facts, form, numerics, prover, rule)
+    return found if with_kept[0] == "no" and found[2] is not None and found[2].code != "UNSUPPORTED" else with_kept
+
+
+def _at_length(
+    facts: StageFacts, intrinsic: Intrinsic, numerics: str, prover: Prover, rule: str = "superset"
+) -> _Decision:
+    """The answer for an intrinsic whose lengths are settled, or held by numbers of the program."""
     facts = facts if intrinsic.accumulates else facts.as_assignment
     first, *others = _instructions(facts, intrinsic)
     found = _decide_form(facts, intrinsic, first, numerics, prover, rule)
@@ -274,6 +310,8 @@ def _instructions(facts: StageFacts, intrinsic: Intrinsic) -> list[_Instruction]
         return [_Instruction(update)]
     found: list[_Instruction] = []
     conditions = governing(update)
+    computed = {r.tensor for r in update.operands}  # with these it computes: their number would be another term
+    conditions = {o: counts for o, counts in conditions.items() if o not in computed}
     for wanted in ([o for o, counts in conditions.items() if counts], [*conditions]):
         held = holding(update, {o: intrinsic.operands[o].dtype for o in wanted}, facts.numbers)
         left = as_held(update, {o: facts.numbers[read] for o, read in held.items()})

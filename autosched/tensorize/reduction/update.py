@@ -108,9 +108,9 @@ def update_of(stage: Stage, merging: bool = False) -> Update:
     while merging and (merged := merge_of(value, stage.target)) is not None:
         kept.append(merged.condition)
         value = merged.then
-    if kept and not any(_is(r, stage.target) for r in reads(value)):
-        raise NotAnUpdate(f"{assign.tensor} is kept under a condition, and written anew", location=assign.location)
     plain = replace(plain, guards=(*plain.guards, *kept))
+    if kept and not any(_is(r, stage.target) for r in reads(value)):
+        return replace(plain, term=value)
     found = _split(value, stage.target)
     if found is None or not found.terms:
         raise NotAnUpdate(f"{assign.tensor} is read in a way that is no accumulation", location=assign.location)

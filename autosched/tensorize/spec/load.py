@@ -33,12 +33,13 @@ from typing import Any
 from autosched.errors import SpecError, nearest
 from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline, Pseudocode
+from autosched.tensorize.reduction.update import merge_of
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations, names_keep
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.features import isa_hint, misspelt, misspelt_isa
 from autosched.tensorize.spec.function import parse_function
 from autosched.tensorize.spec.matchable import unmatchable
-from autosched.tensorize.spec.matrix_keys import interval_by_rows, matrices_of
+from autosched.tensorize.spec.matrix_keys import interval_by_lanes, interval_by_rows, matrices_of
 from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
 from autosched.tensorize.spec.numerics_keys import contract, target_contracts
 from autosched.tensorize.spec.operands import DocumentSource, lanes_of, make_operands, printer_of
@@ -176,6 +177,10 @@ def _intrinsic(
     second = _second(keys.pseudocode, program, operands, source)
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
     written = program.stages[0].assign.tensor
+    if replaces and emit and merge_of(program.stages[0].assign.value, program.stages[0].target) is not None:
+        wrong = "emit: a text is the new value of the target, and elements that take no part keep the old one"
+        hint = f"say that by an operand: {written}[…] = … if p[i] != 0 else d[i]"
+        raise source.error(wrong, "emit", hint=hint)
     for printer, text in emit.items():
         place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
         if fault := fault_of_template(printer, text, operands, written, replaces):
@@ -220,6 +225,7 @@ def _intrinsic(
         path=document.file,
         version=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16],
     )
+    made = replace(made, interval_by_lanes=interval_by_lanes(made, keys, source))
     if "llvm" in emit:
         try:
             llvm_declarations(made)

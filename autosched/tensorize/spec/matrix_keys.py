@@ -10,6 +10,8 @@ from typing import Annotated
 from pydantic import Field, PositiveInt
 
 from autosched.ir.program import Program
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.lengths import at_full_length
 from autosched.tensorize.matrices import USES, Matrices
 from autosched.tensorize.spec.emit import fault_of_c, fault_of_fields
 from autosched.tensorize.spec.models import IntrinsicKeys, Keys
@@ -92,6 +94,26 @@ def matrices_of(keys: IntrinsicKeys, program: Program, source: DocumentSource) -
                 raise source.error(f"{printer}.{use}: {fault}", *place, printer, use)
             texts.append((printer, use, text))
     return Matrices(found.registers, found.rows, found.bytes_a_row, bytes(configuration), tuple(texts), at)
+
+
+def interval_by_lanes(made: Intrinsic, keys: IntrinsicKeys, source: DocumentSource) -> tuple[tuple[int, float], ...]:
+    """What `timing.lengths` says. SpecError where no length says how many lanes take part, or more lanes take fewer
+    cycles."""
+    given = tuple(keys.timing.lengths)
+    if not given:
+        return ()
+    whole = at_full_length(made)
+    if whole is None or whole[0].length is None:
+        hint = "compare an axis with an operand of one element (`if u32(i) < vl[0]`)"
+        raise source.error("timing.lengths: no operand is its length", "timing", "lengths", hint=hint)
+    axis = whole[0].length[1]
+    lanes = next(a.extent for a in made.stage.axes if a.name == axis)
+    known = [*given, (lanes, keys.timing.interval or 1.0)]
+    if any(n >= more or cycles > longer for (n, cycles), (more, longer) in pairwise(known)):
+        wrong = "timing.lengths: more lanes take fewer cycles, or are no more"
+        hint = f"lengths ascend to less than {lanes}, their intervals to that of all of them"
+        raise source.error(wrong, "timing", "lengths", hint=hint)
+    return given
 
 
 def interval_by_rows(

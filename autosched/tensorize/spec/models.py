@@ -171,6 +171,10 @@ class TimingKeys(Keys):
         default_factory=list,
         description="registers of fewer rows than they could have, as measured: how many, and the interval then",
     )
+    lengths: list[tuple[PositiveInt, PositiveFloat]] = Field(
+        default_factory=list,
+        description="of an instruction with a length: how many lanes, and the interval of an issue on no more of them",
+    )
     source: str = Field("", description="machine, and document or measurement; unverified where there is none")
 
 

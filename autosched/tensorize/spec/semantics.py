@@ -17,6 +17,7 @@ from autosched.ir.value import Arith, Read, Select, Value, is_value, reads
 from autosched.ir.variables import index_vars
 from autosched.logic import Const, Int, Var, interval
 from autosched.tensorize.intrinsic import Operand
+from autosched.tensorize.reduction.update import merge_of
 from autosched.tensorize.spec.operands import DocumentSource
 from autosched.tensorize.spec.parts import in_parts, one_term
 from autosched.tensorize.spec.results import NotOneResult, one_result
@@ -107,9 +108,17 @@ def _merging(program: Program) -> Program:
 
 
 def overwrites(program: Program) -> bool:
-    """Whether the one statement of an instruction does not take what its target holds."""
-    assign = program.stages[0].assign
-    return assign.op == "=" and all(r.tensor != assign.tensor for r in program.stages[0].reads)
+    """Whether the one statement of an instruction does not take what its target holds, but to keep it."""
+    stage = program.stages[0]
+    return stage.assign.op == "=" and all(r.tensor != stage.assign.tensor for r in reads(_where_it_counts(stage)))
+
+
+def _where_it_counts(stage: Stage) -> Value:
+    """What a statement assigns where the conditions hold under which its target does not keep what it holds."""
+    value = stage.assign.value
+    while (merge := merge_of(value, stage.target)) is not None:
+        value = merge.then
+    return value
 
 
 def parse_pseudocode(text: str, semantics: Program, operands: dict[str, Operand], source: DocumentSource) -> Program:
@@ -202,7 +211,7 @@ def _fault(
             return outside, None
         if read.tensor == stage.assign.tensor and read.index != stage.assign.index:
             return f"{read.tensor} is read at another element than the one written", None
-    reads_target = any(r.tensor == stage.assign.tensor for r in stage.reads)
+    reads_target = any(r.tensor == stage.assign.tensor for r in reads(_where_it_counts(stage)))
     if kind == "compute" and stage.assign.op == "=" and not reads_target:
         return _fault_of_overwriting(stage, shapes)
     return None
@@ -217,8 +226,7 @@ def _fault_of_guards(stage: Stage, kind: str) -> tuple[str, str | None] | None:
         return "a condition asks no operand: the same elements would always take part", hint
     assign = stage.assign
     tested = {r.tensor for g in stage.guards if is_value(g) for r in reads(g)}
-    own = assign.op != "=" or any(r.tensor == assign.tensor for r in reads(assign.value))
-    if kind != "compute" or not own:
+    if kind != "compute":
         said = f"{assign.tensor} is overwritten under a condition"
         return said, f"say what else it is: {assign.tensor}[…] = … if p[i] != 0 else d[i]"
     if assign.tensor in tested:

@@ -148,7 +148,7 @@ def issue_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
         interval = max(interval, read / SHARED_BYTES)
         if ranking.blocks:
             return _block_cycles(nest, cores, interval + BESIDE * read / SHARED_BYTES)
-    return prod(a.units for a in nest.axes) * interval * (-(-tiles // cores) * cores / tiles)
+    return prod(a.units for a in nest.axes) * nest.issue_time * interval * (-(-tiles // cores) * cores / tiles)
 
 
 def _block_cycles(nest: Nest, cores: int, interval: float) -> float:

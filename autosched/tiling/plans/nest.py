@@ -18,6 +18,8 @@ from autosched.ir.value import Condition, is_value
 from autosched.logic import Affine, Bool, Const, Int, Var, all_of, below_zero, conjuncts, interval
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.fewer_rows import choose_tile_rows
+from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.lengths import at_length
 from autosched.tensorize.match_types import Mapping
 from autosched.tiling.plans.guards import GuardPlacement, place_guards
 from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry
@@ -36,6 +38,24 @@ class Nest(NestGeometry):
     def cache(self) -> dict[Hashable, Any]:
         """What `cached_on_nest.of_nest` keeps."""
         return {}
+
+    @cached_property
+    def shortened(self) -> tuple[NestAxis, Intrinsic] | None:
+        """The axis that the instruction's length is compared with, and the instruction with the lanes that the last
+        tile along it has left; None where it has no length, or all tiles are whole."""
+        if self.intrinsic.length is None:
+            return None
+        along = next((a for a in self.axes if a.intrinsic_axis == self.intrinsic.length[1]), None)
+        left = along.extent % along.unit if along is not None else 0
+        return (along, at_length(self.intrinsic, left)) if along is not None and left else None
+
+    @property
+    def issue_time(self) -> float:
+        """Of an issue on all lanes: what one takes on average, where the last along an axis have fewer lanes."""
+        if self.shortened is None:
+            return 1.0
+        axis, short = self.shortened
+        return (axis.units - 1 + short.share / self.intrinsic.share) / axis.units
 
     @cached_property
     def placed_guards(self) -> GuardPlacement:

@@ -17,6 +17,7 @@ from autosched.logic import Var
 from autosched.machine.rate_names import FUNCTIONS
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.lengths import at_length
 
 Place = Literal["memory", "inputs", "accumulators"]
 KINDS = ("copy", "function", "config")
@@ -93,7 +94,11 @@ class AcceleratorUnits:
     def finish(self, target: Target, tensor: str, elements: int) -> float | None:
         """Cycles of the instruction that finishes so many elements of a tensor; None where none does."""
         made = self.finishing.get(tensor)
-        return None if made is None else ceil(elements / made.accumulator.elements) / target.issues(made)
+        if made is None:
+            return None
+        whole, left = divmod(elements, made.accumulator.elements)
+        last = made if made.length is None or not left else at_length(made, left)
+        return whole / target.issues(made) + (1.0 / target.issues(last) if left else 0.0)
 
     def price(self, target: Target, function: str, dtype: str) -> tuple[Unit, float]:
         """Cycles of one element of an operation of a type (`function` is empty for plain arithmetic), and whose."""

@@ -33,6 +33,7 @@ from autosched.ir.value import (
 from autosched.ir.variables import value_vars
 from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.lengths import at_full_length
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.reduction.update import update_of_intrinsic
@@ -95,6 +96,8 @@ def patterns_of(intrinsics: Sequence[Intrinsic], target: Target) -> list[Pattern
     for i in intrinsics:
         if i.isa != target.isa or i.accumulates or i.numerics.bounded:
             continue
+        whole = at_full_length(i)
+        i = i if whole is None else whole[0]
         axes = i.operand_axes
         along = {o.name: frozenset(a for a in axes[o.name] if a is not None) for o in i.inputs}
         own = tuple(a for a in axes[i.accumulator.name] if a is not None)

@@ -16,7 +16,7 @@ from autosched.codegen.lower.common.operands.sources import MemorySource, Operan
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.passes.substitute import bind
-from autosched.codegen.tree.kernel import Assign, Buffer, For, Lane, Stmt
+from autosched.codegen.tree.kernel import Assign, Buffer, For, If, IntrinsicCall, Lane, Stmt
 from autosched.ir.value import Read, Value
 from autosched.logic import TRUE, Bool, Const, Int, Var, minimum
 from autosched.tiling.plans.nest_geometry import NestAxis
@@ -91,7 +91,7 @@ class SpatialNest:
                 )
             else:
                 axes = (*self.pair, *self.others, *((self.nest.depth,) if self.nest.depth else ()))
-                body += self.tiles(axes, k, lambda at: micro.step(at, ones, None))
+                body += self.tiles(axes, k, lambda at: self.shortened(micro.step(at, ones, None), at))
             if k == self.kept:
                 done = self.tiles(
                     self.pair,
@@ -106,6 +106,23 @@ class SpatialNest:
             var = f"{identifier(axis.name)}b"
             body = bind(body, {var: Const(0)}) if axis.units == 1 else (For(var, Const(0), Const(axis.units), body),)
         return body
+
+    def shortened(self, step: tuple[Stmt, ...], at: Places) -> tuple[Stmt, ...]:
+        """A step whose instruction is told how many lanes the last tile along its axis has left."""
+        if self.nest.shortened is None:
+            return step
+        axis, short = self.nest.shortened
+        last = at[axis.name].unit >= axis.units - 1
+
+        def visit(stmt: Stmt) -> tuple[Stmt, ...]:
+            if isinstance(stmt, For):
+                return (replace(stmt, body=tuple(s for inner in stmt.body for s in visit(inner))),)
+            if not isinstance(stmt, IntrinsicCall):
+                return (stmt,)
+            fewer = replace(stmt, intrinsic=short)
+            return (fewer,) if axis.units == 1 else (If(~last, (stmt,)), If(last, (fewer,)))
+
+        return tuple(s for stmt in step for s in visit(stmt))
 
     # -- where tiles are ---------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from autosched.costmodel.analytic.spatial.spatial_units import (
 )
 from autosched.ir.nodes import Stage
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.plans.plan import Plan, TensorPart
+from autosched.tiling.plans.plan import Plan, ScalarPart, TensorPart
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps.spatial.scratchpads import (
     kept_level,
@@ -89,12 +89,56 @@ def spatial_tensor(part: TensorPart, v: Columns, plan: Plan) -> dict[str, Column
     memory, exposed = memory + on_bus, exposed + np.where(single, stored, stored / times)
     waits += np.where(single, times, 1.0)
     rounds = np.maximum(rounds, np.where(single, 0.0, (compute + stored + times * first) / 2))
-    hidden = np.maximum.reduce([compute + exposed, memory, unit, np.full(n, stored)])
-    latency = np.maximum(waits * first, rounds - hidden)
+    ahead = _ahead(part, plan, made)
+    copied = np.minimum(ahead.copies, ahead.idle)
+    exposed = np.maximum(exposed - copied, 0.0)
+    hidden = np.maximum.reduce([compute + exposed, memory - copied, unit - copied, np.full(n, stored)])
+    waited = np.where(ahead.copies > 0, np.minimum(first, ahead.idle - copied), 0.0)
+    latency = np.maximum(waits * first - waited, rounds - hidden)
     terms = {name: np.full(n, seconds) for name, seconds in beside.items()}
     return terms | {
         "memory": memory, "copies": unit, "exposed": exposed, "latency": latency, "total": hidden + latency,
     }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """Seconds of a part's first copies that need not wait for the part before, and of the bus that this one leaves."""
+
+    copies: Column
+    idle: float
+
+
+def _ahead(part: TensorPart, plan: Plan, made: Sequence[_Copies]) -> _Ahead:
+    """What of a part runs below the one before: copies in the program's order, up to the first of what that one writes.
+    By what the part before takes whatever its row, since the time of no part reads decisions of several."""
+    none = _Ahead(np.zeros(len(made[0].count)) if made else np.zeros(1), 0.0)
+    timed = [p for p in plan.parts if not (isinstance(p, ScalarPart) and p.prepared)]
+    place = next((k for k, p in enumerate(timed) if p is part), 0)
+    before = timed[place - 1] if place else None
+    if not isinstance(before, TensorPart) or before.scheme != "spatial" or not made:
+        return none
+    setting = part.nest.intrinsic.configured
+    if setting and setting != before.nest.intrinsic.configured:
+        return none
+    written = {before.nest.stage.assign.tensor, *(f.stage.assign.tensor for f in before.epilogue)}
+    copies = np.zeros(len(made[0].count))
+    for operand, own in zip(part.nest.intrinsic.inputs, made, strict=True):
+        if part.nest.mapping.operands[operand.name].tensor in written:
+            break
+        copies = copies + own.each
+    asked = on_units(before, array_seconds(before.nest, plan.target) | epilogue_seconds(before, plan))
+    busy = max(asked[name] for name in ("compute", "scratchpad", "accumulators"))
+    return _Ahead(copies, max(0.0, busy - least_on_bus(before, plan)))
+
+
+def least_on_bus(part: TensorPart, plan: Plan) -> float:
+    """Seconds of an accelerator's bus: each tile of the operands once, since no scratchpad keeps one from call to call,
+    and the results."""
+    nest, main = part.nest, plan.target.memories[-1]
+    axes = {o.name: nest.operand_axes(o.name) for o in nest.intrinsic.inputs}
+    tiles = sum(prod(a.units for a in axes[o.name]) * o.elements * o.dtype.bits / 8 for o in nest.intrinsic.inputs)
+    return tiles / (main.bandwidth_bytes_per_s or plan.target.clock_hz) + stored_seconds(part, plan)[0]
 
 
 def spatial_stages(stages: Iterable[Stage], plan: Plan, n: int) -> dict[str, Column]:

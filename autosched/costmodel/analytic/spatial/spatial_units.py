@@ -32,7 +32,7 @@ def array_seconds(nest: Nest, target: Target) -> Seconds:
     issues = float(prod(a.units for a in nest.axes))
     read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs)
     return {
-        "compute": issues / target.issues(intrinsic) / target.clock_hz,
+        "compute": issues * nest.issue_time / target.issues(intrinsic) / target.clock_hz,
         "scratchpad": issues * read / _port(target, "inputs"),
         "accumulators": issues * out.elements * out.dtype.bits / 8 / _port(target, "accumulators"),
     }

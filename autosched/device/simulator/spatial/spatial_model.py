@@ -15,14 +15,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import ceil
 
 from autosched.codegen.tree.kernel import Kernel
-from autosched.device.simulator.engine import TICKS, Code, Recorder, Repeat, Simulated, Take, Use, simulate
+from autosched.device.simulator.engine import (
+    MOST_EVENTS,
+    TICKS,
+    Code,
+    Recorder,
+    Repeat,
+    Simulated,
+    Take,
+    TooManyEventsError,
+    Use,
+    simulate,
+)
 from autosched.device.simulator.estimate import Estimate, StatementTime
 from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.spatial.host_model import play_host
 from autosched.device.simulator.spatial.requests import SERVERS, Amounts, Resource
+from autosched.device.simulator.spatial.together import QUEUES, Queued, oldest_beside, play_together
 from autosched.device.simulator.walk.facts import Facts, Touch
 from autosched.device.simulator.walk.script import Node, ScriptLoop, Straight, script
 from autosched.device.simulator.walk.walk import turns_of
@@ -30,7 +43,6 @@ from autosched.machine.target import Memory, Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.units import NO_UNITS, AcceleratorUnits, Copying, unit_of
 
-QUEUES = ("load", "execute", "store")
 START_SECONDS = 1e-6  # the host's way to the first of commands that follow each other, where a target does not say
 
 
@@ -48,15 +60,18 @@ def spatial_estimate(
     totals: dict[str, float] = defaultdict(float)
     tick = 1.0 / TICKS / target.clock_hz
     statements: list[StatementTime] = []
-    for found, start in zip(parts, starts(kernel, parts, target, units), strict=True):
-        run = play_statement(kernel, found, target, units)
-        moved.append(_moved(run.totals, target, on_array(kernel, found)))
-        for name, busy in zip(SERVERS, run.outcome.busy, strict=True):
-            totals[name] += busy * tick
-        totals["start"] += start
-        totals["total"] += run.outcome.end * tick + start
-        busy_s = {name: busy * tick for name, busy in zip(SERVERS, run.outcome.busy, strict=True) if busy}
-        _count(statements, kernel, found, units, run.outcome.end * tick, busy_s)
+    for run in runs(kernel, parts, target, units):
+        played = play_run(kernel, run, target, units)
+        totals["start"] += run.start
+        totals["total"] += played.outcome.end * tick + run.start
+        before = 0
+        for found, end, busy, amounts in zip(run.parts, played.ends, played.busy, played.amounts, strict=True):
+            moved.append(_moved(amounts, target, on_array(kernel, found)))
+            busy_s = {name: ticks * tick for name, ticks in zip(SERVERS, busy, strict=True) if ticks}
+            for name, seconds_of in busy_s.items():
+                totals[name] += seconds_of
+            _count(statements, kernel, found, units, (end - before) * tick, busy_s)
+            before = end
     seconds = {k: v for k, v in totals.items() if v or k in ALWAYS}
     return Estimate(seconds, tuple(moved), tuple(statements))
 
@@ -112,13 +127,81 @@ def starts(
     return found
 
 
-def play_statement(
-    kernel: Kernel, found: Facts, target: Target, units: AcceleratorUnits = NO_UNITS, record: Recorder | None = None
-) -> SpatialRun:
-    """The events of one statement, on the accelerator or its host."""
+@dataclass(frozen=True)
+class StatementRun:
+    """Statements that may run beside each other, and seconds before the first."""
+
+    parts: tuple[Facts, ...]
+    start: float
+
+
+def runs(
+    kernel: Kernel, parts: Sequence[Facts], target: Target, units: AcceleratorUnits = NO_UNITS
+) -> list[StatementRun]:
+    """The statements in order: those of the accelerator that follow each other are one run, unless something is set in
+    between that they compute with; each of the host's is a run of its own."""
+    found: list[StatementRun] = []
+    for part, start in zip(parts, starts(kernel, parts, target, units), strict=True):
+        last = found[-1] if found else None
+        beside = last is not None and on_array(kernel, part) and on_array(kernel, last.parts[-1])
+        if last is not None and beside and (not start or not any(p.issues for p in last.parts)):
+            found[-1] = StatementRun((*last.parts, part), last.start + start)
+        else:
+            found.append(StatementRun((part,), start))
+    return found
+
+
+@dataclass(frozen=True)
+class PlayedRun:
+    """What was played; of each statement the tick when it and all before it are done, ticks of each server, and what it
+    asks of each unit."""
+
+    outcome: Simulated
+    ends: tuple[int, ...]
+    busy: tuple[tuple[int, ...], ...]
+    amounts: tuple[Amounts, ...]
+
+
+def queued_statements(
+    kernel: Kernel, run: StatementRun, target: Target, units: AcceleratorUnits
+) -> tuple[list[Queued], list[int], tuple[Amounts, ...]]:
+    """The statements of a run for their queues, the first values of their semaphores, and what each asks of units."""
+    tokens: list[int] = []
+    for found in run.parts:
+        _check_sizes(kernel, found, target)
+    made = [_Emit(kernel, found, target, units, tokens) for found in run.parts]
+    return [m.queued() for m in made], tokens, tuple(m.totals for m in made)
+
+
+def play_run(
+    kernel: Kernel,
+    run: StatementRun,
+    target: Target,
+    units: AcceleratorUnits = NO_UNITS,
+    record: Recorder | None = None,
+    most: int = MOST_EVENTS,
+) -> PlayedRun:
+    """The events of statements that run beside each other; one after the other where these are more than `most`."""
+    if len(run.parts) > 1:
+        queued, tokens, asked = queued_statements(kernel, run, target, units)
+        oldest = oldest_beside(kernel, run.parts, target)
+        try:
+            both = play_together(queued, tokens, oldest, record, most)
+            return PlayedRun(both.outcome, both.ends, both.busy, asked)
+        except TooManyEventsError:
+            alone = [play_run(kernel, StatementRun((found,), 0.0), target, units) for found in run.parts]
+            ends = tuple(accumulate(p.outcome.end for p in alone))
+            busy = tuple(map(sum, zip(*(p.outcome.busy for p in alone), strict=True)))
+            events, skipped = (sum(getattr(p.outcome, n) for p in alone) for n in ("events", "skipped"))
+            outcome = Simulated(ends[-1], (ends[-1],), busy, events, skipped + 1)
+            amounts = tuple(a for p in alone for a in p.amounts)
+            return PlayedRun(outcome, ends, tuple(p.outcome.busy for p in alone), amounts)
+    (found,) = run.parts
     if on_array(kernel, found):
-        return play_spatial(kernel, found, target, units, record)
-    return SpatialRun(*play_host(found, target, units, record))
+        one = play_spatial(kernel, found, target, units, record)
+    else:
+        one = SpatialRun(*play_host(found, target, units, record))
+    return PlayedRun(one.outcome, (one.outcome.end,), (one.outcome.busy,), (one.totals,))
 
 
 def _moved(a: Amounts, target: Target, scratch: bool) -> dict[str, float]:
@@ -170,10 +253,20 @@ class _Job:
 
 
 class _Emit:
-    def __init__(self, kernel: Kernel, found: Facts, target: Target, units: AcceleratorUnits) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        found: Facts,
+        target: Target,
+        units: AcceleratorUnits,
+        tokens: list[int] | None = None,
+    ) -> None:
+        """`tokens` are semaphores of other statements; those of this one join them."""
         self.kernel, self.found, self.target, self.units = kernel, found, target, units
         self.totals = Amounts()
-        self.tokens: list[int] = []
+        self.tokens: list[int] = [] if tokens is None else tokens
+        self.reads: dict[str, set[str]] = {q: set() for q in QUEUES}
+        self.writes: dict[str, set[str]] = {q: set() for q in QUEUES}
         main = target.memories[-1]
         self.bus = (main.bandwidth_bytes_per_s or target.clock_hz) / target.clock_hz
         self.latency = dict.fromkeys(QUEUES, (main.latency_s or 0.0) * target.clock_hz)
@@ -192,6 +285,18 @@ class _Emit:
         made = self.body(tree, 1.0)
         return [tuple(made.get(queue, ())) for queue in QUEUES]
 
+    def queued(self) -> Queued:
+        """The statement's code, and which queue reads and writes which buffers: each of them what none is charged for,
+        as accumulators that are set, or taken out, by a statement of their own."""
+        codes = self.programs(script(self.found))
+        known = set().union(*self.reads.values(), *self.writes.values())
+        for name in self.found.buffers - known:
+            if self.kernel.buffers[name].scope != "register":
+                for queue in QUEUES:
+                    self.reads[queue].add(name)
+                    self.writes[queue].add(name)
+        return Queued(tuple(codes), self.reads, self.writes)
+
     # -- what is asked -----------------------------------------------------------------------------------------------
 
     def straight(self, run: Straight) -> _Job:
@@ -203,9 +308,13 @@ class _Emit:
             size = t.runs * t.bytes * (t.lane.width if t.lane else 1)
             if t.scope == "shared" and t.write:
                 self._note(job, "load", t.buffer).copies += self.copy_cycles(t, "load")
+                self.writes["load"].add(t.buffer)
             elif t.scope == "shared":
                 self._note(job, "execute", t.buffer).scratch += size
+                self.reads["execute"].add(t.buffer)
             elif t.write:
+                self.writes["store"].add(t.buffer)
+                self.reads["store"].update(self.into)
                 for name in self.into:
                     self._note(job, "store", name)
                 amounts = job.queues.setdefault("store", Amounts())
@@ -220,11 +329,16 @@ class _Emit:
                 stores = any(o.write and o.scope != "shared" for o in touches)
                 queue = "store" if stores else "load"
                 job.queues.setdefault(queue, Amounts()).loaded += t.runs * t.bytes * distinct(t)
+                self.reads[queue].add(t.buffer)
                 if not filled and not stores:
+                    self.writes["load"].update(self.into)
                     for name in self.into:
                         self._note(job, "load", name)
+            elif computes:
+                self.reads["execute"].add(t.buffer)
         for issue in run.issues:
             amounts = self._note(job, "execute", issue.into)
+            self.writes["execute"].add(issue.into)
             out = issue.intrinsic.accumulator
             cycles = issue.runs / self.target.issues(issue.intrinsic)
             if unit_of(issue.intrinsic) == "array":

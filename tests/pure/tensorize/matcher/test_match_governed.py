@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fuzz.matches import Findings, check_pair
 from fuzz.pairs import governed
+from fuzz.withheld import withheld
 from support.match.agreement import disagreement, expect
 from support.match.computes import CATALOGUE, check, made_up
 
@@ -17,6 +18,8 @@ from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.machine.catalogue import load_target
 from autosched.tensorize import match
+from autosched.tensorize.lengths import at_full_length
+from autosched.tensorize.spec.load import load_text
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.variants.adapted import adapted_programs
 
@@ -35,49 +38,55 @@ def product(guard: str = "", x: str = "s32") -> Program:
     return parse(PRODUCT.format(x=x, guard=f"if {guard}:\n                " if guard else ""))
 
 
-def fuzz(seeds: range) -> Findings:
+PAIRS = {"governed": governed, "withheld": withheld}
+
+
+def fuzz(seeds: range, kind: str) -> Findings:
     found = Findings()
     for seed in seeds:
-        rng = Random(f"governed {seed}")
-        check_pair(governed(rng), rng, seed, found)
+        rng = Random(f"{kind} {seed}")
+        check_pair(PAIRS[kind](rng), rng, seed, found)
     return found
 
 
-def test_random_pairs() -> None:
-    found = fuzz(range(25))
+@pytest.mark.parametrize(("kind", "least"), [("governed", 20), ("withheld", 5)])
+def test_random_pairs(kind: str, least: int) -> None:
+    found = fuzz(range(25), kind)
     assert not found.wrong
-    assert found.counts["mappings"] >= 20
+    assert found.counts["mappings"] >= least
 
 
 @pytest.mark.slow
-def test_many_random_pairs() -> None:
-    found = fuzz(range(25, 300))
+@pytest.mark.parametrize(("kind", "seeds", "least"), [("governed", 300, 250), ("withheld", 125, 30)])
+def test_many_random_pairs(kind: str, seeds: int, least: int) -> None:
+    found = fuzz(range(25, seeds), kind)
     assert not found.wrong
-    assert found.counts["mappings"] >= 250
+    assert found.counts["mappings"] >= least
 
 
 @pytest.mark.parametrize(
     ("name", "holds"),
     [
         ("arm/mla.s32.sve256", "hold p = 1"),
-        ("riscv/vmacc.e32.zvl256b", "hold v0 = 1 and vl = 8"),
-        ("riscv/vmacc.e32.zvl512b", "hold v0 = 1 and vl = 16"),
+        ("riscv/vmacc.e32.zvl256b", "hold v0 = 1"),
+        ("riscv/vmacc.e32.zvl512b", "hold v0 = 1"),
     ],
 )
 def test_without_a_mask_all_take_part(name: str, holds: str) -> None:
     found = check(product(), CATALOGUE[name], 0)
     assert found.verdict == "match"
     assert {m.adapters for m in found.mappings} == {(holds,)}
-    for m in found.mappings:
-        (number,) = {s.assign.value.value for s in m.program.stages if s.assign.tensor.endswith("vl")} or {None}
-        assert number in (None, m.intrinsic.accumulator.elements)
+    assert all("vl" not in m.operands for m in found.mappings)
 
 
 def test_each_member_of_a_family_has_its_own_length() -> None:
     """What one holds is not carried over to another of more lanes."""
     names = [f"riscv/vmacc.e32.zvl{bits}b" for bits in (128, 256, 512)]
     answers = match(product(), [CATALOGUE[n] for n in names])
-    assert [a.mappings[0].adapters[0] for a in answers] == [f"hold v0 = 1 and vl = {n}" for n in (4, 8, 16)]
+    proofs = [a.mappings[0].certificate.obligations for a in answers]
+    for lanes, obligations in zip((4, 8, 16), proofs, strict=True):
+        said = f"with vl = {lanes} its conditions hold in all lanes, with a shorter length in those below it"
+        assert said in [o.statement for o in obligations]
 
 
 @pytest.mark.parametrize("name", ["arm/mla.s32.sve256", "riscv/vmacc.e32.zvl256b", "x86/masked.vfmadd.f32.zmm"])
@@ -125,7 +134,6 @@ MASKED = "def m(p: b1[4], vl: u32[1], a: s32[4], c: s32[4]):\n for i in range(4)
 @pytest.mark.parametrize(
     ("condition", "statement", "said"),
     [
-        ("p[i] != 0", "c[i] = a[i]", "c is overwritten under a condition"),
         ("i < 3", "c[i] += a[i]", "asks no operand"),
         ("p[i] != 0 and u32(i) < 3", "c[i] += a[i]", "asks no operand"),
         ("c[i] > 0 and p[i] != 0", "c[i] += a[i]", "asks c, which is written"),
@@ -158,7 +166,7 @@ def test_a_condition_that_is_no_mask_becomes_one(guard: str) -> None:
     program = product(guard)
     found = check(program, CATALOGUE["riscv/vmacc.e32.zvl256b"], 0)
     assert found.verdict == "match"
-    assert found.mappings[0].adapters == ("mask C_mask", "hold vl = 8")
+    assert found.mappings[0].adapters == ("mask C_mask",)
 
 
 def test_no_mask_of_what_the_loops_write() -> None:
@@ -180,3 +188,99 @@ def test_plans_have_the_condition_in_a_mask() -> None:
     assert [v.adapters for v in found] == [(), ("mask C_mask",)]
     plans = plan_program(program, load_target("x86-avx512"), CATALOGUE, used).every
     assert any("masked.vfmadd" in p.name and "mask C_mask" in p.name for p in plans)
+
+
+KEEPS = """
+def m(p: b1[8], vl: u32[1], a: s32[8], b: s32[8], c: s32[8]):
+    for i in range(8):
+        {}
+"""
+SUMS = "def f(A: s32[3, 21], B: s32[21], M: b1[21], N: s32[21], C: s32[3, 21]):\n for i, j in grid(3, 21):\n  {}\n"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "if p[i] != 0 and u32(i) < vl[0]: c[i] = a[i] + b[i]",
+        "c[i] = a[i] + b[i] if vl[0] > u32(i) and p[i] != 0 else c[i]",
+    ],
+)
+@pytest.mark.parametrize(
+    ("statement", "adapters"),
+    [
+        ("C[i, j] = A[i, j] + B[j]", ("hold p = 1",)),
+        ("C[i, j] += A[i, j]", ("hold p = 1",)),
+        ("if M[j] != 0: C[i, j] = A[i, j] + B[j]", ("keep C",)),
+        ("C[i, j] = A[i, j] + B[j] if M[j] != 0 else C[i, j]", ()),
+        ("if M[j] == 0: C[i, j] = A[i, j] + B[j]", ("mask C_mask", "keep C")),
+        ("if N[j] > 3: C[i, j] = A[i, j] + B[j]", ("mask C_mask", "keep C")),
+    ],
+)
+def test_what_is_overwritten_under_a_mask_and_a_length(written: str, statement: str, adapters: tuple[str, ...]) -> None:
+    found = check(parse(SUMS.format(statement)), made_up(KEEPS.format(written)), 0)
+    assert found.verdict == "match"
+    assert {m.adapters for m in found.mappings} == {adapters}
+    for m in found.mappings:
+        kept = m.operands.get("c_kept")
+        assert (kept is not None and kept.tensor == "C") == ("hold p = 1" not in adapters)
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("C[i, j] = A[i, j] - B[j]", "BODY_DIFFERS"),
+        ("C[i, j] = A[i, j] + B[j] if M[j] != 0 else 0", "BODY_DIFFERS"),
+        ("C[i, j] = A[i, j] + B[j] if M[j] == 0 else C[i, j]", "BODY_DIFFERS"),
+    ],
+)
+def test_what_is_not_overwritten_so(statement: str, code: str) -> None:
+    intrinsic = made_up(KEEPS.format("if p[i] != 0 and u32(i) < vl[0]: c[i] = a[i] + b[i]"))
+    found = check(parse(SUMS.format(statement)), intrinsic, 0)
+    assert found.verdict == "no"
+    assert found.reason is not None
+    assert found.reason.code == code
+    assert found.reason.counterexample
+
+
+def test_a_counterexample_names_the_programs_own_elements() -> None:
+    """It named a mask that an adapter had made, with bits that the program's condition does not have."""
+    found = Findings()
+    for seed in (2001, 2021):
+        rng = Random(f"withheld {seed}")
+        check_pair(withheld(rng), rng, seed, found)
+    assert not found.wrong
+
+
+def test_what_is_computed_with_is_no_mask() -> None:
+    """It was: a one was supplied for `a`, and taken for all of its elements."""
+    program = parse("def f(A: s32[8], C: s32[8]):\n for i in range(8):\n  C[i] += A[i]\n")
+    for value in ("c[i] + a[i] if a[i] > 0 else c[i]", "a[i] if a[i] > 0 else c[i]"):
+        intrinsic = made_up(f"def m(a: s32[4], c: s32[4]):\n for i in range(4):\n  c[i] = {value}")
+        (found,) = match(program, [intrinsic])
+        assert found.verdict == "no"
+
+
+def test_a_length_that_lanes_past_it_take_part_in() -> None:
+    """It is no length: the last lanes would be left out, or those below it."""
+    for condition in ("u32(i) > vl[0]", "u32(i) == vl[0]", "u32(i) + 1 < vl[0]"):
+        intrinsic = made_up(KEEPS.format(f"if p[i] != 0 and {condition}: c[i] = a[i] + b[i]"))
+        whole = at_full_length(intrinsic)
+        assert whole is None or condition == "u32(i) + 1 < vl[0]"
+        assert whole is None or whole[0].length is None
+
+
+def test_a_text_does_not_keep_what_its_target_holds() -> None:
+    text = """
+isa: test
+intrinsics:
+  - name: v
+    semantics: |
+      def v(p: s32[8], a: s32[8], c: s32[8]):
+          for i in range(8):
+              if p[i] != 0:
+                  c[i] = a[i]
+    operands: {p: {register: {c: __m256i}}, a: {register: {c: __m256i}}, c: {register: {c: __m256i}}}
+    emit: {c: "f({a}, {p})"}
+"""
+    with pytest.raises(SpecError, match="keep the old one"):
+        load_text(text)
