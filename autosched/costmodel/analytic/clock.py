@@ -55,7 +55,8 @@ from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.gpu.uneven_grid import ORDER, uneven_grid
 
-VERSION, GPU_VERSION = "12", "14"
+VERSIONS = {"cpu": "12", "gpu": "14", "spatial": "13"}
+"""The clock's version for each kind of target."""
 TERMS = ("compute", "load", "l2", "l3", "memory", "pack", "tile", "overhead")
 """Seconds by name; `total` combines them."""
 
@@ -75,9 +76,9 @@ Terms = dict[str, npt.NDArray[np.float64]]
 
 
 def version(target: Target) -> str:
-    """The clock's version for a target. A study names it; GPUs have their own, so that studies of other targets go on
-    when the clock of GPUs changes."""
-    return GPU_VERSION if is_gpu(target) else VERSION
+    """The clock's version for a target. A study names it; each kind of target has its own, so that studies of others go
+    on when the clock of one changes."""
+    return VERSIONS[scheme_of(target)]
 
 
 def clock(plan: Plan, values: Columns, code: GpuCode = GENERATED) -> Terms:

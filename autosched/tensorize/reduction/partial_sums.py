@@ -50,7 +50,7 @@ def _added_once(program: Program, stage: Stage) -> Update | None:
     own = [f for f in _factors(update.term) if isinstance(f, Read) and f.tensor == tensor]
     if len(own) != 1 or sum(r.tensor == tensor for r in reads(update.term)) != 1:
         return None
-    moving = {a.name for a in readers[0].axes if a.extent > 1}
+    moving = {a.name for a in readers[0].axes if a.upper != a.lower + 1}
     return update if moving <= index_vars(own[0].index) and update.combine == "+" else None
 
 

@@ -184,6 +184,8 @@ def f(A: e4m3[8, 64], B: e4m3[64, 8], S: f32[2, 8], Y: f32[8, 8]):
      (("+= P[i, j] * S", "+= P[i, j] * P[i, j] * S"), False), (("T[i, j] += P", "T[i, j] = P"), False),
      (("T[i, j] += P", "T[i, j] = 0\n            T[i, j] += P"), False),
      (("T[i, j] += P", "T[i, j] = T[i, j] * 0.5\n            T[i, j] += P"), False), (("range(2)", "range(1)"), False),
+     (("grid(8, 8):\n            T", "grid(8, q + 7):\n            T"), True),
+     (("grid(8, 8):\n            T[i, j] += P[i, j]", "grid(8, q + 7):\n            T[i, j] += P[i, 0]"), False),
      (("T[i, j] += P[i, j] * S[q, j]", "Y[i, j] = P[i, j]"), False)],
 )  # fmt: skip
 def test_sums_of_turns_are_partial_where_several_turns_add_each_once(change: tuple[str, str], partial: bool) -> None:
