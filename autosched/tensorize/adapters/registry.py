@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from autosched.tensorize.adapters.apart import apart
-from autosched.tensorize.adapters.hold import lengths, masks
 from autosched.tensorize.adapters.inlined import inlined
-from autosched.tensorize.adapters.kept import kept
-from autosched.tensorize.adapters.masked import masked
+from autosched.tensorize.adapters.integers.ring import ring
+from autosched.tensorize.adapters.masks.hold import lengths, masks
+from autosched.tensorize.adapters.masks.kept import kept
+from autosched.tensorize.adapters.masks.masked import masked
 from autosched.tensorize.adapters.promotion import promotion
 from autosched.tensorize.adapters.proposal import Adapter
-from autosched.tensorize.adapters.ring import ring
 from autosched.tensorize.adapters.rolled import rolled
 from autosched.tensorize.adapters.selected import selected
 from autosched.tensorize.adapters.staged import staged

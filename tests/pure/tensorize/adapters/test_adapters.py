@@ -23,11 +23,11 @@ from autosched.search.request import TuneRequest
 from autosched.search.tuning.tune import plans_of
 from autosched.tensorize import Catalogue, Intrinsic, explain, match, to_json
 from autosched.tensorize.adapters import Adapted, Adapters, adapt
-from autosched.tensorize.adapters.polynomial import polynomial
+from autosched.tensorize.adapters.integers.polynomial import polynomial
+from autosched.tensorize.adapters.integers.restate import proof_of, restate
+from autosched.tensorize.adapters.integers.ring import ring
 from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import NotProved, Proposal
-from autosched.tensorize.adapters.restate import proof_of, restate
-from autosched.tensorize.adapters.ring import ring
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.explanation.certificate import certificate_json, certificate_lines
 

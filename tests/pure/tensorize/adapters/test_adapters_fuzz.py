@@ -21,11 +21,11 @@ from autosched.ir.program import Program
 from autosched.ir.value import Arith, Cast, Literal, Read, Unary, Value
 from autosched.logic import Var
 from autosched.tensorize import Catalogue
-from autosched.tensorize.adapters.polynomial import signed
+from autosched.tensorize.adapters.integers.polynomial import signed
+from autosched.tensorize.adapters.integers.restate import proof_of, restate
+from autosched.tensorize.adapters.integers.ring import ring
 from autosched.tensorize.adapters.proof import every_value, prove_conversion
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, NotProved
-from autosched.tensorize.adapters.restate import proof_of, restate
-from autosched.tensorize.adapters.ring import ring
 from autosched.tensorize.adapters.staged import staged
 from autosched.tensorize.adapters.widen import widened
 from autosched.tensorize.addresses.stage_facts import StageFacts

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autosched.tensorize.adapters.polynomial import TooLong
+from autosched.tensorize.adapters.integers.polynomial import TooLong
+from autosched.tensorize.adapters.integers.rebuild import rebuild
+from autosched.tensorize.adapters.integers.restate import Restated, proof_of, restate
 from autosched.tensorize.adapters.proposal import Adapted, Proposal, adapted
-from autosched.tensorize.adapters.rebuild import rebuild
-from autosched.tensorize.adapters.restate import Restated, proof_of, restate
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 

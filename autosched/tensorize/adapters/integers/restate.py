@@ -8,8 +8,8 @@ from functools import reduce
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Cast, Literal, Read, Scalar, Unary, Value, converted, map_value
 from autosched.logic import Int
-from autosched.tensorize.adapters.factor import AdaptedFactor, factor_of
-from autosched.tensorize.adapters.polynomial import Monomial, Polynomial, polynomial, signed
+from autosched.tensorize.adapters.integers.factor import AdaptedFactor, factor_of
+from autosched.tensorize.adapters.integers.polynomial import Monomial, Polynomial, polynomial, signed
 from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import lemma
 from autosched.tensorize.addresses.axes import value_axes

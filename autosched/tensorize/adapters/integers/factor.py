@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Arith, Cast, Literal, Read, Value, converted
-from autosched.tensorize.adapters.polynomial import signed
+from autosched.tensorize.adapters.integers.polynomial import signed
 from autosched.tensorize.adapters.proof import prove
 from autosched.tensorize.adapters.proposal import lemma
 from autosched.tensorize.body.counterexample import show_leaf

@@ -19,10 +19,10 @@ from autosched.ir.program import Program
 from autosched.ir.value import Arith, Literal, Read, Value, converted, is_value, reads, substitute
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tensorize.adapters.factor import AdaptedFactor
-from autosched.tensorize.adapters.polynomial import Polynomial
+from autosched.tensorize.adapters.integers.factor import AdaptedFactor
+from autosched.tensorize.adapters.integers.polynomial import Polynomial
+from autosched.tensorize.adapters.integers.restate import Restated, scaled, total
 from autosched.tensorize.adapters.proposal import NoPlace
-from autosched.tensorize.adapters.restate import Restated, scaled, total
 from autosched.tensorize.adapters.site import Site, guarded, holds, nest
 from autosched.tensorize.addresses.axes import value_axes
 from autosched.tensorize.reduction.update import Update

@@ -16,8 +16,8 @@ from autosched.ir.nodes import Assign, Axis, Guard, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.value import Comparison, Literal, Logical, Read, Select, Value, is_value, reads, substitute_condition
 from autosched.logic import Const, Var, free_vars
-from autosched.tensorize.adapters.hold import lengths
-from autosched.tensorize.adapters.kept import kept
+from autosched.tensorize.adapters.masks.hold import lengths
+from autosched.tensorize.adapters.masks.kept import kept
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, followed, lemma
 from autosched.tensorize.adapters.site import Site, nest
 from autosched.tensorize.addresses.points import condition_axes
