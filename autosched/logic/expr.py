@@ -384,7 +384,7 @@ def any_of(*parts: Bool) -> Bool:
     return FALSE if not unique else unique[0] if len(unique) == 1 else Or(unique)
 
 
-_OPPOSITE = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">": "<=", ">=": "<"}
+OPPOSITE = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">": "<=", ">=": "<"}
 
 
 def negate(part: Bool) -> Bool:
@@ -394,5 +394,5 @@ def negate(part: Bool) -> Bool:
     if isinstance(part, Not):
         return part.part
     if isinstance(part, Compare):
-        return Compare(_OPPOSITE[part.op], part.left, part.right)
+        return Compare(OPPOSITE[part.op], part.left, part.right)
     return Not(part)

@@ -16,8 +16,21 @@ from dataclasses import replace
 
 from autosched.ir.nodes import Assign, Loop, Statement
 from autosched.ir.stages import conjuncts_of
-from autosched.ir.value import FromIndex, Literal, Logical, Read, Select, Value, is_value, map_value, reads, walk
+from autosched.ir.value import (
+    Comparison,
+    FromIndex,
+    Literal,
+    Logical,
+    Read,
+    Select,
+    Value,
+    is_value,
+    map_value,
+    reads,
+    walk,
+)
 from autosched.logic import Const, Var
+from autosched.logic.expr import OPPOSITE
 from autosched.tensorize.body.governed import decided, governing
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
@@ -54,16 +67,36 @@ def at_full_length(intrinsic: Intrinsic) -> tuple[Intrinsic, Obligation] | None:
     extents = {a.name: a.extent for a in intrinsic.stage.axes}
     numbers = {operand: extents[axis] for operand, axis in axes.items()}
     found = _at(intrinsic, numbers, {}) if numbers else None
-    if found is None:
+    if found is None or not is_update(found):
         return None
     said = " and ".join(f"{o} = {n}" for o, n in numbers.items())
     text = f"with {said} its conditions hold in all lanes"
     if len(axes) == 1:
         ((operand, axis),) = axes.items()
-        if all(_at(intrinsic, {operand: n}, {axis: n}) is not None for n in range(1, extents[axis])):
+        shorter = range(1, extents[axis])
+        if all(_at(intrinsic, {operand: n}, {axis: n}) and _keeps(intrinsic, operand, axis, n) for n in shorter):
             found = replace(found, length=(operand, axis), lengthened=intrinsic)
             text += ", with a shorter length in those below it"
     return found, Obligation("body", text, "exhaustion")
+
+
+def is_update(intrinsic: Intrinsic) -> bool:
+    """Whether an instruction's semantics have the normal form of an update."""
+    try:
+        update_of_intrinsic(intrinsic)
+    except NotAnUpdate:
+        return False
+    return True
+
+
+def _keeps(intrinsic: Intrinsic, operand: str, axis: str, length: int) -> bool:
+    """Whether the lanes from this length on keep what they hold: a condition on the length fails in all of them."""
+    held = {operand: Literal(length, intrinsic.operands[operand].dtype)}
+    extents = {a.name: a.extent for a in intrinsic.stage.axes}
+    ranges = {name: (length if name == axis else 0, n - 1) for name, n in extents.items()}
+    parts = (p for guard in update_of_intrinsic(intrinsic).guards for p in conjuncts_of(guard))
+    tests = (p for p in parts if isinstance(p, Comparison) and operand in {r.tensor for r in reads(p)})
+    return any(decided(replace(p, op=OPPOSITE[p.op]), held, ranges) for p in tests)
 
 
 def at_length(intrinsic: Intrinsic, lanes: int) -> Intrinsic:

@@ -47,6 +47,11 @@ def _masked(rng: Random, program: str) -> str:
         return program
     chosen = rng.sample(list(axes), rng.randint(1, len(axes)))
     test = f"W[{', '.join(chosen)}] {rng.choice(('!= 0', '!= 0', '!= 0', '> 0', '== 0'))}"
+    if rng.random() < 0.4:  # beside it, a condition on an axis
+        axis = rng.choice(list(axes))
+        both = [test, f"{axis} {rng.choice(('<', '>='))} {rng.randint(1, int(axes[axis]))}"]
+        rng.shuffle(both)
+        test = " and ".join(both)
     head, *rest = program.rstrip().splitlines()
     core = rest.pop()
     indent = core[: len(core) - len(core.lstrip())]

@@ -6,11 +6,13 @@ from collections.abc import Collection, Sequence
 
 from autosched import api
 from autosched.backends import PORTABLE
+from autosched.errors import NoScheduleError
 from autosched.ir.program import Program
 from autosched.machine.offered import offered
 from autosched.machine.target import Target
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.planner.whole_stages import StageWork, whole_stages
 
 
@@ -27,6 +29,18 @@ def work_of_stages(
         stage: (_lines(done, machine), [{"computes": value, "intrinsic": name} for value, name in done.steps])
         for stage, done in work.items()
     }
+
+
+def refused_whole(program: Program, machine: Target, known: Catalogue, numerics: str) -> list[str]:
+    """Why a chip without a host cannot run the program though instructions fit its stages: an adapter's stage that
+    nothing computes, elements without a way. No lines where it can."""
+    own = offered(known.of_isa(machine.isa, PORTABLE.isa, features=machine.features, kind="compute"), machine)
+    try:
+        plan_program(program, machine, known, own, numerics=numerics)
+    except NoScheduleError as refused:
+        said = [f"`tune` refuses the program: {refused.message}"]
+        return [*said, *(f"help: {line}" for line in (refused.hint or "").splitlines())]
+    return []
 
 
 def _lines(done: StageWork, machine: Target) -> list[str]:

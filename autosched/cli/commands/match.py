@@ -132,6 +132,7 @@ def match(
         given = {"-t": target and [target], "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}
         commands = form_commands(program, loaded.name, define or [], flags_of(given, numerics))
         work = _work(loaded, machine, known, found, numerics)
+        refused = [] if named else _refused(loaded, machine, known, work, numerics)
         told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
@@ -165,6 +166,8 @@ def match(
             answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics), numerics)))
     else:
         _list(found, quiet, loaded, work)
+        for line in refused:
+            answer(line)
         _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
         for _, lines in told.values():
             answer("\n".join(lines))
@@ -221,6 +224,17 @@ def _work(program: Program, machine: Target | None, known: Catalogue, found: lis
     from autosched.cli.answers.stage_work import work_of_stages  # which knows of plans
 
     return work_of_stages(program, machine, known, found, left, numerics)
+
+
+def _refused(program: Program, machine: Target | None, known: Catalogue, work: Work, numerics: str) -> list[str]:
+    """Why a chip without a host cannot run a program whose every stage is said to be computed; of others nothing."""
+    if machine is None or machine.host or program.symbolic or not any(m.holds for m in machine.memories):
+        return []
+    if any(not steps for _, steps in work.values()):  # that is told already
+        return []
+    from autosched.cli.answers.stage_work import refused_whole
+
+    return refused_whole(program, machine, known, numerics)
 
 
 def _answer_work(program: Program, work: Work) -> None:

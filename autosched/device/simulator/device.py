@@ -80,7 +80,7 @@ class SimulatorDevice:
         self.program, self.target, self.threads, self.seed = program, target, threads, seed
         self.cache, self.noise, self.objective = cache, noise, objective
         self._runner = runner
-        self._verifier = Verifier(seed, oracle, self._runner)
+        self._verifier = Verifier(seed, oracle, self._runner, written=program if oracle is None else None)
         self._verdicts: dict[tuple[str, str], KernelVerdict] = {}
 
     def describe(self) -> dict[str, Any]:

@@ -34,6 +34,8 @@ def lane_form(intrinsic: Intrinsic) -> Hashable | None:
     """What an instruction computes, but for how far its spatial axes run; None where that says more than a number of
     elements."""
     stage = intrinsic.stage
+    if intrinsic.governed and not intrinsic.accumulates:
+        return None  # the answer may be of another form of it: with what it keeps as an operand
     if any(not isinstance(part, Var) for read in (*stage.reads, stage.target) for part in read.index):
         return None
     if any(isinstance(v, FromIndex) for v in walk(stage.assign.value)):

@@ -22,7 +22,7 @@ def is_partial(program: Program, stage: Stage) -> bool:
     if stage.assign.tensor in program.partial_sums:
         return True
     update = _added_once(program, stage)
-    return update is not None and bool(update.axes_reduced)
+    return update is not None and any(a.upper != a.lower + 1 for a in update.axes_reduced)
 
 
 def of_turns(body: Program, still: Collection[str]) -> frozenset[str]:
@@ -41,7 +41,7 @@ def _added_once(program: Program, stage: Stage) -> Update | None:
     if not program.tensors[tensor].intermediate or not stage.reduction:
         return None
     readers = [s for s in program.stages if any(r.tensor == tensor for r in s.reads) and s.assign.tensor != tensor]
-    if len(readers) != 1:
+    if len(readers) != 1 or readers[0].guards:  # a guard may leave all but one of them out
         return None
     try:
         update = update_of(readers[0])

@@ -40,6 +40,9 @@ class Catalogue(Mapping[str, Intrinsic]):
         """The intrinsic of a full name; KeyError where there is none (`find` says what is near)."""
         return self.entries[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.entries)
 

@@ -72,8 +72,11 @@ class Verifier:
         oracle: Oracle | None = None,
         runner: Runner = INTERPRETER,
         most_elements: int = MOST_ELEMENTS,
+        written: Program | None = None,
     ) -> None:
-        self.seed, self.runner, self._most_elements = seed, runner, most_elements
+        """`written`: the program as it was given, where kernels may be of one that adapters made of it."""
+        self.seed, self.runner, self._most_elements, self._written = seed, runner, most_elements, written
+        self._as_written: dict[int, Plan] = {}
         self._given = oracle
         self._oracles: dict[tuple[int, tuple[Assume, ...], Slack], tuple[Program, Oracle]] = {}
         self._violated: dict[tuple[object, ...], tuple[Program, Oracle]] = {}
@@ -83,7 +86,19 @@ class Verifier:
 
     def whole(self, kernel: Kernel, plan: Plan) -> KernelVerdict:
         """The kernel itself, against the oracle; also where the data break what it checks."""
-        return KernelVerdict(self.runner.name, self._checked(kernel, kernel.program, plan, slack(plan), self._given))
+        found = self._checked(kernel, kernel.program, plan, slack(plan), self._given)
+        return KernelVerdict(self.runner.name, self._of_the_program(kernel, plan, found))
+
+    def _of_the_program(self, kernel: Kernel, plan: Plan, found: Difference) -> Difference:
+        """The same against the program as it was given, which no adapter has touched: of each plan until one kernel is
+        right, where the plan admits all data."""
+        given, conditions = self._written, (*plan.guards, *plan.granted)
+        if not found.ok or given is None or given is kernel.program or conditions or id(plan) in self._as_written:
+            return found
+        again = check(kernel, self.oracle(given, (), slack(plan)), self.runner.run)
+        if again.ok:
+            self._as_written[id(plan)] = plan
+        return found if again.ok else again
 
     def cut_down(self, plan: Plan, schedule: Schedule, threads: int, whole: float = 0.0) -> KernelVerdict:
         """A smaller kernel of the same plan and schedule, as large as the runner can run quickly; the kernel itself

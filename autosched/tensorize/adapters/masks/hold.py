@@ -22,7 +22,7 @@ from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.governed import as_held, governing
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.lengths import at_full_length
+from autosched.tensorize.lengths import at_full_length, is_update
 from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 
@@ -33,6 +33,8 @@ def lengths(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
 
 def masks(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     """The stage with all lengths supplied, and some masks, as few as can be first."""
+    if not is_update(intrinsic):
+        return []
     count = sum(not counts for counts in governing(update_of_intrinsic(intrinsic)).values())
     return [p for n in range(1, count + 1) for p in _holding(facts, intrinsic, n)]
 
@@ -43,6 +45,8 @@ def _holding(facts: StageFacts, intrinsic: Intrinsic, count: int) -> list[Propos
     try:
         _ = facts.update
     except NotAnUpdate:
+        return []
+    if not is_update(intrinsic):
         return []
     whole = at_full_length(intrinsic)
     update = update_of_intrinsic(intrinsic if whole is None else whole[0])

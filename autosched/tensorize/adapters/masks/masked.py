@@ -25,7 +25,7 @@ from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.governed import governing
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.lengths import at_full_length
+from autosched.tensorize.lengths import at_full_length, is_update
 from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 MASK = DTYPES["b1"]
@@ -42,6 +42,8 @@ def masked(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
         return []
     asked = tuple(g for g in facts.original.guards if is_value(g))
     if not asked or (len(asked) == 1 and _is_mask(asked[0])):
+        return []
+    if not is_update(intrinsic):
         return []
     whole = asked[0] if len(asked) == 1 else Logical("and", asked)
     at_length = at_full_length(intrinsic)

@@ -214,6 +214,8 @@ SUMS = "def f(A: s32[3, 21], B: s32[21], M: b1[21], N: s32[21], C: s32[3, 21]):\
         ("C[i, j] = A[i, j] + B[j] if M[j] != 0 else C[i, j]", ()),
         ("if M[j] == 0: C[i, j] = A[i, j] + B[j]", ("mask C_mask", "keep C")),
         ("if N[j] > 3: C[i, j] = A[i, j] + B[j]", ("mask C_mask", "keep C")),
+        ("if M[j] != 0 and j < 9: C[i, j] = A[i, j] + B[j]", ("keep C",)),
+        ("if j >= i and M[j] != 0: C[i, j] = A[i, j] + B[j]", ("keep C",)),
     ],
 )
 def test_what_is_overwritten_under_a_mask_and_a_length(written: str, statement: str, adapters: tuple[str, ...]) -> None:
@@ -262,11 +264,35 @@ def test_what_is_computed_with_is_no_mask() -> None:
 
 def test_a_length_that_lanes_past_it_take_part_in() -> None:
     """It is no length: the last lanes would be left out, or those below it."""
-    for condition in ("u32(i) > vl[0]", "u32(i) == vl[0]", "u32(i) + 1 < vl[0]"):
+    for condition in ("u32(i) > vl[0]", "u32(i) == vl[0]", "u32(i) + 1 < vl[0]", "u32(i) <= vl[0]"):
         intrinsic = made_up(KEEPS.format(f"if p[i] != 0 and {condition}: c[i] = a[i] + b[i]"))
         whole = at_full_length(intrinsic)
-        assert whole is None or condition == "u32(i) + 1 < vl[0]"
+        assert whole is None or condition in ("u32(i) + 1 < vl[0]", "u32(i) <= vl[0]")
         assert whole is None or whole[0].length is None
+
+
+def test_a_choice_of_what_is_kept_under_a_length_is_answered() -> None:
+    """It ended the command: with its length settled the instruction is no update."""
+    intrinsic = made_up(KEEPS.format("if u32(i) < vl[0]: c[i] = c[i] if p[i] != 0 else a[i] + b[i]"))
+    program = parse(SUMS.format("C[i, j] = C[i, j] if M[j] != 0 else A[i, j] + B[j]"))
+    assert check(program, intrinsic, 0).verdict in ("no", "match")
+
+
+def test_alike_instructions_under_a_mask_answer_for_themselves() -> None:
+    """The second took the first one's answer, which was of its form with what it keeps as an operand."""
+    text = """
+def m(p: s32[{n}], a: s32[{n}], b: s32[{n}], c: s32[{n}]):
+    for i in range({n}):
+        if p[i] != 0: c[i] = a[i] + b[i]
+"""
+    two = [replace(made_up(text.format(n=n)), name=f"test/add.{n}") for n in (4, 8)]
+    for statement in ("if N[j] != 0: C[i, j] = A[i, j] + B[j]", "C[i, j] = A[i, j] + B[j]"):
+        program = parse(SUMS.format(statement))
+        together, alone = match(program, two), [match(program, [i])[0] for i in two]
+        assert [m.verdict for m in together] == [m.verdict for m in alone]
+        assert [m.intrinsic for m in together] == [m.intrinsic for m in alone]
+        held = [[[*n.operands] for m in found for n in m.mappings] for found in (together, alone)]
+        assert held[0] == held[1]
 
 
 def test_a_text_does_not_keep_what_its_target_holds() -> None:

@@ -160,6 +160,27 @@ def f(A: e4m3[8, 64], B: e4m3[64, 8], S: f32[2, 8], R: f32[8], Y: f32[8, 8]):
     assert is_partial(program, program.stage("P")) is partial
 
 
+@pytest.mark.parametrize("change", [("        for q in range(2):\n", "        for q in range(1):\n"),
+                                    ("Y[i, j] += P", "if q < 1:\n                Y[i, j] += P")])  # fmt: skip
+def test_one_sum_alone_is_no_partial_sum(change: tuple[str, str]) -> None:
+    text = """
+def f(A: e4m3[8, 64], B: e4m3[64, 8], Y: f32[8, 8]):
+    P: f32[2, 8, 8]
+    for q, i, j in grid(2, 8, 8):
+        P[q, i, j] = 0
+        for p in range(32):
+            P[q, i, j] += f32(A[i, q * 32 + p]) * f32(B[q * 32 + p, j])
+    for i, j in grid(8, 8):
+        Y[i, j] = 0
+        for q in range(2):
+            Y[i, j] += P[q, i, j]
+"""
+    assert is_partial(parse(text), parse(text).stage("P"))
+    assert change[0] in text
+    program = parse(text.replace(*change))
+    assert not is_partial(program, program.stage("P"))
+
+
 TURNS = """
 def f(A: e4m3[8, 64], B: e4m3[64, 8], S: f32[2, 8], Y: f32[8, 8]):
     P: f32[8, 8]
@@ -229,6 +250,18 @@ def test_promoted_kernels_run_on_the_units_model() -> None:
             assert difference.ok, (plan.name, difference)
             differs |= difference.error > 0
     assert differs, "13 fraction bits are seen in the result"
+
+
+def test_kernels_are_compared_with_the_program_as_it_was_given() -> None:
+    """Not with what an adapter made of it alone: a mistake of the adapter would be in both."""
+    plan = promoted_plans()[0]
+    kernel = lower(plan, plan.space.schedule(int(plan.space.enumerate().ids[0])))
+    sizes = {"m": 9, "n": 10, "k": 150}
+    given, other = parse(GEMM, sizes=sizes), parse(GEMM.replace("C[i, j] = 0", "C[i, j] = 100"), sizes=sizes)
+    for written, right in ((None, True), (given, True), (other, False)):
+        verdict = Verifier(0, written=written).whole(kernel, plan)
+        assert verdict.difference is not None
+        assert verdict.difference.ok is right
 
 
 def test_what_few_bits_allow_does_not_hide_zeros() -> None:
