@@ -165,7 +165,7 @@ def match(
         if len(loaded.stages) > 1:
             answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics), numerics)))
     else:
-        _list(found, quiet, loaded, work)
+        _list(found, quiet, loaded, work, numerics)
         for line in refused:
             answer(line)
         _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
@@ -258,7 +258,17 @@ def _within(found: list[Match]) -> dict[str, str]:
     return within
 
 
-def _list(found: list[Match], quiet: bool, program: Program, work: Work) -> None:
+def _deferred(program: Program, stage: str, numerics: str) -> str:
+    """The factor that leaves a stage's sum at this level; nothing where there is none."""
+    if program.symbolic:
+        return ""
+    from autosched.ir.rewrites.listing import accepted
+
+    certificates = (v for v in api.rewrites(program, only=["defer"], numerics=numerics) if stage in v.stages)
+    return next((v.deferred[stage] for v in certificates if v.name == "defer" and accepted(v, numerics)), "")
+
+
+def _list(found: list[Match], quiet: bool, program: Program, work: Work, numerics: str) -> None:
     fits = [m for m in found if m.verdict != "no"]
     rows = []
     for m in fits:
@@ -279,7 +289,11 @@ def _list(found: list[Match], quiet: bool, program: Program, work: Work) -> None
         if stage in within:
             answer(f"stage {stage}: inside of {within[stage]}, whose instruction computes both")
         elif stage not in work:
+            factor = _deferred(program, stage, numerics)
             said = f"no instruction takes it; it runs as scalar or vector code. {_MORE}"
+            if factor:
+                said = f"no instruction takes it as it stands. `tune` also asks about its sums without {factor}, by"
+                said += f" which they are multiplied afterwards (plans `[defer]`; `rewrite --only defer`). {_MORE}"
             answer(f"stage {stage} ({_place(program, stage)}): {said}")
     _answer_work(program, work)
     reasons: dict[str, int] = {}

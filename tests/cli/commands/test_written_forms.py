@@ -57,7 +57,18 @@ def test_a_stage_that_nothing_takes_is_named(here: Cli) -> None:
     some = here("match", "norm.py", *HERE).out
     assert FMA in some
     (line,) = (line for line in some.splitlines() if line.startswith("stage "))
-    assert re.match(rf"stage C \(norm\.py:\d+:\d+\): {none}", line)
+    asks = r"no instruction takes it as it stands. `tune` also asks about its sums without rsqrt\(S\[i_2\]\), by which"
+    assert re.match(rf"stage C \(norm\.py:\d+:\d+\): {asks}", line)
+
+
+@pytest.mark.slow
+def test_a_factor_that_tune_defers_is_named(here: Cli) -> None:
+    text = "def f(X: f16[8, 64], W: const[u4[64, 8]], S: f32[2, 8], Y: f32[8, 8]):\n    for i, j in grid(8, 8):\n"
+    text += "        Y[i, j] = 0\n        for p in range(64):\n"
+    text += "            Y[i, j] += f32(X[i, p]) * (f32(W[p, j]) * S[p // 32, j])\n"
+    (here.folder / "four.py").write_text(text)
+    out = here("match", "four.py", *HERE, status=1).out
+    assert "`tune` also asks about its sums without S[p_group, j_2], by which they are multiplied afterwards" in out
 
 
 @pytest.mark.slow
