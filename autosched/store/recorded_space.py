@@ -7,7 +7,7 @@ studied on it after the space itself has changed. Columns are arrays, one entry 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,13 +53,23 @@ class RecordedPlan:
     repeats: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def __post_init__(self) -> None:
-        rows = len(self.time_s)
-        columns: dict[str, Sized] = {"status": self.status, "spread": self.spread, "cost_s": self.cost_s}
-        columns |= {"repeats": self.repeats} if len(self.repeats) else {}
-        columns |= {**self.terms, **self.derived}
+        rows = len(self.indices)
+        floats: dict[str, Floats] = {"time_s": self.time_s, "spread": self.spread, "cost_s": self.cost_s, **self.terms}
+        integers: dict[str, npt.NDArray[Any]] = {"status": self.status, "repeats": self.repeats, **self.derived}
+        self._check_types({"indices": self.indices, **integers}, "iu", "integers")
+        self._check_types(floats, "f", "floats")
+        columns = floats | {name: c for name, c in integers.items() if name != "repeats" or len(c)}
         short = next((name for name, column in columns.items() if len(column) != rows), None)
-        if short is not None or self.indices.shape != (rows, len(self.decisions)):
-            raise StoreError(f"the column {short or 'indices'} of {self.name!r} is not of {rows} rows")
+        if short is not None:
+            raise StoreError(f"the column {short} of {self.name!r} has {len(columns[short])} of {rows} rows")
+        if self.indices.shape != (rows, len(self.decisions)):
+            raise StoreError(f"the indices of {self.name!r} are not {len(self.decisions)} for each of {rows} rows")
+        for place, decision in enumerate(self.decisions):
+            column = self.indices[:, place]
+            bad = np.flatnonzero((column < 0) | (column >= len(decision.domain)))
+            if len(bad):
+                said = f"row {bad[0]} of {self.name!r} has index {column[bad[0]]} for {decision.name}"
+                raise StoreError(f"{said}, which has {len(decision.domain)} values")
         if rows and int(self.status.max()) >= len(STATUSES):
             raise StoreError(f"a row of {self.name!r} has an unknown status")
         timed = np.isfinite(self.time_s) & (self.time_s > 0)
@@ -72,6 +82,12 @@ class RecordedPlan:
         self._check_figures()
         if self.terms and "total" not in self.terms:
             raise StoreError(f"the clock's terms of {self.name!r} have no total")
+
+    def _check_types(self, columns: Mapping[str, npt.NDArray[Any]], kinds: str, what: str) -> None:
+        """Raise StoreError for a column that is no array of these numbers."""
+        for name, column in columns.items():
+            if not isinstance(column, np.ndarray) or column.dtype.kind not in kinds:
+                raise StoreError(f"the column {name} of {self.name!r} is no numpy array of {what}")
 
     def _check_figures(self) -> None:
         """Raise StoreError for a figure that no measurement can have."""

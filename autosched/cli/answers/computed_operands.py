@@ -21,5 +21,5 @@ def computed_lines(plan: Plan) -> Iterator[str]:
                 read, stored = source_bytes(part.nest, operand), made.dtype.bytes
                 elements = prod(made.extents)
                 names = ", ".join(f"{n} ({tensors[n].dtype})" for n in dict.fromkeys(r.tensor for r in way.sources))
-                each = f"{read:.3g} bytes are read for an element of {stored}"
+                each = f"{read:.3g} {'byte is' if read == 1 else 'bytes are'} read for an element of {stored}"
                 yield f"reads    {names} for {way.tensor}: {each}; {bytes_of(elements * stored)} of it are not stored"

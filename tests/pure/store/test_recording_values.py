@@ -154,3 +154,26 @@ def test_a_name_of_two_lines_is_refused_wherever_it_comes_from(tmp_path: Path) -
 
 def test_a_long_value_is_cut() -> None:
     assert len(str(PlacedJson("x" * 9000, "name").wrong("short"))) < 100
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("time_s", [4e-3, 2e-3, 3e-3], "the column time_s of 'mine' is no numpy array of floats"),
+        ("status", np.array(["ok"] * 3), "the column status of 'mine' is no numpy array of integers"),
+        ("indices", np.array([[0], [3], [2]], np.int32), "row 1 of 'mine' has index 3 for tile, which has 3 values"),
+        ("time_s", np.array([4e-3, 2e-3]), "the column time_s of 'mine' has 2 of 3 rows"),
+        ("indices", np.zeros((3, 2), np.int32), "the indices of 'mine' are not 1 for each of 3 rows"),
+    ],
+)
+def test_plans_that_are_made_in_python(column: str, value: object, said: str) -> None:
+    given = {
+        "indices": np.array([[0], [1], [2]], np.int32),
+        "status": np.zeros(3, np.uint8),
+        "time_s": np.array([4e-3, 2e-3, 3e-3]),
+        "spread": np.full(3, np.nan),
+        "cost_s": np.full(3, np.nan),
+    }
+    assert len(RecordedPlan("mine", (Decision("tile", (1, 4, 16)),), **given)) == 3
+    with pytest.raises(StoreError, match=re.escape(said)):
+        RecordedPlan("mine", (Decision("tile", (1, 4, 16)),), **(given | {column: value}))  # type: ignore[arg-type]
