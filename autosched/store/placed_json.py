@@ -1,5 +1,5 @@
-"""`PlacedJson`: a JSON value of somebody's file with its place there. Whoever takes it says what it must be; what it is
-not is a ValueError with the place: `plans[0].time_s[3] is "fast", and must be a number or null`.
+"""`PlacedJson`: a JSON value of a file, with its path. A reader states the type that it expects; another raises a
+ValueError with the path: `plans[0].time_s[3] is "fast", and must be a number or null`.
 
 >>> PlacedJson({"rows": [1, 2.5]}, "")["rows"].integers(0, 9)
 Traceback (most recent call last):

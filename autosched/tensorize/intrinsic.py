@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from autosched.backends import PORTABLE, backend_of
 from autosched.ir.dtypes import DType
@@ -197,6 +197,11 @@ class Intrinsic:
         """Whether its sums lie lane by lane in the vectors of a CPU, so that a step can be left out of single lanes."""
         plain = self.scope == "thread" and self.matrices is None and not self.state
         return plain and not backend_of(self.isa).is_gpu
+
+    @cached_property
+    def cache(self) -> dict[object, Any]:
+        """What other modules found out about this instruction, by their keys."""
+        return {}
 
     @property
     def stage(self) -> Stage:

@@ -63,6 +63,13 @@ def length_axes(intrinsic: Intrinsic) -> dict[str, str]:
 def at_full_length(intrinsic: Intrinsic) -> tuple[Intrinsic, Obligation] | None:
     """The instruction with all of its lanes as its length, and what was proved of it; None where it has no length, or
     where its conditions do not hold in all lanes then."""
+    if at_full_length not in intrinsic.cache:
+        intrinsic.cache[at_full_length] = _at_full_length(intrinsic)
+    found: tuple[Intrinsic, Obligation] | None = intrinsic.cache[at_full_length]
+    return found
+
+
+def _at_full_length(intrinsic: Intrinsic) -> tuple[Intrinsic, Obligation] | None:
     axes = length_axes(intrinsic)
     extents = {a.name: a.extent for a in intrinsic.stage.axes}
     numbers = {operand: extents[axis] for operand, axis in axes.items()}
@@ -102,6 +109,13 @@ def _keeps(intrinsic: Intrinsic, operand: str, axis: str, length: int) -> bool:
 def at_length(intrinsic: Intrinsic, lanes: int) -> Intrinsic:
     """What `at_full_length` answers, with so many lanes along the axis of its `length`. Cycles between two issues are
     those of the least length that `timing.lengths` names and that is no shorter."""
+    if (at_length, lanes) not in intrinsic.cache:
+        intrinsic.cache[at_length, lanes] = _at_length(intrinsic, lanes)
+    made: Intrinsic = intrinsic.cache[at_length, lanes]
+    return made
+
+
+def _at_length(intrinsic: Intrinsic, lanes: int) -> Intrinsic:
     assert intrinsic.length is not None
     assert intrinsic.lengthened is not None
     operand, axis = intrinsic.length

@@ -27,9 +27,8 @@ def withheld(rng: Random) -> Pair:
         lane = f"u32({counted})"
         less = f"{lane} < vl[0]", f"vl[0] > {lane}", f"{lane} <= vl[0]", f"{lane} > vl[0]"
         tests.append(rng.choice((less[0], less[0], less[0], less[1], less[1], *less)))
-    if rng.random() < 0.1 and "a[" in core:  # of what it computes with: that is no mask
-        tests = [re.search(r"a\[[^]]*\]", core)[0] + " > 0"]  # type: ignore[index]
-        extra = []
+    if rng.random() < 0.1 and (own := re.search(r"a\[[^]]*\]", core)):  # of what it computes with: that is no mask
+        tests, extra = [f"{own[0]} > 0"], []
     rng.shuffle(tests)
     indent, (target, value) = core[: len(core) - len(core.lstrip())], core.strip().split(" = ", 1)
     said = " and ".join(tests)

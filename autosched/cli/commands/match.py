@@ -132,7 +132,9 @@ def match(
         given = {"-t": target and [target], "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}
         commands = form_commands(program, loaded.name, define or [], flags_of(given, numerics))
         work = _work(loaded, machine, known, found, numerics)
-        refused = [] if named else _refused(loaded, machine, known, work, numerics)
+        listed = not (json or one or explain or verbose)
+        refused = _refused(loaded, machine, known, work, numerics) if listed and not named else []
+        factors = _deferred(loaded, found, work, numerics) if listed else {}
         told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
@@ -165,7 +167,7 @@ def match(
         if len(loaded.stages) > 1:
             answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics), numerics)))
     else:
-        _list(found, quiet, loaded, work, numerics)
+        _list(found, quiet, loaded, work, factors)
         for line in refused:
             answer(line)
         _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
@@ -217,13 +219,17 @@ def _work(program: Program, machine: Target | None, known: Catalogue, found: lis
     """Who computes the stages of an accelerator's program that no instruction takes; of other machines nothing."""
     if machine is None or program.symbolic or not any(m.holds for m in machine.memories):
         return {}
-    fits = {m.stage for m in found if m.verdict in ("match", "conditional")} | set(_within(found))
-    left = [stage for stage in dict.fromkeys(m.stage for m in found) if stage not in fits]
-    if not left:
+    if not (left := _left(found, {})):
         return {}
     from autosched.cli.answers.stage_work import work_of_stages  # which knows of plans
 
     return work_of_stages(program, machine, known, found, left, numerics)
+
+
+def _left(found: list[Match], work: Work) -> list[str]:
+    """The stages that neither an instruction computes nor `work` tells of."""
+    fits = {m.stage for m in found if m.verdict in ("match", "conditional")} | set(_within(found))
+    return [stage for stage in dict.fromkeys(m.stage for m in found) if stage not in fits | set(work)]
 
 
 def _refused(program: Program, machine: Target | None, known: Catalogue, work: Work, numerics: str) -> list[str]:
@@ -258,17 +264,17 @@ def _within(found: list[Match]) -> dict[str, str]:
     return within
 
 
-def _deferred(program: Program, stage: str, numerics: str) -> str:
-    """The factor that leaves a stage's sum at this level; nothing where there is none."""
-    if program.symbolic:
-        return ""
+def _deferred(program: Program, found: list[Match], work: Work, numerics: str) -> dict[str, str]:
+    """The factors that leave sums at this level, by stage, of those that nothing computes as they stand."""
+    if program.symbolic or not _left(found, work):
+        return {}
     from autosched.ir.rewrites.listing import accepted
 
-    certificates = (v for v in api.rewrites(program, only=["defer"], numerics=numerics) if stage in v.stages)
-    return next((v.deferred[stage] for v in certificates if v.name == "defer" and accepted(v, numerics)), "")
+    certificates = (v for v in api.rewrites(program, only=["defer"], numerics=numerics) if accepted(v, numerics))
+    return {stage: factor for v in certificates for stage, factor in v.deferred.items()}
 
 
-def _list(found: list[Match], quiet: bool, program: Program, work: Work, numerics: str) -> None:
+def _list(found: list[Match], quiet: bool, program: Program, work: Work, factors: dict[str, str]) -> None:
     fits = [m for m in found if m.verdict != "no"]
     rows = []
     for m in fits:
@@ -289,9 +295,8 @@ def _list(found: list[Match], quiet: bool, program: Program, work: Work, numeric
         if stage in within:
             answer(f"stage {stage}: inside of {within[stage]}, whose instruction computes both")
         elif stage not in work:
-            factor = _deferred(program, stage, numerics)
             said = f"no instruction takes it; it runs as scalar or vector code. {_MORE}"
-            if factor:
+            if factor := factors.get(stage):
                 said = f"no instruction takes it as it stands. `tune` also asks about its sums without {factor}, by"
                 said += f" which they are multiplied afterwards (plans `[defer]`; `rewrite --only defer`). {_MORE}"
             answer(f"stage {stage} ({_place(program, stage)}): {said}")

@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from autosched.ir.nodes import Assign, Axis, Loop, Stage, Statement, Tensor
+from autosched.ir.nodes import Assign, Axis, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.nesting import nested
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Read, Value, is_value, map_value, reads, substitute
 from autosched.ir.variables import value_vars
@@ -46,10 +47,8 @@ def in_steps(program: Program, parts: Mapping[str, Sequence[Value]]) -> Rewrite 
             axes = [Axis(names(a.name), a.lower, a.upper) for a in own]
             moved = {a.name: Var(b.name) for a, b in zip(own, axes, strict=True)}
             value = substitute(_with(part, known), moved)
-            made: Statement = Assign(name, tuple(Var(a.name) for a in axes), "=", value, stage.assign.location)
-            for axis in reversed(axes):
-                made = Loop(axis, (made,))
-            before.setdefault(place, []).append(made)
+            made = Assign(name, tuple(Var(a.name) for a in axes), "=", value, stage.assign.location)
+            before.setdefault(place, []).extend(nested(axes, made))
             known.append((part, Read(name, tuple(Var(a.name) for a in own), part.dtype)))
         changed[id(stage.assign)] = _with(stage.assign.value, known)
         said.append(f"{', '.join(str(r.tensor) for _, r in known if isinstance(r, Read))} in front of {stage.name}: "

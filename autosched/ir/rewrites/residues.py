@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
+from autosched.ir.nodes import Assign, Axis, Loop, Statement
 from autosched.ir.program import Program
+from autosched.ir.rewrites.nesting import nested, under
 from autosched.ir.value import Condition, Index, Value, map_value, reads
 from autosched.logic import (
     Affine,
@@ -171,15 +172,7 @@ def _shorter(axis: Axis, d: int) -> Axis:
 
 
 def _statement(nest: StageNest) -> Loop:
-    stmt: Statement = nest.update
-    for guard in reversed(nest.guards):
-        stmt = Guard(guard, (stmt,))
-    for axis in reversed(nest.reduction):
-        stmt = Loop(axis, (stmt,))
-    body: tuple[Statement, ...] = (nest.init, stmt)
-    for axis in reversed(nest.spatial):
-        body = (Loop(axis, body),)
-    (outer,) = body
+    (outer,) = nested(nest.spatial, nest.init, *nested(nest.reduction, under(nest.guards, nest.update)))
     assert isinstance(outer, Loop)
     return outer
 

@@ -19,11 +19,12 @@ from math import prod
 from autosched.ir.map import Map
 from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement, Tensor
 from autosched.ir.program import Program
+from autosched.ir.rewrites.nesting import under
 from autosched.ir.value import Condition, Literal, Read, Value, is_value, map_value
 from autosched.logic import Bool, Const, Int, Var, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
-from autosched.tensorize.adapters.site import Site, guarded, holds, nest
+from autosched.tensorize.adapters.site import Site, holds, nest
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
@@ -139,7 +140,7 @@ def _rebuilt(facts: StageFacts, split: _SplitAxis) -> tuple[Program, Assign]:
     core = Assign(name, index, "+=", moved(update.term))
     tests = tuple(substitute_bool(g, values) for g in guards if isinstance(g, Bool))
     start = Assign(name, index, "=", Literal(0.0, dtype))
-    site.before.append(nest([*outer, *spatial], (start, nest(inner, (guarded(core, tests),)))))
+    site.before.append(nest([*outer, *spatial], (start, nest(inner, (under(tests, core),)))))
     part = Assign(update.target.tensor, update.target.index, "+=", Read(name, index, dtype))
     reduced = frozenset(a.name for a in update.axes_reduced)
     return site.with_statement(_summed(site.top, facts.original.assign, nest(outer, (part,)), reduced)), core

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autosched.ir.dtypes import DType
-from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
+from autosched.ir.nodes import Assign, Axis, Loop, Stage, Statement, Tensor
 from autosched.ir.oracle.nests import axis_ranges
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
-from autosched.ir.value import Condition, Read, Value, reads
+from autosched.ir.rewrites.nesting import nested, under
+from autosched.ir.value import Read, Value, reads
 from autosched.logic import Const, Int, Var, interval
 from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.reduction.update import Update
@@ -67,7 +68,7 @@ class Site:
         return self._with(Loop(axis, (core,)))
 
     def _with(self, core: Statement) -> Program:
-        placed = guarded(core, self.lifted)
+        placed = under(self.lifted, core)
 
         def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
             return tuple(
@@ -108,18 +109,10 @@ def _written(program: Program, tensor: Tensor) -> list[tuple[Int, Int]]:
 
 def nest(axes: list[Axis], body: tuple[Statement, ...]) -> Statement:
     """`body` in loops over `axes`, outermost first. Raises NoPlace for several statements with no loop around them."""
-    for axis in reversed(axes):
-        body = (Loop(axis, body),)
-    if len(body) != 1:
+    made = nested(axes, *body)
+    if len(made) != 1:
         raise NoPlace("the stage has no spatial axis around its parts")
-    return body[0]
-
-
-def guarded(stmt: Statement, guards: tuple[Condition, ...]) -> Statement:
-    """`stmt` under all of `guards`, the first one outermost."""
-    for guard in reversed(guards):
-        stmt = Guard(guard, (stmt,))
-    return stmt
+    return made[0]
 
 
 def holds(stmt: Statement, assign: Assign) -> bool:

@@ -1,5 +1,4 @@
-"""The built-in files, each read when a name that it may describe is asked for: an answer about one instruction reads
-the few files that can have it.
+"""The built-in files, parsed lazily: `Shelf` parses a file when a caller asks for a name that the file may describe.
 
 What a file may describe is seen from its folder (an isa) and from the lines with its `name:` keys, without parsing it.
 """

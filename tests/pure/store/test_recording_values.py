@@ -167,7 +167,7 @@ def test_a_long_value_is_cut() -> None:
     ],
 )
 def test_plans_that_are_made_in_python(column: str, value: object, said: str) -> None:
-    given = {
+    given: dict[str, Any] = {
         "indices": np.array([[0], [1], [2]], np.int32),
         "status": np.zeros(3, np.uint8),
         "time_s": np.array([4e-3, 2e-3, 3e-3]),
@@ -176,4 +176,4 @@ def test_plans_that_are_made_in_python(column: str, value: object, said: str) ->
     }
     assert len(RecordedPlan("mine", (Decision("tile", (1, 4, 16)),), **given)) == 3
     with pytest.raises(StoreError, match=re.escape(said)):
-        RecordedPlan("mine", (Decision("tile", (1, 4, 16)),), **(given | {column: value}))  # type: ignore[arg-type]
+        RecordedPlan("mine", (Decision("tile", (1, 4, 16)),), **(given | {column: value}))

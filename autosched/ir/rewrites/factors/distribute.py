@@ -99,7 +99,6 @@ def _reads(stage: Stage) -> list[Read]:
     return [*stage.reads, *(reads(stage.init) if stage.init is not None else ())]
 
 
-
 def _refuse_other_orders(stages: list[Stage]) -> None:
     """An iteration may read what the same one writes, and of these stages nothing else."""
     for k, stage in enumerate(stages):

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement, Tensor
+from autosched.ir.nodes import Assign, Axis, Loop, Stage, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
 from autosched.ir.rewrites.names import FreeNames
+from autosched.ir.rewrites.nesting import nested, under
 from autosched.ir.value import Literal, Read, map_value, substitute_condition
 from autosched.logic import Binary, Const, Int, Var
 from autosched.logic.walk import children, substitute_bool
@@ -84,24 +85,16 @@ def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int
     at = (Var(group), *(own[i.name] for i in index if isinstance(i, Var)))
     groups = Const(-(-axis.extent // size))
     dtype = value.dtype
-    update: Statement = Assign(part, at, stage.assign.op, value)
-    for guard in reversed(stage.guards):
-        update = Guard(substitute_condition(guard, to), (update,))
-    if axis.extent % size:  # the last group is shorter
-        update = Guard(Var(group) * size + Var(within) < axis.upper, (update,))
+    shorter = [Var(group) * size + Var(within) < axis.upper] if axis.extent % size else []  # the last group
+    guards = [*shorter, *(substitute_condition(g, to) for g in stage.guards)]
+    update = under(guards, Assign(part, at, stage.assign.op, value))
     start = Assign(part, at, "=", Literal(0.0 if dtype.is_float else 0, dtype))
-    inner: tuple[Statement, ...] = (start, Loop(Axis(within, Const(0), Const(size)), (update,)))
     loops = [Axis(group, Const(0), groups), *(Axis(own[a.name].name, a.lower, a.upper) for a in stage.spatial)]
-    for loop in reversed(loops):
-        inner = (Loop(loop, inner),)
+    inner = nested(loops, start, Loop(Axis(within, Const(0), Const(size)), (update,)))
     assert stage.init is not None
     total = Assign(name, index, "+=", Read(part, (Var(again), *index), dtype))
-    outer: tuple[Statement, ...] = (
-        Assign(name, index, "=", stage.init),
-        Loop(Axis(again, Const(0), groups), (total,)),
-    )
-    for loop in reversed(stage.spatial):
-        outer = (Loop(loop, outer),)
+    sums = Loop(Axis(again, Const(0), groups), (total,))
+    outer = nested(stage.spatial, Assign(name, index, "=", stage.init), sums)
     extents = {Var(a.name): Const(a.extent) for a in stage.spatial}
     shape = (groups, *(extents[i] for i in index if isinstance(i, Var)))
     tensors = {**program.tensors, part: Tensor(part, dtype, shape, intermediate=True)}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from autosched.ir.nodes import Assign, Axis, Guard, Stage, Statement, Tensor
 from autosched.ir.prepared import assigns
 from autosched.ir.program import Program
+from autosched.ir.rewrites.nesting import under
 from autosched.ir.value import Arith, Literal, Read, Value, converted, is_value, reads, substitute
 from autosched.logic import Bool, Const, Int, Var, free_vars, interval
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -23,7 +24,7 @@ from autosched.tensorize.adapters.integers.factor import AdaptedFactor
 from autosched.tensorize.adapters.integers.polynomial import Polynomial
 from autosched.tensorize.adapters.integers.restate import Restated, scaled, total
 from autosched.tensorize.adapters.proposal import NoPlace
-from autosched.tensorize.adapters.site import Site, guarded, holds, nest
+from autosched.tensorize.adapters.site import Site, holds, nest
 from autosched.tensorize.addresses.axes import value_axes
 from autosched.tensorize.reduction.update import Update
 
@@ -166,7 +167,7 @@ class _Rebuild:
                     result.append(first)
                     open_ = True
                 elif stmt is old:
-                    result.append(guarded(core, extra))
+                    result.append(under(extra, core))
                 elif isinstance(stmt, Assign):
                     result.append(stmt)
                 else:
@@ -201,7 +202,7 @@ class _Rebuild:
                 raise NoPlace("only a guard keeps the target inside its tensor")
         held = self.accumulator()
         core = Assign(held.tensor, held.index, "+=", product, old.location)
-        add = nest(reduction, (guarded(core, self.update.guards),))
+        add = nest(reduction, (under(self.update.guards, core),))
         last = Assign(target.tensor, target.index, "+=", self.joined_sum(held, rest))
         body = (Assign(held.tensor, held.index, "=", Literal(0, held.dtype)), add, last)
         return nest(spatial, body), core

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autosched.ir.nodes import Assign, Guard, Statement
+from autosched.ir.rewrites.nesting import under
 from autosched.ir.stages import conjuncts_of
 from autosched.ir.value import Arith, Logical, Read, Select, is_value
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
-from autosched.tensorize.adapters.site import Site, guarded
+from autosched.tensorize.adapters.site import Site
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -44,7 +45,7 @@ def kept(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
                 if len(body) > 1:
                     raise NoPlace("another statement stands under the condition")
                 left = tuple(c for c in conjuncts_of(stmt.condition) if not is_value(c))
-                return guarded(core, left)
+                return under(left, core)
             return Guard(stmt.condition, body) if isinstance(stmt, Guard) else type(stmt)(stmt.axis, body)
 
         said = f"{assign.tensor} keeps what it holds where the condition fails, which the choice assigns"

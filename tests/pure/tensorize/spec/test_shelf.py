@@ -1,4 +1,4 @@
-"""Built-in files are read when a name that they may describe is asked for, and no name is missed for it."""
+"""The shelf parses a built-in file when a caller asks for a name that the file may describe, and misses no name."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ intrinsics:
 
 
 def test_sums_that_go_on_need_a_way_to_the_accumulators() -> None:
-    """A copy counts only if it takes each element as it is: nobody checks what another computes."""
+    """The planner takes a `copy` that moves each element unchanged, and no other: no proof covers what one computes."""
     said = "nothing copies s32 from memory to accumulators, and the sums of C go on from what is there"
     for more in ("", *(COPY.replace("VALUE", v) for v in ("-x[i, j]", "x[j, i]", "x[i, 0]"))):
         with pytest.raises(NoScheduleError, match=said):
