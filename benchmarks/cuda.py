@@ -54,9 +54,10 @@ def _say(text: str) -> None:
 
 def _cases(only: list[str]) -> list[Any]:
     from benchmarks.gpu.cases import all_cases
+    from benchmarks.gpu.chains import chain_cases
     from benchmarks.gpu.rows import row_cases
 
-    found = [c for c in (*all_cases(), *row_cases()) if not only or any(fnmatch(c.name, g) for g in only)]
+    found = [c for c in (*all_cases(), *row_cases(), *chain_cases()) if not only or any(fnmatch(c.name, g) for g in only)]
     if not found:
         sys.exit(f"no case is called {' or '.join(only)}")
     return found

@@ -39,8 +39,8 @@ class KnownData:
 class Program:
     """See the module's docstring. `sizes` and `dtypes` hold what `-D` set or defaulted; `parameters` keeps the
     signature's order of tensors and scalars; `tensors` also holds the intermediates; `data` is what is known of
-    the values of const tensors (`ir.data`); `partial_sums` are intermediates whose elements others around this program,
-    the body of a loop, add up."""
+    the values of const tensors (`ir.data`). Of a program that is the body of loops, `partial_sums` are intermediates whose
+    elements others around it add up, and `names_around` are names that its own axes may not have: those of the loops."""
 
     name: str
     doc: str
@@ -54,6 +54,7 @@ class Program:
     symbolic: dict[str, tuple[int, int]] = field(default_factory=dict)
     data: dict[str, KnownData] = field(default_factory=dict)
     partial_sums: frozenset[str] = frozenset()
+    names_around: frozenset[str] = frozenset()
     source: str = field(default="", compare=False)
 
     @cached_property

@@ -84,7 +84,9 @@ class Attention:
 
 def operations() -> dict[str, Callable[[Mapping[str, Any]], Operation]]:
     """By what a case asks for: makes the operation of so many sizes."""
-    return {
+    from benchmarks.gpu.chain_operations import written
+
+    return written() | {
         "nn": Product,
         "nt": lambda sizes: Product(sizes, turned=True),
         "batch": Product,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.gpu.operations import Attention, operations
+from benchmarks.gpu.chain_operations import NAMED
+from benchmarks.gpu.operations import Attention, Operation, operations
 from benchmarks.gpu.rows import calls
 
 COLD_CACHES, MOST_SETS, MOST_RECORDED = 2, 64, 64
@@ -98,11 +99,32 @@ def peers(asked: Asked) -> Iterator[Peer | tuple[str, str]]:
     }.get(asked.peer, (_rows,))
     if asked.peer in operations():
         makers = (_eager, _compiled)
+    if asked.peer in NAMED:
+        for name, operation in NAMED[asked.peer](asked.sizes):
+            yield _tried(name, asked, operation)
+        return
     for maker in makers:
         try:
             yield from maker(asked)
         except Exception as error:  # a library's own refusal of a type or a shape
-            yield maker.__name__.strip("_"), f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+            yield maker.__name__.strip("_"), _why(error)
+
+
+def _why(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+
+
+def _tried(name: str, asked: Asked, operation: Operation) -> Peer | tuple[str, str]:
+    """The operation on so many sets of data, run once; its name and why where PyTorch refuses it."""
+    import torch
+
+    try:
+        sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
+        operation(*sets[0])
+        torch.cuda.synchronize()
+    except Exception as error:  # a library's own refusal of a type or a shape
+        return name, _why(error)
+    return Peer(name, [lambda given=given: operation(*given) for given in sets])
 
 
 def _version(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`FreeNames`: names that a program does not have yet."""
+"""`FreeNames`: names that neither a program has yet nor the loops around it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FreeNames:
 
     def __init__(self, program: Program) -> None:
         self._taken = {*program.tensors, *program.scalars, *program.sizes, *program.symbolic, *program.dtypes}
-        self._taken |= set(_axes(program.body))
+        self._taken |= {*_axes(program.body), *program.names_around}
 
     def __call__(self, like: str) -> str:
         stem = re.sub(r"(?<=.)_\d+$", "", like)

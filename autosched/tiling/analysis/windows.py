@@ -420,6 +420,7 @@ class _Windows:
             inner,
             tuple(self.assumptions(tensors, scalars)),
             {n: self.around[n] for n in sorted(self.free)} | self.program.symbolic,
+            names_around=self.program.names_around | self.outer,
         )
         own = self.own(body, windows, made)
         made = replace(

@@ -211,7 +211,9 @@ class TileLoopsPart:
     a plan of the body as a program of its own over `windows` of the tensors that it touches. What an iteration hands on
     from stage to stage is a tensor of the member, of a tile's size. `trips`: iterations of all loops together, on
     average where bounds depend on loops around this part. `grid`: blocks of a GPU share the parallel loops, and what is
-    inside is the work of each block's threads. `chosen`: what data choose in each iteration, of which windows are."""
+    inside is the work of each block's threads. `chosen`: what data choose in each iteration, of which windows are.
+
+    Raises ValueError where a loop of the member has the name of one around it, by which windows begin."""
 
     loops: tuple[TileLoop, ...]
     member: Plan
@@ -221,6 +223,12 @@ class TileLoopsPart:
     trips: float
     grid: bool = False
     chosen: tuple[ChosenSlice, ...] = ()
+
+    def __post_init__(self) -> None:
+        inside = {a.name for s in self.member.program.stages for a in s.axes}
+        for tile in self.loops:
+            if tile.axis.name in inside:
+                raise ValueError(f"a loop inside is called {tile.axis.name}, too")
 
     @cached_property
     def cache(self) -> dict[Hashable, Any]:
