@@ -57,7 +57,8 @@ def _cases(only: list[str]) -> list[Any]:
     from benchmarks.gpu.chains import chain_cases
     from benchmarks.gpu.rows import row_cases
 
-    found = [c for c in (*all_cases(), *row_cases(), *chain_cases()) if not only or any(fnmatch(c.name, g) for g in only)]
+    every = (*all_cases(), *row_cases(), *chain_cases())
+    found = [c for c in every if not only or any(fnmatch(c.name, g) for g in only)]
     if not found:
         sys.exit(f"no case is called {' or '.join(only)}")
     return found

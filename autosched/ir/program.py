@@ -39,8 +39,10 @@ class KnownData:
 class Program:
     """See the module's docstring. `sizes` and `dtypes` hold what `-D` set or defaulted; `parameters` keeps the
     signature's order of tensors and scalars; `tensors` also holds the intermediates; `data` is what is known of
-    the values of const tensors (`ir.data`). Of a program that is the body of loops, `partial_sums` are intermediates whose
-    elements others around it add up, and `names_around` are names that its own axes may not have: those of the loops."""
+    the values of const tensors (`ir.data`).
+
+    Of the body of loops, `partial_sums` are intermediates whose elements others around it add up, and `names_around`
+    are names that its own axes may not have: those of the loops."""
 
     name: str
     doc: str

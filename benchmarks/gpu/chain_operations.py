@@ -96,7 +96,7 @@ class Experts:
 
 def written() -> dict[str, Callable[[Sizes], Operation]]:
     """By what a case asks for: makes the operation of so many sizes, which runs eagerly and compiled."""
-    made: dict[str, Callable[[Sizes], Operation]] = {"cross_entropy": CrossEntropy, "matmul_experts_contiguous": Experts}
+    made: dict[str, Callable[[Sizes], Operation]] = {"cross_entropy": CrossEntropy, "experts": Experts}
     for kind in ("swiglu", "geglu", "mlp"):
         made[kind] = lambda s, kind=kind: feed_forward(kind, s)
     for kind in ("rms_norm_product", "layer_norm_product"):

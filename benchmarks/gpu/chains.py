@@ -31,8 +31,8 @@ def chain_cases() -> Iterator[Case]:
     for m, n, k in ((64, 7168, 2048), (4096, 7168, 2048), (4096, 4096, 7168)):
         sizes = {"m": m, "n": n, "k": k, "g": GROUP}
         yield _case("blocks", f"{m}x{n}x{k}", "matmul_fp8_blocks", sizes, "blocks", "e4m3")
-    experts = {"m": 8192, "n": 4096, "k": 7168, "experts": 8, "block": 128}
-    yield _case("experts", "8192x4096x7168", "matmul_experts_contiguous", experts)
+    experts = {"rows": "contiguous", "m": 8192, "n": 4096, "k": 7168, "experts": 8, "block": 128}
+    yield _case("experts", "8192x4096x7168", "matmul_experts", experts, "experts")
     for kind in ("rms_norm_product", "layer_norm_product"):
         yield _case("norms", f"{kind}_4096x4096x4096", kind, {"m": 4096, "n": 4096, "k": 4096})
     yield _case("norms", "cross_entropy_4096x32768x4096", "cross_entropy", {"m": 4096, "k": 4096, "v": 32768})

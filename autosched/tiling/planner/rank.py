@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tiling.plans.asked_once import looked_at
 from autosched.tiling.plans.cached_on_nest import of_nest
@@ -173,6 +174,17 @@ def rankings(target: Target) -> tuple[Ranking, ...]:
     """How mappings are ranked. A GPU runs few tiles on few cores, unless blocks share their sums: the fastest
     instruction, one with a tile for each core, and one whose blocks leave few cores idle are each worth a plan."""
     return (ONE_CORE, Ranking(target.cores), Ranking(target.cores, blocks=True)) if is_gpu(target) else (ONE_CORE,)
+
+
+def memory_cycles(program: Program, target: Target) -> float:
+    """Cycles of all a GPU's cores until memory has moved each parameter once, which no plan avoids.
+    0 on other targets, whose caches may have them, and where the bandwidth is not known."""
+    main = target.memories[-1].bandwidth_bytes_per_s if is_gpu(target) and target.memories else None
+    if not main:
+        return 0.0
+    tensors = [program.tensors[n] for n in program.parameters if n in program.tensors]
+    moved = sum(prod(t.extents) * t.dtype.bits / 8 for t in tensors)
+    return moved / main * target.clock_hz * target.cores
 
 
 def plan_cycles(plan: Plan, lanes_store: bool = False) -> float:

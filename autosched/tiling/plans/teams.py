@@ -150,7 +150,7 @@ def plain_stage(program: Program, stage: Stage) -> bool:
     values = [stage.assign.value, *([stage.init] if stage.init is not None else [])]
     places = [stage.target, *(r for v in values for r in reads(v))]
     formulas = all(is_plain(r.index) for r in places)
-    wide = all(program.tensors[r.tensor].dtype.bits >= LEAST_BITS for r in places)
+    wide = stage.target.dtype.bits >= LEAST_BITS
     nodes = [n for v in values for n in walk(v)]
     divides = any(isinstance(n, Arith) and n.op in ("//", "%") and not isinstance(n.right, Literal) for n in nodes)
     guards = not any(is_value(g) for g in stage.guards)
