@@ -71,7 +71,10 @@ _FUSED = {
     "decode": ("attention_decode", "mla_decode"),
     "mlp": ("mlp", "swiglu", "geglu"),
     "norm_product": ("rms_norm_product", "layer_norm_product"),
-    "quantized": ("matmul_int4", "matmul_int8", "matmul_fp8", "matmul_fp4", "matmul_fp4_packed", "matmul_fp8_blocks"),
+    "quantized": (
+        "matmul_int4", "matmul_int8", "matmul_fp8", "matmul_fp4", "matmul_fp4_packed", "matmul_fp8_blocks",
+        "matmul_fp8_blocks_nt",
+    ),
     "cross_entropy": ("cross_entropy", "log_softmax"),
     "mean_variance": ("mean_variance",),
     "separable": ("depthwise_pointwise", "conv2d_pointwise", "inverted_residual"),

@@ -30,7 +30,7 @@ def chain_cases() -> Iterator[Case]:
             yield _case("weights", f"{kind}_{m}x14336x4096", f"matmul_{kind}", sizes, "narrow")
     for m, n, k in ((64, 7168, 2048), (4096, 7168, 2048), (4096, 4096, 7168)):
         sizes = {"m": m, "n": n, "k": k, "g": GROUP}
-        yield _case("blocks", f"{m}x{n}x{k}", "matmul_fp8_blocks", sizes, "blocks", "e4m3")
+        yield _case("blocks", f"{m}x{n}x{k}", "matmul_fp8_blocks_nt", sizes, "blocks", "e4m3")
     experts = {"rows": "contiguous", "m": 8192, "n": 4096, "k": 7168, "experts": 8, "block": 128}
     yield _case("experts", "8192x4096x7168", "matmul_experts", experts, "experts")
     for kind in ("rms_norm_product", "layer_norm_product"):

@@ -76,3 +76,16 @@ def matmul_fp8_blocks(A: t[m, k], B: const[t[k, n]], R: acc[m, kg], S: const[acc
         C[i, j] = 0
         for p in range(k):
             C[i, j] += acc(A[i, p]) * R[i, p // g] * (acc(B[p, j]) * S[p // g, j // g])
+
+
+def matmul_fp8_blocks_nt(A: t[m, k], B: const[t[n, k]], R: acc[m, kg], S: const[acc[ng, kg]], C: acc[m, n],
+                         *, m=16, n=64, k=128, g=32, t="e4m3", acc="f32"):
+    """The same with B transposed, as instructions on 8-bit floats read it."""
+    assume(k % g == 0)
+    assume(n % g == 0)
+    kg = k // g
+    ng = n // g
+    for i, j in grid(m, n):
+        C[i, j] = 0
+        for p in range(k):
+            C[i, j] += acc(A[i, p]) * R[i, p // g] * (acc(B[j, p]) * S[j // g, p // g])

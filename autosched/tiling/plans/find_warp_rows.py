@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import combinations
 from math import prod
 
@@ -237,9 +238,19 @@ class _Body:
         axes = [wide[row], *([wide[column]] if column in wide else [])]
         if any(a.lower != Const(0) for a in axes) or wide[row].extent != self.extent:
             return None
-        if not self._written_plainly(stage, row, column):
+        found = FragmentStage(stage, row, column if column in wide else None)
+        if not self._written_plainly(stage, row, column) or (found.reduces and not self._in_one_warp):
             return None
-        return FragmentStage(stage, row, column if column in wide else None)
+        return found
+
+    @cached_property
+    def _in_one_warp(self) -> bool:
+        """Whether each row of a fragment lies in one warp, whose lanes alone shuffle: one of 64 rows by 8 columns lies
+        in four warps along its columns, where the program's rows are those."""
+        shape = self.fragment.shape
+        warps = self.fragment.owners[0].reshape(shape) // self.loops.member.target.backend.threads_of("warp")
+        rows = warps if self.along == 0 else warps.T
+        return bool((rows == rows[:, :1]).all())
 
     def _written_plainly(self, stage: Stage, row: str, column: str | None) -> bool:
         """Whether each row (and column) writes an element of its own, which it alone reads of that tensor."""

@@ -20,6 +20,7 @@ KNOWN: dict[str, tuple[int, str]] = {
     "cpu/device/test_tampered_plans.py": (3, A_MISTAKE),
     "cuda/device/test_comparing.py": (2, "watches the tests' own card"),
     "cuda/device/test_benchmark_finals.py": (1, "does without the libraries that a benchmark compares with"),
+    "cuda/emulation/test_rows_across_warps.py": (1, A_MISTAKE),
     "pure/costmodel/clock/test_clock_team_columns.py": (1, "counts calls in the midst of the clock"),
     "pure/costmodel/test_one_thread.py": (1, "watches a class of scikit-learn"),
     "pure/device/test_stage_deadlines.py": (2, "answers in a worker's place, by a clock of its own"),

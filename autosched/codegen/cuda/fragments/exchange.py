@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.cuda.fragments.fragments import Layout
+from autosched.codegen.cuda.grids import WARP
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign
 from autosched.errors import UsageError
@@ -44,7 +45,7 @@ def shuffled(scope: CudaScope, stmt: Assign) -> str | None:
         if free_vars(last):
             return None
         owner, own = _whose(source, np.asarray([int(evaluate(last, {}))]))
-        text = f"of_lane({scope.register(source, value.index, Const(int(own[0])))}, {int(owner[0])})"
+        text = _of(scope.register(source, value.index, Const(int(own[0]))), "lane", int(owner[0]), value)
         final = stmt.index[-1]
     else:
         lanes = np.arange(stmt.lane.width)
@@ -54,7 +55,7 @@ def shuffled(scope: CudaScope, stmt: Assign) -> str | None:
         distance = int(owner[0])
         if distance == 0 or (owner != (lanes ^ distance)).any() or (own != own[0]).any():
             return None
-        text = f"of_partner({scope.register(source, value.index, Const(int(own[0])))}, {distance})"
+        text = _of(scope.register(source, value.index, Const(int(own[0]))), "partner", distance, value)
         final = Const(0)
     scope.used.headers.add("lanes")
     return f"{scope.register(target, stmt.index, final)} = {text};"
@@ -90,10 +91,17 @@ def across_fragment(scope: CudaScope, stmt: Assign) -> list[str] | None:
         place = scope.register(target, stmt.index, Const(number))
         if distance[0]:
             scope.used.headers.add("lanes")
-            text = f"of_partner({text}, {int(distance[0])})"
+            text = _of(text, "partner", int(distance[0]), value)
         lines.append(f"{place} = {asked.get(text, text)};")
         asked.setdefault(text, place)
     return lines
+
+
+def _of(register: str, whose: str, number: int, value: Read) -> str:
+    """A shuffle. UsageError where the other lane is in another warp."""
+    if number >= WARP:
+        raise UsageError(f"{value.tensor} is read from another warp's registers; a shuffle stays within {WARP} lanes")
+    return f"of_{whose}({register}, {number})"
 
 
 def _mapped(layout: Layout) -> bool:
