@@ -1,4 +1,4 @@
-"""At which value unrolling is held where a chain's nests span more rows than an id numbers."""
+"""At which values decisions are held where a chain's nests span more rows than an id numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from autosched.ir import parse, workload
 from autosched.machine.target import Target
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.step import Decision
+from autosched.tiling.steps.cpu.prefetch import FAR, NEXT, NO
 
 CHAIN = "swiglu"
 FMA = ("x86/vfmadd.f32.zmm",)
@@ -58,10 +59,20 @@ def test_no_block_is_ruled_out_by_it(k: int) -> None:
     assert not list(values_lost(chain_of(k, 2048)))
 
 
-def test_a_single_product_keeps_the_choice() -> None:
+def test_what_streams_is_asked_for_far_ahead() -> None:
+    """Not at all cost a plan with the gate behind its product its place."""
+    plan = chain_of(768, 2048)
+    asked = {d.name: d.domain for d in plan.space.decisions if d.name.endswith(".prefetch")}
+    held = {name for name, domain in asked.items() if len(domain) == 1}
+    assert held
+    assert all(asked[name] == (FAR,) for name in held)
+    assert all({NO, FAR} <= {*asked[name]} for name in asked.keys() - held)
+
+
+def test_a_single_product_keeps_its_choices() -> None:
     plan, *_ = plans_of(workload("matmul", m=96, n=768, k=2048), only=FMA)
-    (own,) = unrolls(plan).values()
-    assert own.domain == (1, 2, 4)
+    assert plan.space.decision("unroll").domain == (1, 2, 4)
+    assert plan.space.decision("prefetch").domain == (NO, FAR, NEXT)
 
 
 WINDOWS = """
