@@ -16,13 +16,14 @@ from autosched.logic import Bool, Int
 class Decision:
     """A column: `domain` holds the values in order of preference for "no effect" (the first is the neutral one). `held`
     is the value of a decision that matters little, which gives way first where a space would have too many rows (None:
-    it gives way last, at its neutral value)."""
+    it gives way later, at `late`; at its neutral value without that)."""
 
     name: str
     domain: tuple[int, ...]
     labels: tuple[str, ...] = ()
     note: str = ""
     held: int | None = None
+    late: int | None = None
 
     def label(self, value: int) -> int | str:
         """The value as people read it: its label where there are labels."""

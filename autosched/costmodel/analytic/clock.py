@@ -273,7 +273,7 @@ def _tensor(
         terms |= dict.fromkeys(LEVELS, np.zeros(n))
     else:
         terms |= moved_seconds(nest, names, values, target, share)
-    terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, least=least),))[0]
+    terms["pack"] = once("pack", lambda v: (copy_seconds(nest, names, v, target, plan.formulas, least=least),))[0]
     terms["pack"] += CHECK_CYCLES * check_elements(nest.mapping.program, part.guards) * cycle  # by one thread
     terms["overhead"] = np.where(threads > 1, FORK_SECONDS, 0.0) + np.zeros(n)
     stack = np.stack([terms[k] for k in ("compute", "load", *LEVELS)])

@@ -42,7 +42,7 @@ def nest_steps(
         cache_block(nest, target, names),
         loop_order(nest, names),
         pack(nest, target, names),
-        unroll(nest, names),
+        unroll(nest, target, names),
         shared_loads(nest, target, names),
         edges(nest, names),
         outer_tile_order(nest, names),

@@ -57,7 +57,7 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
 
 def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
     """The steps of all parts. Where they span more rows than an id numbers, decisions of several values are held at
-    one until they do not: first those that say at which (`Decision.held`), then the last of each part in turn, inside
+    one until they do not: first those that matter little (`Decision.held`), then the last of each part in turn, inside
     tile loops too, since later steps refine what earlier ones lay out. Threads, which were asked for, and whether warps
     hold rows, on which most of a body hangs, come last."""
     rows = prod(len(d.domain) for steps in parts for s in steps for d in s.decisions)
@@ -71,7 +71,8 @@ def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:
     def kept(decision: Decision) -> Decision:
         if decision.name not in held:
             return decision
-        k = 0 if decision.held is None else decision.domain.index(decision.held)
+        value = decision.late if decision.held is None else decision.held
+        k = 0 if value is None else decision.domain.index(value)
         return replace(decision, domain=decision.domain[k : k + 1], labels=decision.labels[k : k + 1])
 
     return [replace(s, decisions=tuple(map(kept, s.decisions))) for steps in parts for s in steps]

@@ -56,7 +56,7 @@ def passed_over(nest: Nest) -> str | None:
 def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: bool) -> Step:
     """`prefetch`: how far ahead the operand on the lanes is asked for; `prefetch_out`: whether the output tile is asked
     for before its reduction starts, where sums are kept (`keep`). Asking for the next block wants several passes over
-    this one."""
+    this one. Where it cannot be searched, what streams is asked for far ahead, which rules out nothing else."""
     out = (Decision(names(PREFETCH_OUT.name), (0, 1), ("no", "yes")),) if keep else ()
     if nest.depth is None or not nest.lanes:
         return Step("prefetch", out)
@@ -70,7 +70,7 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: b
     if not streams(nest):
         near = Decision(column, (NO, NEAR), ("no", "near")) if nest.depth.units > NEAR else Decision(column, (NO,))
         return Step("prefetch", (near, *out))
-    far = Decision(column, (NO, FAR), ("no", "far")) if nest.depth.units > FAR else Decision(column, (NO,))
+    far = Decision(column, (NO, FAR), ("no", "far"), late=FAR) if nest.depth.units > FAR else Decision(column, (NO,))
     operand, (lanes, rows, depth) = passed_over(nest), blocked_axes(nest)
     if operand is None or lanes is None or rows is None or depth is None or len(far.domain) == 1:
         return Step("prefetch", (far, *out))
@@ -87,4 +87,4 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: b
         Rule(size, asking.implies(Var(size) <= most), f"a block of {{{size}}} bytes is asked for (at most {most:,})"),
     )
     derived: dict[str, Int] = {size: units * Var(names.register(lanes)) * (o.elements * o.dtype.bytes)}
-    return Step("prefetch", (Decision(column, (NO, FAR, NEXT), ("no", "far", "next")), *out), rules, derived)
+    return Step("prefetch", (Decision(column, (NO, FAR, NEXT), ("no", "far", "next"), late=FAR), *out), rules, derived)

@@ -88,6 +88,14 @@ def test_a_decision_that_names_a_value_is_held_first_and_there() -> None:
     assert not held(others)
 
 
+def test_a_decision_that_gives_way_late_does_so_at_its_value() -> None:
+    own = Decision("a.prefetch", tuple(range(10)), tuple("abcdefghij"), late=7)
+    first, *others = numbered([[Step("a", (Decision("a.vector", (1, 2), held=2), own))], wide("b", 6)])
+    assert [d.domain for d in first.decisions] == [(2,), (7,)]
+    assert first.decisions[1].labels == ("h",)
+    assert held(others) == set()
+
+
 def test_threads_are_held_last() -> None:
     threads = Step("t", (Decision("t.threads", (1, 2)),))
     several = numbered([[threads], wide("a", 4), wide("b", 4), wide("c", 4)])
