@@ -1,4 +1,4 @@
-"""Products on narrow weights with few rows: memory takes longer than lanes of warps, so that a plan computes by these."""
+"""Products on narrow weights with few rows: memory takes longer than lanes of warps, by which a plan computes then."""
 
 from __future__ import annotations
 
