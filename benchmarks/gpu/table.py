@@ -9,7 +9,8 @@ from statistics import geometric_mean
 from typing import Any
 
 GROUPS = {"squares": "squares", "conv": "ResNet-50 convolutions", "rows": "programs that memory limits"}
-ORDER = ("squares", "llm", "conv", "mma", "tiers", "rows", "attention", "shapes")
+CHAINS = ("decode", "feed_forward", "weights", "blocks", "experts", "norms")
+ORDER = ("squares", "llm", "conv", "mma", "tiers", "rows", "attention", "shapes", *CHAINS)
 TYPES = ("bf16", "f16", "e4m3", "s8", "f32")
 LIBRARIES = ("cublas", "cublaslt", "cudnn", "torch")
 COLUMNS = (
@@ -18,6 +19,10 @@ COLUMNS = (
     ("Triton", ("triton",)),
     ("TileLang", ("tilelang",)),
     ("FlashAttention 2", ("flash attention",)),
+    ("PyTorch, compiled", ("torch compiled",)),
+    ("cuBLASLt, scales of rows", ("cublaslt rows",)),
+    ("PyTorch, 4 bits", ("torch int4",)),
+    ("a copy of as many bytes", ("copy",)),
 )
 
 
@@ -32,6 +37,9 @@ def group_of(name: str) -> tuple[str, str]:
     group, dtype, label = name.split("/")
     rows = label.split("x")[0]
     shown = {"1": "1 row"}.get(rows, f"{rows} rows") if group == "llm" else GROUPS.get(group, group)
+    if group in CHAINS:
+        kind, *sizes = label.rsplit("_", 1) if "_" in label else ("", label)
+        shown = f"{group.replace('_', '-')}, {f'{kind}, ' if kind else ''}{sizes[0]}".replace("_", " ")
     if group == "attention":
         shown = f"attention, {label.split('_')[0]}, d = {label.rsplit('x', 1)[1]}"
     return shown, dtype
