@@ -1,9 +1,10 @@
-"""What PyTorch is asked for beside chains (`benchmarks.gpu.chains`): an operation each, as its users write it."""
+"""The operations that PyTorch runs beside the chains of `benchmarks.gpu.chains`, written as its users write them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from benchmarks.gpu.operations import Draw, Operation
@@ -97,11 +98,8 @@ class Experts:
 def written() -> dict[str, Callable[[Sizes], Operation]]:
     """By what a case asks for: makes the operation of so many sizes, which runs eagerly and compiled."""
     made: dict[str, Callable[[Sizes], Operation]] = {"cross_entropy": CrossEntropy, "experts": Experts}
-    for kind in ("swiglu", "geglu", "mlp"):
-        made[kind] = lambda s, kind=kind: feed_forward(kind, s)
-    for kind in ("rms_norm_product", "layer_norm_product"):
-        made[kind] = lambda s, kind=kind: norm_product(kind, s)
-    return made
+    made |= {kind: partial(feed_forward, kind) for kind in ("swiglu", "geglu", "mlp")}
+    return made | {kind: partial(norm_product, kind) for kind in ("rms_norm_product", "layer_norm_product")}
 
 
 def narrow(s: Sizes) -> Iterator[tuple[str, Operation]]:

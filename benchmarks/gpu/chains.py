@@ -15,7 +15,7 @@ GROUP = 128
 
 
 def chain_cases() -> Iterator[Case]:
-    """In the order in which they are asked for; all at `real`, as the libraries' sums are."""
+    """The chains, group by group. All are planned at `--numerics real`: libraries reorder and round their sums, too."""
     for cache in (2048, 8192, 65536):
         batch = 16 if cache <= 8192 else 2
         sizes = {"h": 32 * batch, "n": 1, "l": cache, "d": 128, "group": 4, "mask": "full"}

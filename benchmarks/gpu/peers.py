@@ -119,12 +119,19 @@ def _tried(name: str, asked: Asked, operation: Operation) -> Peer | tuple[str, s
     import torch
 
     try:
-        sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
-        operation(*sets[0])
+        peer = _peer(name, asked, operation)
+        peer.calls[0]()
         torch.cuda.synchronize()
     except Exception as error:  # a library's own refusal of a type or a shape
         return name, _why(error)
-    return Peer(name, [lambda given=given: operation(*given) for given in sets])
+    return peer
+
+
+def _peer(name: str, asked: Asked, operation: Operation, call: Callable[..., Any] | None = None) -> Peer:
+    """The operation, or the `call` that stands for it, on as many sets of data as are asked for."""
+    run = call or operation
+    sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
+    return Peer(name, [lambda given=given: run(*given) for given in sets])
 
 
 def _version(name: str) -> str:
@@ -215,24 +222,18 @@ def _rows(asked: Asked) -> Iterator[Peer]:
 
 
 def _eager(asked: Asked) -> Iterator[Peer]:
-    operation = operations()[asked.peer](asked.sizes)
-    sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
-    yield Peer("torch", [lambda given=given: operation(*given) for given in sets])
+    yield _peer("torch", asked, operations()[asked.peer](asked.sizes))
 
 
 def _compiled(asked: Asked) -> Iterator[Peer]:
     import torch
 
     operation = operations()[asked.peer](asked.sizes)
-    compiled = torch.compile(operation.__call__)
-    sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
-    yield Peer("torch compiled", [lambda given=given: compiled(*given) for given in sets])
+    yield _peer("torch compiled", asked, operation, torch.compile(operation.__call__))
 
 
 def _attention(asked: Asked, name: str, backend: str) -> Iterator[Peer]:
-    operation = Attention(asked.sizes, backend)
-    sets = [operation.inputs(lambda *shape: _draw(asked.dtype, *shape)) for _ in range(asked.sets)]
-    yield Peer(name, [lambda given=given: operation(*given) for given in sets])
+    yield _peer(name, asked, Attention(asked.sizes, backend))
 
 
 def _cudnn_attention(asked: Asked) -> Iterator[Peer]:

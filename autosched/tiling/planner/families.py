@@ -96,6 +96,15 @@ def with_plain(best: Sequence[Plan], every: Sequence[Plan], most: int) -> list[P
     return [*(p for k, p in enumerate(best) if k != last), plain]
 
 
+def with_one_of(best: Sequence[Plan], wanted: Sequence[Plan], most: int) -> list[Plan]:
+    """The best plans, up to `most`. Where none of the `wanted` is among them, the first of these of each family takes
+    the place of the last ones."""
+    if any(p is w for p in best for w in wanted):
+        return list(best)
+    first = [*{family_of(p): p for p in reversed(wanted)}.values()]
+    return [*best[: most - len(first)], *first]
+
+
 def _one_of_several(plans: Sequence[Plan]) -> int | None:
     """The place of the last plan whose family has others among these."""
     families = [family_of(p) for p in plans]

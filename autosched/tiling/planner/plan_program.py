@@ -26,19 +26,20 @@ from autosched.tiling.planner.families import (
     family_of,
     family_of_names,
     with_each_family,
+    with_one_of,
     with_plain,
 )
 from autosched.tiling.planner.held_together import held_together
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.planner.nests import MOST_PLANS, WITHIN
-from autosched.tiling.planner.rank import memory_cycles, part_cycles, plan_cycles
+from autosched.tiling.planner.rank import memory_cycles, mostly_by_lanes, plan_cycles
 from autosched.tiling.planner.rejections import unplanned
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.structure import different_first, structure_of
 from autosched.tiling.planner.tile_loops import MemberPlanner
 from autosched.tiling.planner.without_host import refuse_host_work
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
-from autosched.tiling.plans.plan import Plan, TileLoopsPart, WarpCooperativePart
+from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.plans.units import KINDS, NO_UNITS, AcceleratorUnits
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.adapted import adapted_programs
@@ -143,7 +144,8 @@ def plan_program(
         best = asked[:MOST_PLANS]
     best = best if prefix else with_plain(best, asked, MOST_PLANS)
     if is_gpu(target) and not prefix:
-        best = _with_lanes(best, asked, cycles, memory_cycles(program, target))
+        fast = [p for p in asked if cycles[id(p)] <= memory_cycles(program, target) and mostly_by_lanes(p)]
+        best = with_one_of(best, fast, MOST_PLANS)
     left_out |= _passed_over(best, asked, cycles) if asked else {}
     left_out |= {family_of(p): NOT_ASKED for p in every if not asked_for(p, families)}
     return Planned(tuple(matches), tuple(best), tuple(every), left_out)
@@ -165,22 +167,6 @@ def _few_stored(plans: Sequence[Plan], prefix: str) -> list[Plan]:
     named = [p for p in plain if any(a.startswith("factor ") for m in p.mappings for a in m.adapters)]
     late = {id(p) for p in named[MOST_IN_LOOPS:]}
     return [p for p in plans if id(p) not in late]
-
-
-def _with_lanes(
-    best: Sequence[Plan], every: Sequence[Plan], cycles: Mapping[int, float], memory: float
-) -> list[Plan]:
-    """The best plans, the last of them changed for the first of each family in which lanes of warps compute most, where
-    none of these is there and memory takes longer than the lanes (`memory` cycles): instructions gain nothing then."""
-    counting = [p for p in every if cycles[id(p)] <= memory and _most_by_lanes(p)]
-    if any(p is c for p in best for c in counting):
-        return list(best)
-    first = [*{family_of(p): p for p in reversed(counting)}.values()]
-    return [*best[: max(1, min(len(best), MOST_PLANS - len(first)))], *first]
-
-
-def _most_by_lanes(plan: Plan) -> bool:
-    return isinstance(max(plan.parts, key=lambda p: part_cycles(p, plan)), WarpCooperativePart)
 
 
 def _only_sums(plan: Plan) -> bool:

@@ -177,14 +177,20 @@ def rankings(target: Target) -> tuple[Ranking, ...]:
 
 
 def memory_cycles(program: Program, target: Target) -> float:
-    """Cycles of all a GPU's cores until memory has moved each parameter once, which no plan avoids.
-    0 on other targets, whose caches may have them, and where the bandwidth is not known."""
+    """Cycles of all a GPU's cores until memory has moved each parameter once: no plan takes fewer.
+    0 on other targets, whose caches may hold the parameters, and where the target states no bandwidth."""
     main = target.memories[-1].bandwidth_bytes_per_s if is_gpu(target) and target.memories else None
     if not main:
         return 0.0
     tensors = [program.tensors[n] for n in program.parameters if n in program.tensors]
     moved = sum(prod(t.extents) * t.dtype.bits / 8 for t in tensors)
     return moved / main * target.clock_hz * target.cores
+
+
+def mostly_by_lanes(plan: Plan) -> bool:
+    """Whether lanes of warps compute the part that takes the most cycles. Where memory takes longer than that, an
+    instruction gains nothing."""
+    return isinstance(max(plan.parts, key=lambda p: part_cycles(p, plan)), WarpCooperativePart)
 
 
 def plan_cycles(plan: Plan, lanes_store: bool = False) -> float:

@@ -28,7 +28,7 @@ from autosched.tiling.plans.scalar_parts import EXTREMES, is_constant, side_by_s
 from autosched.tiling.plans.step_names import StepNames
 
 LEAST_BITS = 8
-"""Narrower elements lie several to a byte: no thread writes one by itself."""
+"""Narrower elements lie several to a byte: no thread writes one by itself; each reads what it wants."""
 
 
 def team_parts(
@@ -144,8 +144,8 @@ def waits_for_memory(
 
 
 def plain_stage(program: Program, stage: Stage) -> bool:
-    """Whether a stage has constant loops, addresses and guards by formulas, whole bytes, and no division that might be
-    by zero where a lane has no element."""
+    """Whether a stage has constant loops, addresses and guards by formulas, a result of whole bytes, and no division
+    that might be by zero where a lane has no element."""
     bounds = all(is_constant(a) and a.extent > 0 for a in stage.axes)
     values = [stage.assign.value, *([stage.init] if stage.init is not None else [])]
     places = [stage.target, *(r for v in values for r in reads(v))]

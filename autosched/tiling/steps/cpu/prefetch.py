@@ -56,7 +56,8 @@ def passed_over(nest: Nest) -> str | None:
 def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: bool) -> Step:
     """`prefetch`: how far ahead the operand on the lanes is asked for; `prefetch_out`: whether the output tile is asked
     for before its reduction starts, where sums are kept (`keep`). Asking for the next block wants several passes over
-    this one. Where it cannot be searched, what streams is asked for far ahead, which rules out nothing else."""
+    this one. Where a space has too many rows to search `prefetch`, kernels prefetch
+    streamed operands far ahead; that excludes no value of another decision."""
     out = (Decision(names(PREFETCH_OUT.name), (0, 1), ("no", "yes")),) if keep else ()
     if nest.depth is None or not nest.lanes:
         return Step("prefetch", out)
