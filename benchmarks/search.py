@@ -7,6 +7,7 @@
     python -m benchmarks.search --first 25 --seeds 25 --limit 540 --json part.json      # a shard, anywhere
     python -m benchmarks.search --merge part.json …          # its runs join what is kept
     python -m benchmarks.search --replay 2                   # are they today's? two runs of each strategy
+    python -m benchmarks.search --roofline --json out.json   # with a simpler clock than ours
 
 Every strategy gets the same seeds. What is told is the regret (best so far / optimum - 1, median over seeds) after
 some trials, and the performance: 0 random search, 1 optimum, the mean over all trials with its 95 % interval over
@@ -34,6 +35,8 @@ from autosched.store.exchanged import read_any
 from autosched.store.recorded_space import RecordedSpace
 from benchmarks.common.budgets import budgets_markdown, known
 from benchmarks.common.provenance import SEARCH, Made, made, replayed, said
+from benchmarks.common.reached import reached_markdown
+from benchmarks.common.roofline import with_roofline
 from benchmarks.common.search_table import CHECKPOINTS, Kept, Space, markdown, overall, scored, text
 from benchmarks.cpu import RESULTS
 from benchmarks.record import FOLDER, ROWS
@@ -66,6 +69,10 @@ def spaces(more: Sequence[Path] = ()) -> dict[str, Path]:
             if not name.endswith("_T4"):  # the hub has each of its spaces in a second format
                 found[name] = f
     return found
+
+
+def _as_recorded(recording: RecordedSpace) -> RecordedSpace:
+    return recording
 
 
 def _bare(name: str) -> str:
@@ -171,8 +178,9 @@ def replay(
 
 
 def pages(kept: Kept) -> str:
-    """The tables of budgets for the documentation."""
-    return "\n".join(filter(None, (budgets_markdown(kept, clock) for clock in (True, False))))
+    """The tables of budgets for the documentation, and what they say of the goal."""
+    tables = [budgets_markdown(kept, clock) for clock in (True, False)]
+    return "\n".join(filter(None, [*tables, reached_markdown(kept)]))
 
 
 def stated(path: Path) -> str:
@@ -194,11 +202,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--merge", nargs="*", type=Path, metavar="FILE", help="take in these runs, run nothing")
     parser.add_argument("--forget", nargs="*", metavar="STRATEGY", default=(), help="drop its runs first")
     parser.add_argument("--replay", type=int, metavar="N", help="play N runs of each strategy again: are they today's?")
+    parser.add_argument("--roofline", action="store_true", help="with a clock of computing and memory alone")
     parser.add_argument("--fresh", action="store_true", help="forget what is kept")
     parser.add_argument("--only-table", action="store_true", help="run nothing")
     parser.add_argument("--markdown", action="store_true", help="run nothing, print the tables of docs/benchmarks.md")
     options = parser.parse_args(arguments)
     here = spaces(options.more)
+    if options.roofline and options.json == RESULTS / "search.json":
+        parser.error("--roofline wants a --json of its own: runs with the two clocks are different runs")
+    clocked = with_roofline if options.roofline else _as_recorded
     unknown = sorted(set(options.spaces or ()) - set(here))
     if unknown or not here:
         parser.error(f"no space {', '.join(unknown)}; here are: {', '.join(here) or 'none'}")
@@ -212,13 +224,14 @@ def main(arguments: list[str] | None = None) -> int:
             kept = merged(kept, read(path))
         write(options.json, kept, code)
     elif options.replay:
-        chosen = {name: read_any(here[name]) for name in kept}
+        chosen = {name: clocked(read_any(here[name])) for name in kept}
         count, odd = replay(chosen, kept, options.replay, options.jobs)
         print(f"{count} runs played again, {len(odd)} otherwise{''.join(f'; {one}' for one in odd)}")
         write(options.json, kept, replayed(code, SEARCH, count, odd))
         return 1 if odd else 0
     elif not (options.only_table or options.markdown):
-        chosen = {name: read_any(path) for name, path in here.items() if not options.spaces or name in options.spaces}
+        wanted = {name: path for name, path in here.items() if not options.spaces or name in options.spaces}
+        chosen = {name: clocked(read_any(path)) for name, path in wanted.items()}
         chosen = {name: r for name, r in chosen.items() if options.spaces or len(r) >= LEAST}
         for name, recording in chosen.items():
             fresh = open_space(recording, options.trials)
@@ -226,7 +239,8 @@ def main(arguments: list[str] | None = None) -> int:
         seeds = range(options.first, options.first + options.seeds)
         play(chosen, options.strategies, kept, seeds, options.jobs, options.json, code, options.limit)
     if options.markdown:
-        print(pages(kept) if known(kept)[0] or known(kept, True)[0] else markdown(kept))
+        budgets = known(kept)[0] or known(kept, True)[0]
+        print(pages(kept) if budgets else f"{markdown(kept)}\n{reached_markdown(kept)}")
         print(stated(options.json))
         return 0
     for name, space in kept.items():

@@ -90,6 +90,8 @@ class Progress:
             case events.Unplanned(stage, fitting, reason):
                 fits = "fits, and no plan uses it" if len(fitting) == 1 else "fit, and no plan uses them"
                 self._line(f"note   stage {stage}: {_some(fitting, 2)} {fits}: {reason}")
+            case events.NotRunWhole(message):
+                self._line(f"note   {message}")
             case events.Scored():
                 few = "" if event.near == event.plans else f", {event.near} of them near the best by the clock"
                 plans = counted(event.plans, "plan") + few

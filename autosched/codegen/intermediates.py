@@ -29,15 +29,16 @@ class Kept:
 
 def working_bytes(kernel: Kernel) -> int:
     """Bytes that a call works in beside the program's tensors, as the exported header has them."""
-    return workspace_bytes(kernel, GPU_ALIGNMENT if _on_gpu(kernel) else CPU_ALIGNMENT)
+    return workspace_bytes(kernel, GPU_ALIGNMENT if starts_grids(kernel) else CPU_ALIGNMENT)
 
 
 def launches(kernel: Kernel) -> int:
     """How often a call starts work on the device: once on a CPU, once for each grid of blocks on a GPU."""
-    return len(grids(kernel.main)) if _on_gpu(kernel) else 1
+    return len(grids(kernel.main)) if starts_grids(kernel) else 1
 
 
-def _on_gpu(kernel: Kernel) -> bool:
+def starts_grids(kernel: Kernel) -> bool:
+    """Whether a call starts grids of blocks on a GPU."""
     return any(isinstance(s, For) and s.kind.startswith("block") for s in kernel.statements)
 
 

@@ -29,6 +29,7 @@ TYPES = {
     "s64": "int64",
     "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
+    "e8m0": "float8_e8m0fnu",
     "f16": "float16",
     "bf16": "bfloat16",
     "tf32": "float32",

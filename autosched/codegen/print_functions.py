@@ -16,7 +16,7 @@ from autosched.codegen.c_like.source import CSource
 from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import PluginError
 from autosched.machine.target import Target
-from autosched.tiling.steps.gpu.shared_proofs import LayoutProof
+from autosched.tiling.steps.gpu.operands.shared_proofs import LayoutProof
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 RunText = Callable[[Kernel, Target, Arrays, Mapping[str, Any]], dict[str, npt.NDArray[np.generic]]]

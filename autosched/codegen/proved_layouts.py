@@ -5,7 +5,7 @@ from __future__ import annotations
 from autosched.codegen.lower import lower
 from autosched.codegen.print_functions import functions_of
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, prove_shared
+from autosched.tiling.steps.gpu.operands.shared_proofs import LayoutProof, prove_shared
 
 
 def prove_schedule(plan: Plan, row: int, *, all_cases: bool = False) -> list[LayoutProof]:

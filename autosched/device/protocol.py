@@ -87,6 +87,15 @@ class Foresees(Protocol):
 
 
 @runtime_checkable
+class RunsFew(Protocol):
+    """A device that runs kernels of limited size only, to check them."""
+
+    def too_large(self, candidate: Candidate) -> str:
+        """That it will not run this one whole, with its size; nothing where it will, or did not promise to."""
+        ...
+
+
+@runtime_checkable
 class RunsLoops(Protocol):
     """A device that runs a large program's loops as written, to compare whole outputs with what they write."""
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
@@ -43,6 +43,11 @@ def as_written(value: Value, stage: Stage, program: Program, given: Program) -> 
             break
         value = inner
     return substitute(value, {n: Var(w) for n, w in _names(value_vars(value), given).items()})
+
+
+def written_axes(axes: Iterable[str], given: Program) -> dict[str, str]:
+    """Of axes that the file does not name so (`i_2`), the names that it has for them; none that two of them have."""
+    return _names(frozenset(axes), given)
 
 
 def _readers(stage: Stage, program: Program, given: Program) -> Iterator[tuple[Stage, Read]]:

@@ -28,6 +28,7 @@ class DType(Remembering):
     - `fn`: finite; NaN is the pattern of ones (OCP OFP8's e4m3)
     - `fnuz`: finite, and one zero: the pattern of minus zero is NaN (AMD's 8-bit floats up to CDNA3)
     - `finite`: none; what overflows becomes the greatest number, NaN becomes zero (OCP MX's e2m1, e2m3, e3m2)
+    - `scale`: powers of two alone, without sign, fraction and zero; NaN is the pattern of ones (OCP MX's e8m0)
     """
 
     name: str
@@ -62,6 +63,16 @@ class DType(Remembering):
         return self.special == "fnuz"
 
     @property
+    def scale(self) -> bool:
+        """Powers of two that scale blocks of other numbers: nothing computes with them or rounds to them."""
+        return self.special == "scale"
+
+    @property
+    def blank(self) -> int | float:
+        """What stands where a tensor has no element, the value whose bits are zero: 0, and of a scale its least."""
+        return 2.0**-self.bias if self.scale else 0.0 if self.is_float else 0
+
+    @property
     def finite(self) -> bool:
         """Whether every pattern is a number: conversions saturate, and a NaN becomes 0, as that of an integer does."""
         return self.is_integer or self.special == "finite"
@@ -79,7 +90,7 @@ class DType(Remembering):
     @property
     def padding(self) -> int:
         """The low bits of a stored float that are always zero."""
-        return self.bits - 1 - self.exponent - self.mantissa if self.is_float else 0
+        return self.bits - (not self.scale) - self.exponent - self.mantissa if self.is_float else 0
 
     @property
     def bytes(self) -> int:
@@ -108,8 +119,10 @@ class DType(Remembering):
 
     @property
     def exponents(self) -> tuple[int, int]:
-        """Exponents of the least subnormal and of the greatest finite value."""
-        greatest = (1 << self.exponent) - 1 - self.bias - (self.special == "ieee")
+        """Exponents of the least subnormal (of a scale: of the least value) and of the greatest finite value."""
+        greatest = (1 << self.exponent) - 1 - self.bias - (self.special in ("ieee", "scale"))
+        if self.scale:
+            return -self.bias, greatest
         return 1 - self.bias - self.mantissa, greatest
 
     @property
@@ -122,6 +135,9 @@ class DType(Remembering):
     def codes(self) -> FloatCodes:
         """The patterns at the upper end of a float without padding."""
         sign = 1 << (self.bits - 1)
+        if self.scale:
+            ones = (1 << self.bits) - 1
+            return FloatCodes(ones - 1, ones, ones)
         if self.special == "fn":
             return FloatCodes(sign - 2, sign - 1, sign - 1)
         if self.special == "fnuz":
@@ -161,6 +177,7 @@ _ALL = [
     DType("e3m4", "float", 8, ml_dtypes.float8_e3m4, 4, 3),
     DType("e4m3fnuz", "float", 8, ml_dtypes.float8_e4m3fnuz, 3, 4, "fnuz"),
     DType("e5m2fnuz", "float", 8, ml_dtypes.float8_e5m2fnuz, 2, 5, "fnuz"),
+    DType("e8m0", "float", 8, ml_dtypes.float8_e8m0fnu, 0, 8, "scale"),
     DType("f16", "float", 16, np.float16, 10, 5),
     DType("bf16", "float", 16, ml_dtypes.bfloat16, 7, 8),
     # tf32 values are stored in four bytes with the low 13 fraction bits zero.

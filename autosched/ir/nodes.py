@@ -83,13 +83,20 @@ Statement: TypeAlias = Loop | Guard | Assign
 
 @dataclass(frozen=True, slots=True)
 class Assume:
-    """`assume(low <= subject <= high)`: `subject` is a tensor's elements, a scalar or a size; None is unbounded."""
+    """`assume(low <= subject <= high)`: `subject` is a tensor's elements, a scalar or a size; None is unbounded. Or
+    `assume(distinct(subject, n))`: of each n neighbours along a tensor's last dimension no two are equal."""
 
     subject: str
     low: int | float | None = None
     high: int | float | None = None
     multiple: int | None = None
+    distinct: int | None = None
     location: Location | None = field(default=None, compare=False)
+
+    @property
+    def of_range(self) -> bool:
+        """Whether it says between which ends the subject is."""
+        return self.multiple is None and self.distinct is None
 
 
 @dataclass(frozen=True)

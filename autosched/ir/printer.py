@@ -58,6 +58,8 @@ def print_assume(a: Assume) -> str:
 def _assumption(a: Assume) -> str:
     if a.multiple is not None:
         return f"{a.subject} % {a.multiple} == 0"
+    if a.distinct is not None:
+        return f"distinct({a.subject}, {a.distinct})"
     low = f"{_number(a.low)} <= " if a.low is not None else ""
     high = f" <= {_number(a.high)}" if a.high is not None else ""
     if low and not high:

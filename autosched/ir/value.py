@@ -32,6 +32,9 @@ class Literal:
     value: int | float
     dtype: DType
 
+    def __post_init__(self) -> None:
+        assert not self.dtype.scale or self.value > 0, f"{self.dtype} has no {self.value}"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Literal):
             return NotImplemented
@@ -40,6 +43,11 @@ class Literal:
 
     def __hash__(self) -> int:
         return hash((self.value, self.dtype))
+
+
+def blank(dtype: DType) -> Literal:
+    """What stands where a tensor has no element (`DType.blank`)."""
+    return Literal(dtype.blank, dtype)
 
 
 @remembers_hash

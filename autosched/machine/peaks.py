@@ -21,7 +21,15 @@ from autosched.backends import BACKENDS
 from autosched.machine import native
 from autosched.machine.detect import usable_cpus
 from autosched.machine.object_loader import Loaded
-from autosched.machine.probes import MOST_ACCUMULATORS, clock_loop, issue_loop, load_loop, register_pitch
+from autosched.machine.probes import (
+    MOST_ACCUMULATORS,
+    VECTOR_CHAINS,
+    clock_loop,
+    issue_loop,
+    load_loop,
+    register_pitch,
+    vector_loop,
+)
 from autosched.machine.target import Memory, Target
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -51,7 +59,9 @@ EFFORTS = {"quick": PeakEffort(1e-3, 5), "full": PeakEffort(2e-3, 20)}
 @dataclass(frozen=True)
 class Peaks:
     """`rates`: issues a cycle and core, by intrinsic. `all_cores`: issues a second, all cores at once. Bandwidths in
-    bytes a second by memory: of one core, and of all cores together. `skipped`: intrinsic to why it has no rate."""
+    bytes a second by memory: of one core, and of all cores together. `skipped`: intrinsic to why it has no rate.
+    `vectors`: operations of any kind on the widest vectors that a core begins in a cycle, 0 where that was not
+    measured."""
 
     clock_hz: float
     rates: dict[str, float] = field(default_factory=dict)
@@ -60,6 +70,7 @@ class Peaks:
     bandwidth_all: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    vectors: float = 0.0
 
     def issues_per_s(self, name: str) -> float:
         """Of one core."""
@@ -102,12 +113,14 @@ def measure_peaks(
         if every:
             everywhere[intrinsic.name] = every
     alone, together = _bandwidths(target, how, cpus) if bandwidth else ({}, {})
-    return Peaks(clock_hz, rates, everywhere, alone, together, skipped, time.perf_counter() - started)
+    vectors = _vectors(target, how, cpus[-1:]) / clock_hz if bandwidth else 0.0
+    return Peaks(clock_hz, rates, everywhere, alone, together, skipped, time.perf_counter() - started, vectors)
 
 
 def with_peaks(target: Target, peaks: Peaks) -> Target:
     """The target with its measured figures; its version stays, because it is the same machine."""
-    sources = dict(target.sources) | {"clock": MEASURED} | {f"rates.{n}": MEASURED for n in peaks.rates}
+    measured = peaks.rates | ({"vector": peaks.vectors} if peaks.vectors else {})
+    sources = dict(target.sources) | {"clock": MEASURED} | {f"rates.{n}": MEASURED for n in measured}
     memories = []
     for level in target.memories:
         known = peaks.bandwidth_all if level.shared_by == "device" else peaks.bandwidth_one
@@ -121,7 +134,7 @@ def with_peaks(target: Target, peaks: Peaks) -> Target:
                 sources[f"memories.{level.name}.core_bandwidth"] = MEASURED
             sources[f"memories.{level.name}.bandwidth"] = MEASURED
         memories.append(replace(level, **changes))
-    rates = target.rates | peaks.rates
+    rates = target.rates | measured
     return replace(target, clock_hz=peaks.clock_hz, rates=rates, memories=tuple(memories), sources=sources)
 
 
@@ -197,6 +210,15 @@ def _clock(how: PeakEffort, cpus: Sequence[int]) -> float:
     text, operations = clock_loop()
     function, _keep = _function(native.compile_ir(text), ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
     return _pinned([(cpus[0], lambda: _best(lambda n: function(1, 3, n), operations, how))])[0]
+
+
+def _vectors(target: Target, how: PeakEffort, cpus: Sequence[int]) -> float:
+    """Operations on the widest vectors a second of one core."""
+    width = target.limits.get("vector_bytes", 16)
+    text, operations = vector_loop(width)
+    function, _keep = _function(native.compile_ir(text), ctypes.c_void_p, ctypes.c_int64)
+    values = _lines((VECTOR_CHAINS + 1) * max(1, width // 64))
+    return _pinned([(cpus[0], lambda: _best(lambda n: function(values.ctypes.data, n), operations, how))])[0]
 
 
 def _issue_rates(

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import llvm_bits, llvm_declarations, render, render_llvm
-from autosched.tensorize.spec.matrix_ir import Uses
+from autosched.tensorize.spec.keys.matrix_ir import Uses
 
 UNROLL = 4
 CHAIN = 64
 STREAMS = 8
+VECTOR_CHAINS = 8  # more than the vectors that any core begins in the cycle that one takes
 MOST_ACCUMULATORS = 20
 
 
@@ -135,6 +136,25 @@ done:
 }}""",
         CHAIN,
     )
+
+
+def vector_loop(vector_bytes: int) -> tuple[str, int]:
+    """`void @probe(ptr values, i64 n)`: additions and exclusive ors of integers in turn (neither can be merged with its
+    neighbour) in independent chains, and how many vectors an iteration computes."""
+    kind, chains = f"<{vector_bytes // 4} x i32>", range(VECTOR_CHAINS)
+    at = [f"  %p{c} = getelementptr i8, ptr %values, i64 {c * vector_bytes}" for c in range(VECTOR_CHAINS + 1)]
+    first = [f"  %f{c} = load {kind}, ptr %p{c}, align 1" for c in range(VECTOR_CHAINS + 1)]
+    body, seen = list[str](), [f"%x{c}" for c in chains]
+    for k in range(2 * UNROLL):
+        for c in chains:
+            body.append(f"  %v{k}.{c} = {'add' if k % 2 else 'xor'} {kind} {seen[c]}, %f{VECTOR_CHAINS}")
+            seen[c] = f"%v{k}.{c}"
+    phis = [f"  %x{c} = phi {kind} [ %f{c}, %entry ], [ {seen[c]}, %loop ]" for c in chains]
+    stores = [f"  store {kind} {seen[c]}, ptr %p{c}, align 1" for c in chains]
+    lines = ["define void @probe(ptr %values, i64 %n) {", "entry:", *at, *first, "  br label %loop", "loop:", *phis]
+    lines += ["  %i = phi i64 [ 0, %entry ], [ %next, %loop ]", *body, "  %next = add i64 %i, 1"]
+    lines += ["  %more = icmp slt i64 %next, %n", "  br i1 %more, label %loop, label %done", "done:", *stores]
+    return "\n".join([*lines, "  ret void", "}"]), 2 * UNROLL * VECTOR_CHAINS
 
 
 def load_loop(vector_bytes: int) -> tuple[str, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from autosched.errors import nearest
 from autosched.ir.dtypes import DTYPES
 
-CLASSES = ("load", "store", "scalar")
-"""Kinds of instructions that every core has some of."""
+CLASSES = ("load", "store", "scalar", "vector")
+"""Kinds of instructions that every core has some of; `vector`: any operations on its widest vectors."""
 FUNCTIONS = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
 """What `ops.` may name in place of a type: functions of an activation unit."""
 UNITS = ("tensor", "tile")

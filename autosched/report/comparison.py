@@ -13,7 +13,7 @@ import numpy as np
 from autosched.errors import UnknownNameError, UsageError
 from autosched.extras import needed
 from autosched.report import statistics
-from autosched.report.differences import StrategyDifference, differences, family
+from autosched.report.differences import FEW_SEEDS, StrategyDifference, differences, family
 from autosched.report.html_tables import notes_html, tables_html
 from autosched.report.performance import Performance, performance
 from autosched.report.statistics import Floats, Interval
@@ -215,7 +215,7 @@ class StrategyComparison:
 
     def text(self, baseline: str | None = None, checkpoints: Sequence[int] | None = None) -> str:
         """What was compared, and the summary with differences from `baseline` and areas up to `checkpoints`."""
-        few = _ONE if len(self.seeds) == 1 else statistics.FEW_SEEDS if len(self.seeds) < statistics.FEWEST else ""
+        few = _ONE if len(self.seeds) == 1 else FEW_SEEDS if len(self.seeds) < statistics.FEWEST else ""
         return f"{self.headline()}\n\n{self.summary(baseline, checkpoints)}" + (f"\n{few}" if few else "")
 
 

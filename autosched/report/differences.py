@@ -11,6 +11,7 @@ from autosched.report import statistics
 from autosched.report.statistics import Floats, Interval, MeanEstimate, spanned
 
 LESS_IS_BETTER = ("regret", "final")
+FEW_SEEDS = f"fewer than {statistics.FEWEST} seeds: intervals and tests take differences to be normally distributed"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from autosched.errors import UsageError
 from autosched.report import statistics
-from autosched.report.differences import StrategyDifference, differences, family
+from autosched.report.differences import FEW_SEEDS, StrategyDifference, differences, family
 from autosched.report.exchange import three
 from autosched.report.over_spaces import FEW
 from autosched.report.statistics import Floats, Interval
@@ -37,7 +37,7 @@ class ModelsCompared:
         more = [f"undecided: {d.strategy} - {d.baseline}: {d.more}" for d in self.differences if d.more]
         tested = family(self.differences, over)
         few = [FEW] if 1 < self.spaces < statistics.FEWEST and self.differences else []
-        few += [statistics.FEW_SEEDS] if self.spaces == 1 < self.seeds < statistics.FEWEST and self.differences else []
+        few += [FEW_SEEDS] if self.spaces == 1 < self.seeds < statistics.FEWEST and self.differences else []
         return [*map(str, self.differences), *([tested] if tested else []), *more, *few]
 
     def plain(self) -> dict[str, Any]:

@@ -26,7 +26,6 @@ RESAMPLES = 2000
 LEVEL, POWER = 0.95, 0.8
 FEWEST = 5
 """Units from which resamples differ enough to learn from; of fewer, intervals are Student's alone."""
-FEW_SEEDS = f"fewer than {FEWEST} seeds: intervals and tests take differences to be normally distributed"
 MOST = 10_000
 _ALIKE = 1e-9
 """Deviations below this share of the values are rounding."""

@@ -45,6 +45,14 @@ class Unplanned:
 
 
 @dataclass(frozen=True)
+class NotRunWhole:
+    """The device will not run kernels of this size to check them, or loops of theirs that are cut down only: `message`
+    says how large they are, and what it runs."""
+
+    message: str
+
+
+@dataclass(frozen=True)
 class Scored:
     """The spaces are laid out and scored: plans, those of them near the best by the clock (others are hardly searched),
     legal rows, rows in all, rejections per rule. Where a device measures aside, that is done beside the first trials,
@@ -184,6 +192,7 @@ Event: TypeAlias = (
     Matched
     | NotPlanned
     | Unplanned
+    | NotRunWhole
     | Scored
     | NearMiss
     | WithoutEffect

@@ -43,7 +43,8 @@ class Fragment:
 
     @cached_property
     def owners(self) -> tuple[Numbers, Numbers]:
-        """The lane that holds each element, by its row-major number, and its number among that lane's."""
+        """The lane that holds each element, by its row-major number, and its number among that lane's; of several lanes
+        it is one."""
         t, v, number = self._numbers
         lane, own = np.full(self.elements, -1), np.full(self.elements, -1)
         lane[number], own[number] = t, v
@@ -52,7 +53,7 @@ class Fragment:
     @cached_property
     def _numbers(self) -> tuple[Numbers, Numbers, Numbers]:
         """Of each lane's elements: the lane, the number among its own, and the row-major number."""
-        t, v = np.meshgrid(np.arange(self.lanes), np.arange(self.elements // self.lanes), indexing="ij")
+        t, v = np.meshgrid(np.arange(self.lanes), np.arange(self.operand.lane_elements(self.lanes)), indexing="ij")
         number = np.zeros_like(t)
         for coordinate, extent in zip(self.coordinates, self.shape, strict=True):
             number = number * extent + np.asarray(evaluate(coordinate, {"t": t, "v": v}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 from typing import Any, TypeGuard
 
 from autosched.backends import PORTABLE, backend_of
@@ -38,7 +38,9 @@ class Opaque:
 class Operand:
     """One operand. `order` takes the register's element number `e` to the operand's coordinates; for operands held by
     a whole warp `fragment` takes (lane `t`, element `v`) to them instead. `registers` maps a printer (`llvm`, `c`) to
-    the register's type there."""
+    the register's type there. Each element lies in `copies` lanes of a fragment, in a field of `bits` bits (0: as many
+    as the type has) from bit `shift` of it on. Of each `distinct` neighbours along the last dimension no two may be
+    equal in these bits (0: nothing is asked): the instruction means nothing else."""
 
     name: str
     dtype: DType
@@ -50,10 +52,29 @@ class Operand:
     written: bool = False
     opaque: Opaque | None = None
     broadcast: tuple[str, ...] = ()  # axes over which the instruction can take one group of elements for all
+    copies: int = 1
+    bits: int = 0
+    shift: int = 0
+    distinct: int = 0
+    state: str = ""  # of an accelerator: what holds it from one load to the next; empty where each issue reads it anew
 
     @property
     def elements(self) -> int:
         return prod(self.shape)
+
+    @property
+    def field_bits(self) -> int:
+        """Of a register, for one element."""
+        return self.bits or self.dtype.bits
+
+    @property
+    def in_fields(self) -> bool:
+        """Whether elements are put into registers bit by bit: they are no whole bytes, or lie otherwise in memory."""
+        return self.field_bits < 8 or self.field_bits != self.dtype.bits or self.shift > 0
+
+    def lane_elements(self, lanes: int) -> int:
+        """Elements that each of so many lanes holds."""
+        return self.elements * self.copies // lanes
 
 
 def _keeps(value: Value, target: Read) -> TypeGuard[Select]:
@@ -126,10 +147,16 @@ class Intrinsic:
     kind: str = "compute"
     asynchronous: bool = False
     overwrite: str | None = None
+    from_zero: bool = False
+    """Whether each issue starts its sum from zero: `program` is right where the target holds 0, and nowhere else."""
+    written_out: tuple[str, ...] = ()
+    """Operands whose elements the semantics names one by one, where it would sum them were these operands as a whole:
+    nothing says that they are."""
     overwrite_flag: bool = False
     """Whether a call says by an operand (`keep`) if it starts from zero; `overwrite` says what that does."""
     moves: tuple[str, str] | None = None
-    """Of a copy: from and to `memory`, `inputs` or `accumulators`; None where it does not say."""
+    """Of a copy: from and to `memory`, `inputs` or `accumulators`, or to a state that holds an operand of others; None
+    where it does not say."""
     state: dict[str, object] = field(default_factory=dict)
     sets: frozenset[str] = frozenset()
     """Of a config: the names under `state` of other instructions that it sets."""
@@ -152,6 +179,10 @@ class Intrinsic:
     lanes: int = 0  # of one that is issued with a shorter length: how many take part
     share: float = 1.0  # on fewer rows than its registers have, or lanes: of an issue's time on all of them
     timing_source: str = ""  # machine and document or measurement; "unverified" where there is none
+    registered: Intrinsic | None = field(default=None, compare=False, repr=False)
+    """The same with the operands that its text and its registers have, where matching takes one of them in parts."""
+    parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of such a form: the parts of an operand by the number along the dimension that data select."""
     second: Pseudocode | None = None
     formula: Formula | None = None  # of a function: the steps that approximate it
     path: str = ""
@@ -167,15 +198,28 @@ class Intrinsic:
         """The intrinsic as a target with these features has it: with its contract, and as what its machine runs."""
         if not self.contracts and not self.sequences:
             return self
+        registered = None if self.registered is None else self.registered.on(features)
         chosen = next((n for needed, n in self.contracts if needed <= features), self.numerics)
         sequence = next((s for needed, s in self.sequences if needed <= features), self.sequence)
-        return replace(self, numerics=chosen, contracts=(), sequence=sequence, sequences=())
+        return replace(
+            self, numerics=chosen, contracts=(), sequence=sequence, sequences=(), registered=registered
+        )  # fmt: skip
 
     def chain_cycles(self, unknown: float) -> float:
         """Cycles after which the next issue may follow on the same accumulator: none where it overwrites that."""
-        if not self.accumulates:
+        if not self.accumulates or self.from_zero:
             return 0.0
         return self.timing.get("chain", self.timing.get("latency", unknown))
+
+    def lanes_for(self, axis: str, rest: int) -> int:
+        """Lanes along an axis whose time an issue on the last `rest` elements takes: all, or as many as the cycles at a
+        run-time length stand for."""
+        lanes = next(a.extent for a in self.stage.axes if a.name == axis)
+        if self.length is None or self.length[1] != axis:
+            return lanes
+        full = self.timing.get("interval", 1.0)
+        cycles = next((c for n, c in self.interval_by_lanes if n >= rest), full)
+        return max(rest, ceil(lanes * cycles / full))
 
     @property
     def configured(self) -> dict[str, object]:
@@ -229,7 +273,9 @@ class Intrinsic:
             names: list[str | None] = []
             for d, extent in enumerate(operand.shape):
                 parts = list(dict.fromkeys(index[d] for index in subscripts.get(operand.name, [])))
-                if extent > 1 and parts and all(isinstance(p, Const) for p in parts):
+                if operand.name in self.parts and all(isinstance(p, Const) for p in parts):
+                    names.append(None)  # data say which
+                elif extent > 1 and parts and all(isinstance(p, Const) for p in parts):
                     key = extent, tuple(p.value for p in parts if isinstance(p, Const))
                     names.append(constant_axes.setdefault(key, f"{operand.name}.{d}"))
                 elif len(parts) == 1 and isinstance(parts[0], Var) and parts[0].name in loops:
@@ -248,8 +294,24 @@ class Intrinsic:
             names, shape = self.operand_axes[read.tensor], self.operands[read.tensor].shape
             parts = list(zip(names, shape, strict=True))
             if any(n > 1 and (name is None or extents.get(name, n) < n) for name, n in parts):
-                found[read.tensor] = tuple(p for p in read.index if isinstance(p, Int))
+                index = [p for p in read.index if isinstance(p, Int)]
+                if read.tensor in self.parts:
+                    numbers = {d: name for name, (operand, d) in self.selected.items() if operand == read.tensor}
+                    index = [Var(numbers[d]) if d in numbers else p for d, p in enumerate(index)]
+                found[read.tensor] = tuple(index)
         return {name: index for name, index in found.items() if not self.operands[name].written}
+
+    @cached_property
+    def selected(self) -> dict[str, tuple[str, int]]:
+        """The dimensions of operands along which data say which element is meant, by names of their own (`b.1`); no
+        loop goes along them."""
+        found: dict[str, tuple[str, int]] = {}
+        for name in self.parts:
+            subscripts = [r.index for r in self.stage.reads if r.tensor == name]
+            for d in range(len(self.operands[name].shape)):
+                if all(isinstance(index[d], Const) for index in subscripts):
+                    found[f"{name}.{d}"] = name, d
+        return found
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -299,6 +361,11 @@ class Intrinsic:
     @property
     def inputs(self) -> tuple[Operand, ...]:
         return tuple(o for o in self.operands.values() if not o.written)
+
+    @property
+    def held(self) -> tuple[Operand, ...]:
+        """The inputs that stay in a state, where another instruction loads them."""
+        return tuple(o for o in self.inputs if o.state)
 
     @property
     def operations(self) -> int:

@@ -118,6 +118,8 @@ class Mapping:
     """Guards of floats whose steps kernels leave out; of all others fills are multiplied."""
     finite: tuple[str, ...] = ()
     """Tensors whose elements the certificate assumes to be finite where they meet a zero."""
+    met: tuple[tuple[str, ...], ...] = ()
+    """What of that is so because of an adapter's zeros: an assumption, and the tensors that it names."""
     rounded: tuple[DType, ...] = ()
     """Types to which an adapter rounds operands, one for each; the program's are equal over the reals only."""
 
@@ -126,9 +128,21 @@ class Mapping:
         return self.certificate.numerics
 
     @property
+    def issued(self) -> dict[str, tuple[int, int]]:
+        """`padding` as far as it takes time: a run-time length ends the last vector along its axis early."""
+        length, found = self.intrinsic.length, dict(self.padding)
+        if length is not None and length[1] in found:
+            extent, whole = found[length[1]]
+            size = next(a.extent for a in self.intrinsic.stage.axes if a.name == length[1])
+            if rest := extent % size:
+                found[length[1]] = extent, whole - size + self.intrinsic.lanes_for(length[1], rest)
+        return found
+
+    @property
     def utilisation(self) -> float:
-        """Useful lanes over all lanes, from 0 to 1: what padding leaves of the instruction's work."""
-        return prod(extent for extent, _ in self.padding.values()) / prod(whole for _, whole in self.padding.values())
+        """Useful lanes over those whose time is taken, from 0 to 1: what padding leaves of the instruction's work."""
+        issued = self.issued.values()
+        return prod(extent for extent, _ in issued) / prod(whole for _, whole in issued)
 
     def adapted(self, names: tuple[str, ...], obligations: tuple[Obligation, ...]) -> Mapping:
         """The mapping with adapters that made its program from another one, and what was proved of them."""
@@ -144,7 +158,14 @@ class Mapping:
     def adapted_as(self, other: Mapping) -> Mapping:
         """The mapping with the adapters of another one, of the same adapted program, and what was proved of them."""
         proved = tuple(o for o in other.certificate.obligations if o.part == "adapter")
-        return self.adapted(other.adapters, proved).rounding(other.rounded)
+        return self.adapted(other.adapters, proved).meeting(other.met).rounding(other.rounded)
+
+    def meeting(self, met: tuple[tuple[str, ...], ...]) -> Mapping:
+        """The mapping with assumptions on what meets an adapter's zeros, each with the tensors that it names."""
+        found = replace(self, met=tuple(dict.fromkeys((*self.met, *met))))
+        for said, *tensors in met:
+            found = found.assuming((said,), tuple(tensors))
+        return found
 
     def rounding(self, types: tuple[DType, ...]) -> Mapping:
         """The mapping with operands that are rounded to these types first: equal over the reals, each term within their

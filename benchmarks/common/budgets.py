@@ -14,6 +14,8 @@ from autosched.report.text import counted
 from benchmarks.common.search_table import LABELS, Kept, Score
 
 BUDGETS = (32, 64, 150)
+_FEW = 6  # strategies of which each is told space by space
+_ALIKE = 1e-9
 
 
 def budgets_of(kept: Kept, clock: bool) -> tuple[int, ...]:
@@ -97,6 +99,8 @@ def budgets_markdown(kept: Kept, clock: bool = False) -> str:
         rows.append([label, *(spanned(i, "{:+.3f}".format) for i in leads_of)])
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     said = f"{_sentence(by_budget, others)}{_added(kept, list(by_budget), more, seeds, clock)}"
+    if len(others) <= _FEW:
+        said += f" {_spaces(kept, others, last, clock)}"
     return f"{table}\n\n{said}\n\n{_families(kept, others, clock)}\n"
 
 
@@ -115,6 +119,22 @@ def _sentence(by_budget: dict[int, dict[str, StrategyDifference]], others: Seque
         which = f" (not of {', '.join(f'`{s}`' for s in open_)})" if open_ else ""
         parts.append(f"up to {budget} trials of {ahead}{which}")
     return f"`auto` is ahead, its interval over spaces above 0, {', '.join(parts)}."
+
+
+def _spaces(kept: Kept, others: Sequence[str], budget: int, clock: bool) -> str:
+    """In how many spaces the mean of `auto` is greater and less than each other's, over the seeds that both have, and
+    what would decide the differences that are open."""
+    names, parts, more = known(kept, clock)[0], [], []
+    for other in others:
+        both = shared(kept, ["auto", other], clock)
+        values = {s: [np.array(until(kept, n, s, both, budget)) for n in names] for s in ("auto", other)}
+        less = [float(mine.mean() - its.mean()) for mine, its in zip(*values.values(), strict=True)]
+        ahead, behind = sum(d > _ALIKE for d in less), sum(d < -_ALIKE for d in less)
+        parts.append(f"`{other}` {ahead} and {behind}")
+        (d,) = differences(values, "auto", "performance", 0)
+        more += [f" `{other}`: {d.more}."] if d.more else []
+    said = f"Spaces in which it has the greater and the lesser mean up to {budget} trials: {', '.join(parts)}."
+    return said + "".join(more)
 
 
 def _families(kept: Kept, others: Sequence[str], clock: bool) -> str:

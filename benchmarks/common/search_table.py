@@ -167,7 +167,7 @@ LABELS = {
     "kt-greedy-ils": "Kernel Tuner's greedy ILS",
     "optuna-tpe": "Optuna's TPE",
 }
-_SPACES = {
+SPACES = {
     "gemm_f32_512": "GEMM f32 512³",
     "conv_f32_28x28x128": "conv 28x28x128",
     "depthwise_f32_56x56x128": "depthwise 56x56x128",
@@ -189,7 +189,7 @@ def markdown(kept: Kept) -> str:
         if not found:
             continue
         after = " / ".join(map(str, kept[names[0]].checkpoints))
-        columns = [_SPACES.get(n, n) for n in names]
+        columns = [SPACES.get(n, n) for n in names]
         head = [f"{'with' if clock else 'without'} a clock, {len(seeds)} seeds", f"all {len(names)}, performance"]
         lines = [[*head, "less `auto`'s", "p", f"{columns[0]}: after {after}", *columns[1:]]]
         less = {d.strategy: d for d in against(kept, clock)}

@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None, known: Sequence[Case] = CASES) -> i
     if not cases:
         large = f"; {len(fitting)} large cases do, with --full" if fitting else "; --list shows their names"
         parser.error(f"no case fits {' '.join(options.only)}{large}")
-    rows = kept(options.json)
+    rows = kept(options.json, anywhere=options.only_table)
     if not options.only_table:
         measure(cases, rows, options)
         print(f"written to {options.json}", file=sys.stderr)
@@ -141,12 +141,12 @@ def revision() -> str:
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
-def kept(path: Path) -> dict[str, Row]:
-    """Rows of earlier runs on this machine."""
+def kept(path: Path, anywhere: bool = False) -> dict[str, Row]:
+    """Rows of earlier runs on this machine, or `anywhere`."""
     if not path.exists():
         return {}
     data = json.loads(path.read_text(encoding="utf-8"))
-    if data["schema"] != SCHEMA or data["machine"]["cpu"] != machine()["cpu"]:
+    if data["schema"] != SCHEMA or not (anywhere or data["machine"]["cpu"] == machine()["cpu"]):
         raise SystemExit(f"{path} is of another machine or benchmark: name another --json")
     rows = [Row.from_json(r) for r in data["rows"]]
     return {r.key: r for r in rows}

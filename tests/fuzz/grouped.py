@@ -28,15 +28,18 @@ KINDS = ("random", "large", "infinite", "nan", "zero", "denormal", "opposite")
 """What some of the floats are."""
 
 
-def grouped_text(seed: int) -> str:
-    """A program: `m` rows, `n` columns, `k` terms in groups of `g`, which may not divide `k`."""
+def grouped_text(seed: int, shape: tuple[int, int] | None = None) -> str:
+    """A program: `m` rows, `n` columns, `k` terms in groups of `g`, which may not divide `k`. `shape`: rows and columns
+    of a caller's choice."""
     r = Random(seed)
     m, n, g = r.choice([1, 2, 3]), r.choice([2, 5, 16]), r.choice([2, 3, 4, 8])
+    m, n = shape or (m, n)
     k = g * r.choice([1, 2, 3]) - r.choice([0, 0, 0, 1])
     k, kg = max(k, 2), -(-max(k, 2) // g)
     w = r.choice(NARROW)
     weight = r.choice(["f32(W[p, j])", f"(f32(W[p, j]) - f32(Z[p // {g}, j]))", "(f32(W[p, j]) - 8.0)", "V[p, j]",
-                       f"(f32(W[p, j]) if p < {k - 1} else 0.0)"])
+                       f"(f32(W[p, j]) if p < {k - 1} else 0.0)",
+                       *["f32(u4(P[p // 2, j] >> u8(p % 2 * 4)))"] * (g % 2 == 0)])
     scale = r.choice([f"S[p // {g}, j]", f"R[i, p // {g}]", f"(S[p // {g}, j] * R[i, p // {g}])", f"H[p // {g}]",
                       f"(S[p // {g}, j] + H[p // {g}])", f"(c * S[p // {g}, j])",
                       f"(S[p // {g}, j] * (H[p // {g}] / H[p // {g}]))", f"rsqrt(abs(H[p // {g}]))",
@@ -48,9 +51,10 @@ def grouped_text(seed: int) -> str:
     guard = r.choice(["", "", "if G[i, p] != 0:", "if p <= i + 2:"])
     start = r.choice(["0", "0", "B[j]"])
     op = r.choice(["+=", "+=", "-="])
-    used = {t for t in ("W", "V", "Z", "S", "R", "H", "G", "B") if f"{t}[" in f"{term} {guard} {start}"}
+    used = {t for t in ("W", "V", "P", "Z", "S", "R", "H", "G", "B") if f"{t}[" in f"{term} {guard} {start}"}
     shapes = {"W": f"{w}[{k}, {n}]", "V": f"f32[{k}, {n}]", "Z": f"{w}[{kg}, {n}]", "S": f"f32[{kg}, {n}]",
-              "R": f"f32[{m}, {kg}]", "H": f"f32[{kg}]", "G": f"u8[{m}, {k}]", "B": f"f32[{n}]"}  # fmt: skip
+              "P": f"u8[{-(-k // 2)}, {n}]", "R": f"f32[{m}, {kg}]", "H": f"f32[{kg}]", "G": f"u8[{m}, {k}]",
+              "B": f"f32[{n}]"}
     inputs = [f"{t}: {s}" for t, s in shapes.items() if t in used]
     tensors = [f"X: f32[{m}, {k}]", *inputs, f"Y: f32[{m}, {n}]", "c: f32"]
     update = f"Y[i, j] {op} {term}"

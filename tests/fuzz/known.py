@@ -57,4 +57,21 @@ KNOWN = {
 """,
         "reassociated",
     ),
+    "parts of a sum left an axis in the condition of a choice": Pair(
+        """def m(a: s4[4, 2], b: s16[4], c: s16[4]):
+ for i in range(4):
+  c[i] = 0
+  for k in range(2):
+   c[i] += s16(popcount(u8(a[i, k]) ^ u8(b[i])))
+""",
+        "{}",
+        """def f(C: s16[3, 3], A: s4[3, 4, 3], B: s16[3]):
+ for r in range(3):
+  for p in range(3):
+   C[r, p] = 0
+   for q in range(4):
+    C[r, p] += s16(popcount(u8(A[r, q, p] if (r + q) % 2 == 0 else 0) ^ u8(B[p])))
+""",
+        "reassociated",
+    ),
 }

@@ -36,6 +36,8 @@ def any_number(rng: Random, dtype: DType) -> Any:
     if dtype.is_integer:
         low, high = dtype.limits
         return rng.choice((low, high, 0, -1 if low else 1, rng.randint(low, high)))
+    if dtype.scale:
+        return rng.choice((math.nan, dtype.greatest, dtype.blank, 1.0))
     return rng.choice((math.nan, math.inf, -math.inf, 1e30 if dtype.name != "f16" else 6e4, 1.0))
 
 
@@ -196,6 +198,7 @@ class Tiles:
         held: dict[str, dict[tuple[int, ...], Any]] = {o: {} for o in mapping.intrinsic.operands}
         spare: list[tuple[str, tuple[int, ...], Any]] = []
         stored: dict[tuple[int, ...], tuple[int, ...]] = {}
+        summed = set[tuple[int, ...]]()
         numbers = [
             [(t * self.size[x] + lane, lane) for lane in range(self.size[x])]
             for x, t in zip(self.lanes, tile, strict=True)
@@ -221,6 +224,7 @@ class Tiles:
             for o in mapping.operands:
                 cell = self.cell[o](*lane, None)
                 if o == self.accumulator:
+                    summed |= {cell} if counts else set()
                     element = self.element[o](*point, memory)
                     exists = not past and element in memory[mapping.stage.assign.tensor]
                     if exists and stored.setdefault(cell, element) != element:
@@ -245,6 +249,8 @@ class Tiles:
                     raise Wrong(f"{o}{list(cell)} would hold {wanted} and {held[o][cell]}")
         for o, cell, wanted in spare:
             held[o].setdefault(cell, wanted)
+        if mapping.intrinsic.from_zero:  # registers hold 0 first: where nothing counts it is what the program left
+            stored = {cell: element for cell, element in stored.items() if cell in summed}
         self._compute(held, stored, memory)
 
     def _compute(
@@ -259,11 +265,13 @@ class Tiles:
             raise Wrong("two lanes write one element")
         registers: Memory = {}
         for o, operand in mapping.intrinsic.operands.items():
-            fill = mapping.fills[o].value if o in mapping.fills else 0.0 if operand.dtype.is_float else 0
+            fill = mapping.fills[o].value if o in mapping.fills else operand.dtype.blank
             cells = registers[o] = {}
             for cell in product(*map(range, operand.shape)):
                 what = held[o].get(cell)
-                if o == self.accumulator:
+                if o == self.accumulator and mapping.intrinsic.from_zero:
+                    cells[cell] = 0.0 if operand.dtype.is_float else 0
+                elif o == self.accumulator:
                     cells[cell] = target[stored[cell]] if cell in stored else any_number(self.rng, operand.dtype)
                 elif what is None:
                     cells[cell] = any_number(self.rng, operand.dtype)

@@ -29,14 +29,17 @@ from autosched.ir.program import Program
 from autosched.ir.value import Read, added, reads
 from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
+from autosched.tensorize.spec.programs.started import with_start
 
 from .elements import in_parts, parts_differ
-from .mapped import TooLarge, Wrong, run_mapped
+from .mapped import TooLarge, Wrong, hull, run_mapped
 from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
+from .scaled import scaled
 from .selections import selecting
+from .started import start_differs, started, written_out
 from .stepwise import differs, stepwise
-from .withheld import withheld
+from .withheld import elsewhere, withheld
 
 MOST_MAPPINGS = 4
 SELDOM = 4
@@ -52,8 +55,9 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, two that ask a mask or a length, one of which either says in several statements what it does, one whose
-    instruction names elements one by one, and one that selects them: what is wrong goes into `found`."""
+    target, three that ask a mask or a length, one of which either says in several statements what it does, one whose
+    instruction names elements one by one, one that selects them, and one whose sum has a start of its own: what is
+    wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -65,12 +69,20 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(governed(rng), rng, seed, found, aloud)
         rng = Random(f"withheld {seed}")
         check_pair(withheld(rng), rng, seed, found, aloud)
+        rng = Random(f"elsewhere {seed}")
+        check_pair(elsewhere(rng), rng, seed, found, aloud)
         rng = Random(f"steps {seed}")
         check_pair(stepwise(rng), rng, seed, found, aloud)
         rng = Random(f"parts {seed}")
         check_pair(in_parts(rng), rng, seed, found, aloud)
         rng = Random(f"selections {seed}")
         check_pair(selecting(rng), rng, seed, found, aloud)
+        rng = Random(f"scales {seed}")
+        check_pair(scaled(rng), rng, seed, found, aloud)
+        rng = Random(f"started {seed}")
+        check_pair(started(rng), rng, seed, found, aloud)
+        rng = Random(f"written out {seed}")
+        check_pair(written_out(rng), rng, seed, found, aloud)
 
 
 def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool = False) -> list[Match]:
@@ -86,7 +98,11 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
             print(e)
         return []
     written = parse(made.semantics)
-    if intrinsic.program.parameters != written.parameters:
+    if told_apart := start_differs(made.semantics, intrinsic, lambda dtype: _number(rng, dtype, None, False)):
+        found.wrong.append((seed, told_apart))
+    if with_start(written).program != written:
+        found.counts["instructions whose sum has a start"] += 1
+    elif intrinsic.program.parameters != written.parameters:
         found.counts["instructions in parts"] += 1
         if told_apart := parts_differ(written, intrinsic.program, made.along, rng):
             found.wrong.append((seed, told_apart))
@@ -122,6 +138,7 @@ def _loaded(made: Pair) -> Any:
     body = "".join(f"      {line}\n" for line in made.semantics.splitlines())
     text = f"isa: made\nintrinsics:\n  - name: up\n    semantics: |\n{body}    numerics: {made.numerics}\n"
     text += f"    result: {made.result}\n" if made.result else ""
+    text += "    operands: {a: {}, b: {}, c: {}}\n" if made.whole else ""
     return load_text(text)[0]
 
 
@@ -195,7 +212,7 @@ def data(program: Program, mapping: Mapping, rng: Random) -> Memory | None:
     """Arrays for which the mapping's conditions hold; what a float program does not compute with is what nobody would
     wish for. None where a condition speaks of what nobody can pass."""
     limits = gathered(program)
-    stated = [c.assume for c in mapping.conditions]
+    stated, unsigned = [c.assume for c in mapping.conditions], set[str]()
     if any(s is None for s in stated):
         return None
     for s in (*program.assumptions, *(s for s in stated if s is not None)):
@@ -203,6 +220,11 @@ def data(program: Program, mapping: Mapping, rng: Random) -> Memory | None:
             return None
         if s.subject not in program.inputs:
             raise Wrong(f"a condition on {s.subject}, which the program computes")
+        if program.tensors[s.subject].dtype.is_float:
+            if (s.low, s.high) != (0, None):
+                return None
+            unsigned.add(s.subject)
+            continue
         low, high = limits.get(s.subject, program.tensors[s.subject].dtype.limits)
         limits[s.subject] = max(low, int(s.low or low)), min(high, int(s.high or high))
         if s.low is not None and int(s.low) == 0:
@@ -211,6 +233,8 @@ def data(program: Program, mapping: Mapping, rng: Random) -> Memory | None:
     memory: Memory = {name: {(): _number(rng, s.dtype, limits.get(name), False)} for name, s in program.scalars.items()}
     for name, tensor in program.tensors.items():
         memory[name] = filled(tensor.extents, lambda d=tensor.dtype, n=name: _number(rng, d, limits.get(n), big))
+    for name in unsigned:
+        memory[name] = {at: abs(x) for at, x in memory[name].items()}
     if program.stages[0].target.dtype.is_float:
         spoil(program, mapping, memory, rng)
     return memory
@@ -232,6 +256,8 @@ def _number(rng: Random, dtype: DType, limits: tuple[int, int] | None, big: bool
         low, high = limits or dtype.limits
         near = [n for n in (low, high, low + 1, high - 1, 0, 1, -1) if low <= n <= high]
         return rng.choice(near) if rng.random() < 0.4 else rng.randint(low, high)
+    if dtype.scale:
+        return 2.0 ** (rng.randint(-3, 3) if not big else rng.choice((-127, -60, 0, 60, 127)))
     x = (
         rng.uniform(-4, 4)
         if not big
@@ -291,11 +317,11 @@ def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int
         dtype = program.tensors[written].dtype
         unit, least = 2.0 ** -(dtype.mantissa + 1), 2.0 ** (1 - dtype.bias)
         return {k: (share + 8 * unit) * abs(x) + least + beside for k, x in exact[written].items()}
-    stated = mapping.certificate.bound
+    stated, parted = mapping.certificate.bound, mapping.stage.assign.tensor not in program.tensors
     if mapping.numerics == "bitwise" or stated is None:
         return {}  # nothing but the sign of a zero
     total = copied(memory)
-    target = mapping.stage.assign.tensor
+    target = program.outputs[0] if parted else mapping.stage.assign.tensor
 
     def magnitude(node: Assign) -> str:
         if node.tensor != target:
@@ -317,7 +343,8 @@ def bounds(program: Program, mapping: Mapping, memory: Memory) -> dict[tuple[int
         total[target][key] = abs(total[target][key])
     runner(program, None, magnitude)(total)
     unit = 2.0**-24
-    own = (stated.terms + 2) * unit * 1.001
+    terms = math.prod(max(n, 1) for n in hull(program.stage(target))[1].values()) if parted else stated.terms
+    own = (terms + 2) * unit * 1.001 * (2 if parted else 1)  # the sum of the parts rounds, too
     # Either may round a product that the other does not, where one is fused.
     return {k: (stated.factor + own + 2 * unit) * s for k, s in total[target].items()}
 

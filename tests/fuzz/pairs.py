@@ -78,6 +78,8 @@ class Pair:
     """Of an instruction with several results: the one that is meant."""
     along: int = -1
     """Of one that names elements one by one: in which dimension."""
+    whole: bool = False
+    """Whether registers are given, so that no element is an operand of its own."""
 
 
 def pair(rng: Random) -> Pair:

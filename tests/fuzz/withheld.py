@@ -39,6 +39,25 @@ def withheld(rng: Random) -> Pair:
     return replace(made, semantics="\n".join(text), program=_masked(rng, made.program))
 
 
+def elsewhere(rng: Random) -> Pair:
+    """A pair of `overwriting` whose instruction has an operand for elements where its mask is zero; the program has a
+    mask of its own, and keeps what its target holds there."""
+    made = overwriting(rng)
+    while "p[" in made.semantics:
+        made = overwriting(rng)
+    head, *loops, core = made.semantics.splitlines()
+    axes = dict(re.findall(r"for (\w) in range\((\d+)\)", made.semantics))
+    masked = rng.sample(list(axes), rng.randint(1, len(axes)))
+    indent, (target, value) = core[: len(core) - len(core.lstrip())], core.strip().split(" = ", 1)
+    shape = re.search(r"\bc: (\w+\[[^]]*\])", head)
+    assert shape is not None
+    extra = f"w: b1[{', '.join(axes[x] for x in masked)}], q: {shape[1]}, "
+    said = f"w[{', '.join(masked)}] {rng.choice(('!= 0', '!= 0', '> 0', '== 0'))}"
+    text = f"{indent}{target} = ({value}) if {said} else q[{target.split('[', 1)[1]}"
+    lines = [head.replace("(", f"({extra}", 1), *loops, text]
+    return replace(made, semantics="\n".join(lines), program=_masked(rng, made.program))
+
+
 def _masked(rng: Random, program: str) -> str:
     """The program, half of them under a mask of its own along some of its axes."""
     axes = dict(re.findall(r"for (\w) in range\((\d+)\)", program))

@@ -83,6 +83,8 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 48) matmul_bias_relu(
     const f16* const A_at = &A[warp * 2048 + lane / 2 * 64 + lane % 2 * 8];
     f16* const stage_f16_256_at2 = &stage_f16_256[warp * 256];
     float* const stage_f32_256_at = &stage_f32_256[warp * 256];
+    float* const stage_f32_256_at2 = &stage_f32_256[warp * 256 + lane * 8];
+    const float* const D_at = &D[jb * 16 + lane % 2 * 8];
     f16* const C_at = &C[warp * 2048 + lane / 2 * 64 + jb * 16 + lane % 2 * 8];
     #pragma unroll
     for (int ir = 0; ir < 2; ++ir) {
@@ -105,11 +107,15 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 48) matmul_bias_relu(
         wmma_m16n16k16_f16_f32_store_c_row(stage_f32_256_at, acc[ir][0], 16);
         __syncwarp();
         if (warp * 32 + ir * 16 + lane / 2 < 60) {
+            alignas(16) float stage_f32_256_run[8];
+            copy<16>(stage_f32_256_run, stage_f32_256_at2);
+            copy<16>(&stage_f32_256_run[4], &stage_f32_256_at2[4]);
+            alignas(16) float D_run[8];
+            copy<16>(D_run, D_at);
+            copy<16>(&D_run[4], &D_at[4]);
             alignas(16) f16 row[8];
             #pragma unroll
-            for (int x = 0; x < 8; ++x) {
-                row[x] = bits_f16(max_f32(stage_f32_256[warp * 256 + lane * 8 + x] + D[jb * 16 + lane % 2 * 8 + x], 0.0f));
-            }
+            for (int x = 0; x < 8; ++x) row[x] = bits_f16(max_f32(stage_f32_256_run[x] + D_run[x], 0.0f));
             copy<16>(&C_at[ir * 1024], row);
         }
         __syncwarp();

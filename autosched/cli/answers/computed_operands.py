@@ -8,7 +8,7 @@ from math import prod
 from autosched.report.text import bytes_of
 from autosched.tiling.plans.on_the_way import BLOCK
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.steps.gpu.computed_slices import source_bytes
+from autosched.tiling.steps.gpu.operands.computed_slices import source_bytes
 
 
 def computed_lines(plan: Plan) -> Iterator[str]:

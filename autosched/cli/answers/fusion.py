@@ -263,6 +263,8 @@ def done_by(rewrite: RewriteVerdict) -> str:
         return f"{', '.join(rewrite.deferred.values())} taken out of the sum {stages} along {rewrite.axis}"
     if rewrite.name == "steps":
         return f"{stages} by one instruction after the other"
+    if rewrite.name == "one-hot":
+        return f"{stages} takes the one element along {rewrite.axis} that data say"
     return f"{stages} in one pass along {rewrite.axis}"
 
 

@@ -28,9 +28,10 @@ from autosched.cli.answers.unused import without_lines
 from autosched.cli.answers.wide_factors import wide_factor_lines
 from autosched.cli.inputs import store_path
 from autosched.cli.output import joules
-from autosched.codegen.intermediates import kept_in_tiles
+from autosched.codegen.intermediates import kept_in_tiles, launches, starts_grids
 from autosched.codegen.lower import lower
 from autosched.codegen.proved_layouts import prove_schedule
+from autosched.costmodel.analytic.gpu.gpu_clock import LAUNCH_SECONDS
 from autosched.errors import AutoschedError
 from autosched.ir.work import operations
 from autosched.report.plan_text import plan_lines
@@ -51,7 +52,8 @@ from autosched.store.sqlite import SqliteStore
 from autosched.tensorize.explanation.padding import padding_lines
 from autosched.tiling.planner.families import family_of
 from autosched.tiling.plans.plan import Plan
-from autosched.tiling.steps.gpu.shared_proofs import in_short
+from autosched.tiling.steps.gpu.block_tile import is_gpu
+from autosched.tiling.steps.gpu.operands.shared_proofs import in_short
 
 DRIFT = 0.10
 """More than the winner's curse explains: the best of a search is 2 to 4 % slower when it is measured again."""
@@ -153,7 +155,7 @@ def as_text(
     brief: bool,
     form_commands: Sequence[str] = (),
     given: Collection[str] = (),
-    match_command: str = "autosched match",
+    match_command: Callable[[str], str] = lambda _: "autosched match",
     began: float | None = None,
     now: Callable[[], float] = time.monotonic,
 ) -> str:
@@ -306,6 +308,7 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
         far = "faster than" if gap < 0 else f"{gap:.0%} above" if gap < 1 else f"{times(gap + 1)} times"
         off = "" if gap >= 0 else f", which is {-gap:.0%} off"
         lines.append(f"       {far} the space's lower bound by the target's figures ({seconds(bound)}){off}")
+        lines += [f"       {said}" for said in _launched(tuning, result, bound)]
     if result.reason == "reached":
         lines.append(f"ended  the --until goal was reached after {result.done} trials")
     if result.reason == "gain" and result.gain is not None:
@@ -314,6 +317,26 @@ def _left(tuning: Tuning, result: Result) -> list[str]:
         best, finals = result.best.trial.measurement, bool(tuning.study.finals)
         lines.append(f"ended  {out_of_time(tuning.request.timeout_s, result.done, best, finals)}")
     return lines
+
+
+def _launched(tuning: Tuning, result: Result, bound: float) -> list[str]:
+    """What launches take where a lower bound is less than the clock has for them: then it does not count them all."""
+    if not is_gpu(tuning.request.target):
+        return []
+    assert result.best is not None
+    plan, trial = result.best.candidate.plan, result.best.trial
+    kernel = lower(plan, plan.space.schedule(trial.row))
+    return uncounted_launches(launches(kernel), bound, trial.measurement) if starts_grids(kernel) else []
+
+
+def uncounted_launches(count: int, bound: float, measured: Measurement) -> list[str]:
+    """A line on `count` launches, unless a lower bound has room for all of them."""
+    if bound >= count * LAUNCH_SECONDS:
+        return []
+    taken = measured.extra.get("model_s", {}).get("launch", count * LAUNCH_SECONDS)
+    of = "all of " if bound >= LAUNCH_SECONDS else ""
+    what = "the launch, which takes" if count == 1 else f"{of}the {count} launches, which take"
+    return [f"the bound does not count {what} {seconds(taken)}"]
 
 
 def out_of_time(timeout_s: float, done: int, best: Measurement, finals: bool) -> str:

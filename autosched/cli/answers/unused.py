@@ -4,7 +4,7 @@ best plan does without."""
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from autosched.cli.output import talk
@@ -42,35 +42,45 @@ def given_by(
     return tuple(i.name for i in offered(asked, machine) if i.kind == "compute")
 
 
-def without_lines(tuning: Tuning, best: Plan, given: Collection[str], command: str) -> list[str]:
-    """Where the best plan has none of the given instructions: why, and the command that says more."""
+def without_lines(
+    tuning: Tuning, best: Plan, given: Collection[str], command: Callable[[str], str]
+) -> list[str]:
+    """Where the best plan has none of the given instructions: why, and the `command` that says more of the instruction
+    that this is said of."""
     if not given or any(name in given for name in best.intrinsics):
         return []
-    more = f"`{command}` says more"
     with_one = {plan.name for plan in tuning.plans if any(name in given for name in plan.intrinsics)}
     fits = [m for m in tuning.matches if m.intrinsic.name in given and m.verdict in ("match", "conditional")]
     if not with_one and not fits:
         answers = [m for m in tuning.matches if m.intrinsic.name in given and m.reason is not None]
         nearest = min(answers, key=lambda m: m.reason.distance if m.reason else 0, default=None)
         why = f": stage {nearest.stage}: {nearest.reason.message}" if nearest and nearest.reason else ""
-        return [f"no given instruction ({_some(given)}) computes a part of the program{why}", more]
+        said = nearest.intrinsic.name if nearest else next(iter(given))
+        return [f"no given instruction ({_some(given)}) computes a part of the program{why}", _more(command, said)]
     names = _some(sorted({m.intrinsic.name for m in fits}) or given)
     if not with_one:
-        return [f"{names} fits, and no plan has it{_rejected(tuning, given)}", more]
+        reason, said = _rejected(tuning, given) or ("", fits[0].intrinsic.name)
+        return [f"{names} fits, and no plan has it{reason}", _more(command, said)]
     tried = [t for t in ranked(tuning.study.searched) if t.plan in with_one]
     what = f"with it {seconds(tried[0].measurement.time_s)} at best (trial {tried[0].number})" if tried else ""
-    return [f"the best plan does without {names}: {what or 'by the clock plans with it take longer'}", more]
+    said = fits[0].intrinsic.name if fits else next(iter(given))
+    why = what or "by the clock plans with it take longer"
+    return [f"the best plan does without {names}: {why}", _more(command, said)]
 
 
-def _rejected(tuning: Tuning, given: Collection[str]) -> str:
-    """Why none of their mappings is in a plan: the first reason."""
+def _more(command: Callable[[str], str], name: str) -> str:
+    return f"`{command(name)}` says more"
+
+
+def _rejected(tuning: Tuning, given: Collection[str]) -> tuple[str, str] | None:
+    """Why none of their mappings is in a plan: the first reason, and whose it is."""
     request = tuning.request
 
-    def found() -> list[str]:
+    def found() -> list[tuple[str, str]]:
         known = rejections(tuning.matches, tuning.plans, request.target, request.conditions)
-        return [r.reason for r in known if r.intrinsic in given]
+        return [(f": {r.reason}", r.intrinsic) for r in known if r.intrinsic in given]
 
-    return "".join(f": {reason}" for reason in (tuning.deadline.within(FORMS_S, found) or [])[:1])
+    return next(iter(tuning.deadline.within(FORMS_S, found) or []), None)
 
 
 def _some(names: Collection[str]) -> str:

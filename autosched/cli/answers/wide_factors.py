@@ -11,7 +11,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Cast, Read
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.plan import Plan, TensorPart
-from autosched.tiling.steps.gpu.tile_loops import parts_inside
+from autosched.tiling.steps.gpu.bodies.tile_loops import parts_inside
 
 
 def wide_factor_lines(plan: Plan, known: Iterable[Intrinsic]) -> list[str]:

@@ -20,7 +20,7 @@ from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
 from autosched.tensorize.intrinsic import Intrinsic, Outline
 from autosched.tensorize.numerics.contract import Numerics
-from autosched.tensorize.spec.function import formulas_of
+from autosched.tensorize.spec.programs.function import formulas_of
 
 app = typer.Typer(help="List, show and check intrinsics.", no_args_is_help=True)
 NamesArg = Annotated[list[str] | None, typer.Argument(metavar="[NAME|GLOB|FILE.yaml|FOLDER]...", help="Default: all.")]
@@ -119,6 +119,7 @@ def show(
         "timing": ", ".join([*_cycles(i), *([i.timing_source] if i.timing_source else [])]) or "not stated",
         "starts from zero": i.overwrite or "",
         "asynchronous": "it completes later, and needs a wait" if i.asynchronous else "",
+        "moves": " to ".join(i.moves or ()),
         "configured first": ", ".join(i.state),
     }
     for label, value in said.items():
@@ -131,6 +132,7 @@ def show(
         where = operand.fragment if operand.fragment is not None else operand.order
         registers = ", ".join(f"{k}: {v}" for k, v in operand.registers.items())
         loads = f"   loaded by {', '.join(operand.load)}" if operand.load else ""
+        loads += f"   in the state {operand.state}" if operand.state else ""
         answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}{loads}\n   {where}")
     if i.formula is not None:
         answer(f"{i.formula.bound}, in {len(i.formula.steps) + 1} steps")

@@ -14,6 +14,7 @@ from autosched.cli.answers.apart import stages_apart
 from autosched.cli.answers.forms import answer_forms, flags_of, form_commands, form_object, with_gains, write_forms
 from autosched.cli.output import answer, answer_json, table, talk
 from autosched.cli.patience import Patience
+from autosched.ir.as_written import written_axes
 from autosched.ir.program import Program
 from autosched.machine.offered import offered, refuse_absent
 from autosched.machine.target import Target
@@ -28,7 +29,7 @@ from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.explanation.near import near, near_json, near_lines, refusals
 from autosched.tensorize.explanation.text import explain as explained
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import Match
+from autosched.tensorize.match_types import Mapping, Match
 from autosched.tensorize.numerics.dot import is_dot
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tune_options import TuneOptions
@@ -211,6 +212,13 @@ def _told_apart(
     return told
 
 
+def _axes(mapping: Mapping, program: Program) -> str:
+    """Which axes of the program lie on the instruction's, in the file's names."""
+    written = written_axes([*mapping.outer, *(a for names in mapping.axes.values() for a in names)], program)
+    each = ((i, ".".join(written.get(a, a) for a in names) or "1") for i, names in mapping.axes.items())
+    return ", ".join(f"{i}←{names}" for i, names in each) or "every axis outside"
+
+
 Work = dict[str, tuple[list[str], list[dict[str, str]]]]
 """Of stages that no instruction takes: lines that say who computes them, and the steps that instructions do."""
 
@@ -278,10 +286,7 @@ def _list(found: list[Match], quiet: bool, program: Program, work: Work, factors
     fits = [m for m in found if m.verdict != "no"]
     rows = []
     for m in fits:
-        axes = "; ".join(
-            ", ".join(f"{i}←{'.'.join(names) or '1'}" for i, names in mapping.axes.items()) or "every axis outside"
-            for mapping in m.ranked[:3]
-        )
+        axes = "; ".join(_axes(mapping, program) for mapping in m.ranked[:3])
         more = f" and {m.mapping_count - 3} more" if m.mapping_count > 3 else ""
         conditions = ", ".join(dict.fromkeys(c.text for mapping in m.mappings for c in mapping.conditions))
         useful = f"{100 * m.ranked[0].utilisation:.3g} %" if m.mappings else ""

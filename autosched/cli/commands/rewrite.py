@@ -121,7 +121,7 @@ def _explained(c: RewriteVerdict, numerics: str) -> str:
     lines = [f"{_title(c)}: {c.verdict}"]
     if c.reason is not None:
         lines.append(f"  {c.reason.code} at {c.reason.stage}: {c.reason.message}")
-        if c.reason.counterexample is not None:
+        if c.reason.counterexample is not None and "references" in c.reason.counterexample:
             lines += _shown(c.reason.counterexample)
         if c.reason.level is not None:
             lines.append(f"  it is proved where roundings do not count: accept that with --numerics {c.reason.level}")

@@ -49,7 +49,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.plans.units import AcceleratorUnits
-from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, proof_json, proof_lines
+from autosched.tiling.steps.gpu.operands.shared_proofs import LayoutProof, proof_json, proof_lines
 
 VIEWS = ("all", "schedule", "loops", "c", "cuda", "llvm", "asm", "key", "proof")
 

@@ -47,7 +47,7 @@ def detect(
         str, typer.Option("--device", "-d", metavar="NAME", help="cpu: this machine; cuda: its NVIDIA GPU.")
     ] = "cpu",
     effort: Annotated[
-        str, typer.Option("--effort", metavar="EFFORT", help="quick (about half a second) or full.")
+        str, typer.Option("--effort", metavar="EFFORT", help="quick (seconds) or full (a minute or two).")
     ] = "full",
     yaml: Annotated[bool, typer.Option("--yaml", help="Print a target file.")] = False,
     json: options.JsonOpt = False,
@@ -86,3 +86,6 @@ def _describe(target: Target, operations: dict[str, int]) -> None:
     ]
     if measured:
         table(("instruction", "per cycle", "peak of one core"), measured)
+    classes = [(name, f"{rate:.2f}") for name, rate in target.rates.items() if name not in operations]
+    if classes:
+        table(("class of operations", "per cycle"), classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -155,8 +155,10 @@ def tune(
             flags = flags_of({"-t": own, "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}, numerics)
             commands = form_commands(programs[0], loaded[0].name, define or [], flags, _where(device, store))
             given = given_by(known, intrinsics, intrinsic, machine)
-            one = ["-i", given[0]] if given and not intrinsic else []
-            explain = match_command(programs[0], define or [], [*flags, *one])
+
+            def explain(name: str) -> str:
+                return match_command(programs[0], define or [], [*flags, *([] if intrinsic else ["-i", name])])
+
             said = partial(_said, json=json, brief=quiet, began=start.at)
             status = said(tuning, result, forms=commands, given=given, explain=explain)
             if result.reason == "interrupted":
@@ -198,7 +200,7 @@ def _said(
     brief: bool,
     forms: Sequence[str] = (),
     given: Sequence[str] = (),
-    explain: str = "",
+    explain: Callable[[str], str],
     began: float | None = None,
 ) -> int:
     """Print the answer; returns the exit status."""

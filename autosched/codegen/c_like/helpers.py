@@ -214,6 +214,8 @@ static inline float fma_{name}(float a, float b, float c) {{  /* one rounding */
         raise KeyError(f"{stem}_{name}")
     if stem == "round":
         return f"static inline float round_{name}(float x) {{ return load_{name}(bits_{name}(x)); }}"
+    if dtype.scale and stem in ("bits", "load"):
+        return _scale(stem, dtype)
     fraction, bias, sign = dtype.mantissa, dtype.bias, 1 << (dtype.bits - 1)
     greatest, overflow, nan = dtype.codes
     if stem == "bits":
@@ -262,3 +264,18 @@ static inline float load_{name}({storage} bits) {{
   return bits & {sign:#x}u ? -value : value;
 }}"""
     raise KeyError(f"{stem}_{name}")
+
+
+def _scale(stem: str, dtype: DType) -> str:
+    """The bits are a float's exponent, but for the least, which is no normal float, and NaN. Only values of the type
+    become bits."""
+    name, nan = dtype.name, dtype.codes.nan
+    if stem == "bits":
+        return f"""\
+static inline uint8_t bits_{name}(float x) {{  /* of a power of two from 2^-{dtype.bias} to 2^{dtype.bias}, or NaN */
+  return (uint8_t)(x != x ? {nan}u : bits_of_float(x) >> 23);
+}}"""
+    return f"""\
+static inline float load_{name}(uint8_t bits) {{  /* 2^(bits - {dtype.bias}) */
+  return float_of_bits(bits == {nan}u ? 0x7fc00000u : bits == 0u ? 0x00400000u : (uint32_t)bits << 23);
+}}"""

@@ -18,6 +18,7 @@ from autosched.codegen.cuda.fragments.fragments import LANE, Layout
 from autosched.codegen.cuda.fragments.ldmatrix import matrix_load
 from autosched.codegen.cuda.fragments.opaque import OpaquePrinter
 from autosched.codegen.cuda.fragments.own_elements import from_fragments
+from autosched.codegen.cuda.joined_loads import WIDEST, load_runs
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import PEER
@@ -30,7 +31,6 @@ from autosched.logic.walk import substitute_bool, substitute_int
 ELEMENT, GROUP, INSIDE = ".v", ".u", ".x"
 """Variables of printed loops: a thread's own element, a group of them that moves at once, an element of a group. No
 axis of a program has such a name."""
-WIDEST = 16  # bytes of one access
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class CudaAssignPrinter:
         if alone and scope.lanes > 1 and stmt.buffer not in scope.layouts:
             yield from self._shared_out(stmt)
             return
-        count = stmt.lane.width // lanes
+        count = stmt.lane.width * (layout.copies if layout is not None else 1) // lanes
         with scope.ranged({ELEMENT: (0, count - 1)}):
             yield from self._spread(stmt, layout, count)
 
@@ -173,7 +173,8 @@ class CudaAssignPrinter:
             return None
         if not is_plain(value.index):
             return None
-        if value.dtype.sub_byte and (register or value.tensor in self.scope.layouts):
+        layouts = [self.scope.layouts[n] for n in (stmt.buffer, value.tensor) if n in self.scope.layouts]
+        if any(x.in_fields or (x.operand is not None and x.operand.distinct) for x in layouts):
             return None
         return BitMove(value, there, zero)
 
@@ -247,7 +248,7 @@ class CudaAssignPrinter:
         layout = self.scope.layouts.get(name)
         if layout is None:
             return self.scope.address(name, index)
-        per = layout.registers.bits // layout.dtype.bits if layout.packed else 1
+        per = layout.registers.bits // layout.field_bits if layout.packed else 1
         number = self.scope.simplifier.sum(index[-1])
         if any(c % per for c in (*number.terms.values(), number.constant)):
             return None
@@ -268,11 +269,13 @@ class CudaAssignPrinter:
                 return None
             v = Var(GROUP) * width + Var(INSIDE)
             here = _placed(stmt, lane, at(v), scope, v)
-            value = scope.values.stored(here.value)
+            loads, at_hand = load_runs(scope, here.value, INSIDE, width)
+            with scope.holding(at_hand):
+                value = scope.values.stored(here.value)
             to = scope.address(stmt.buffer, at_lane(stmt.index, lane, at(Var(GROUP) * width)))
             dtype = scope.buffer(stmt.buffer).dtype
             scope.used.headers.add("copy")
-            body = [f"alignas({width * dtype.bytes}) {element_type(dtype)} row[{width}];"]
+            body = [*loads, f"alignas({width * dtype.bytes}) {element_type(dtype)} row[{width}];"]
             body += self._loop(width, [f"row[{scope.spell(INSIDE)}] = {value};"], INSIDE)
             body += [f"copy<{width * dtype.bytes}>({to}, row);"]
             guarded = list(self._guarded(there, body))
@@ -290,14 +293,25 @@ class CudaAssignPrinter:
             yield from self._guarded(valid, [f"{scope.element(stmt.buffer, stmt.index)} = {value};"])
             return
         if valid != TRUE:
-            value = "0" if valid == FALSE else f"{scope.index.choice(valid)} ? {value} : {_zero(stmt.value)}"
+            none = self._absent(layout, stmt)
+            value = none if valid == FALSE else f"{scope.index.choice(valid)} ? {value} : {none}"
         last = stmt.index[-1]
-        if layout.packed and layout.dtype.sub_byte:
+        if layout.packed and layout.in_fields:
             scope.used.headers.add("fragment")
             array, number = scope.array(layout, stmt.index), scope.index.number(last)
-            yield f"put_element<{layout.dtype.bits}>({array}, {number}, {value});"
+            value = f"({value}) << {layout.shift}" if layout.shift else value
+            yield f"put_element<{layout.field_bits}>({array}, {number}, {value});"
             return
         yield f"{scope.register(layout, stmt.index, last)} = {value};"
+
+    def _absent(self, layout: Layout, stmt: Assign) -> str:
+        """What a register holds in place of an element that the program does not have: zero, or numbers that differ
+        where the instruction asks for that."""
+        operand = layout.operand
+        if operand is None or not operand.distinct or operand.fragment is None:
+            return _zero(stmt.value)
+        last = substitute_int(operand.fragment.coordinates[-1], {"t": Var(LANE), "v": stmt.index[-1]})
+        return self.scope.index.number(last % operand.distinct, 13)
 
     # -- around --------------------------------------------------------------------------------------------------------
 

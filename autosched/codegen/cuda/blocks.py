@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from math import prod
 
+from autosched.codegen.analysis.held_registers import THREADS_OF
 from autosched.codegen.cuda.fragments.fragments import LANE, THREAD
-from autosched.codegen.cuda.grids import THREADS_OF, WARP, CudaGrid, first, trips
+from autosched.codegen.cuda.grids import WARP, CudaGrid, first, trips
 from autosched.codegen.cuda.hopper import arrivals_of, maps_of
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.cuda.shared_memory.layout import SharedMemory

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.backends import CUDA
+from autosched.codegen.analysis.held_registers import THREADS_OF
 from autosched.codegen.cuda.launch import MOST_BLOCKS, Dim3
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -23,8 +24,6 @@ from autosched.errors import UsageError
 from autosched.logic import Const
 
 WARP, WARPGROUP = CUDA.warp, CUDA.warpgroup
-THREADS_OF = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
-"""Threads of one worker of each kind."""
 ROW_THREADS = 128
 """Threads of a block whose iterations are single threads or warps."""
 

@@ -92,6 +92,7 @@ class CudaScope:
         self.threads = 0  # of all workers of the block, where none has a role of its own
         self.passed: frozenset[str] = frozenset()  # memory through which lanes of a row's warp pass values
         self.loops = 0  # loops around, of one thread
+        self.at_hand: dict[Read, str] = {}  # elements of memory that were loaded before, and what stands for each
         self.pointers: dict[tuple[str, Int, bool], str] = {}
         self.declared: list[str] = []  # declarations to stand before the current statement of the block
         self._simplifier: Simplifier | None = None
@@ -136,6 +137,13 @@ class CudaScope:
         else:
             yield
         self.lanes = before
+
+    @contextmanager
+    def holding(self, found: Mapping[Read, str]) -> Iterator[None]:
+        """Elements of memory that are at hand, for as long as it lasts."""
+        before, self.at_hand = self.at_hand, {**self.at_hand, **found}
+        yield
+        self.at_hand = before
 
     def _set(self, found: Mapping[str, tuple[int, int] | None]) -> None:
         for name, bounds in found.items():
@@ -216,8 +224,9 @@ class CudaScope:
         if not layout.packed:
             return f"{array}[{number}]"
         self.used.headers.add("fragment")
-        if layout.dtype.sub_byte:
-            return f"narrow_element<{layout.dtype.bits}>({array}, {number})"
+        if layout.in_fields:
+            text = f"narrow_element<{layout.field_bits}>({array}, {number})"
+            return f"({text} >> {layout.shift})" if layout.shift else text
         return f"element<{self.type(layout)}>({array}, {number})"
 
     @staticmethod
@@ -226,6 +235,8 @@ class CudaScope:
 
     def read(self, read: Read) -> str:
         """An element as stored, of memory or of a register (its last subscript is then the lane's own element)."""
+        if read in self.at_hand:
+            return self.at_hand[read]
         layout = self.layouts.get(read.tensor)
         if layout is None:
             return self.element(read.tensor, read.index)

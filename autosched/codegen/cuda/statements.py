@@ -7,12 +7,12 @@ from typing import assert_never
 
 from autosched.codegen import workarounds
 from autosched.codegen.analysis.barriers import Path
+from autosched.codegen.analysis.held_registers import THREADS_OF
 from autosched.codegen.c_like.blocks import loop_head
 from autosched.codegen.c_like.indices import loop_range
 from autosched.codegen.cuda.assign import CudaAssignPrinter
 from autosched.codegen.cuda.fragments.fragments import THREAD
 from autosched.codegen.cuda.fragments.ldmatrix import joined_load
-from autosched.codegen.cuda.grids import THREADS_OF
 from autosched.codegen.cuda.hopper import EnginePrinter
 from autosched.codegen.cuda.induction_counters import Ring
 from autosched.codegen.cuda.scope import CudaScope

@@ -15,6 +15,7 @@ from autosched.codegen.tree.kernel import (
     AsyncCopies,
     Branch,
     Buffer,
+    Chosen,
     For,
     Function,
     GuardedDispatch,
@@ -78,6 +79,8 @@ class _View:
                 return replace(stmt, body=self.body(stmt.boxes or stmt.body), boxes=())
             case Branch():
                 return replace(stmt, condition=self.value(stmt.condition), body=self.body(stmt.body))
+            case Chosen():
+                return replace(stmt, value=self.value(stmt.value), body=self.body(stmt.body))
             case GuardedDispatch():
                 return replace(stmt, body=self.body(stmt.body), fallback=self.body(stmt.fallback))
             case WarpSpecialize():

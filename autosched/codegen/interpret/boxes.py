@@ -55,8 +55,7 @@ class BoxMover:
             if box.store:
                 self.there.store(far[inside], self.here.load(near[inside], None), None)
             else:
-                zero = self.here.data.dtype.type(0)
-                values = np.full(seen.elements, zero)
+                values = np.zeros(seen.elements, self.here.data.dtype)
                 values[inside] = self.there.load(far[inside], None)
                 self.here.store(near, values, None)
 

@@ -1,7 +1,8 @@
 """`run_kernel`: a loop tree executed statement by statement, the bug detector that every lowering is tested with.
 
-Every access is bounds-checked, reads of unwritten memory and races between parallel iterations are errors, and parallel
-loops run in a shuffled order. Intrinsics run from their YAML semantics, so kernels for absent hardware run too.
+Every access is bounds-checked, reads of unwritten memory or of another warp's registers and races between parallel
+iterations are errors, and parallel loops run in a shuffled order. Intrinsics run from their YAML semantics, so kernels
+for absent hardware run too.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from autosched.codegen.analysis.access import classify
+from autosched.codegen.analysis.held_registers import held_registers
 from autosched.codegen.analysis.matrix_moves import fits
 from autosched.codegen.interpret.boxes import BoxMover
 from autosched.codegen.interpret.concurrent import Concurrency
 from autosched.codegen.interpret.emulate import RegisterEmulator
+from autosched.codegen.interpret.other_warps import across_warps
 from autosched.codegen.interpret.storage import Region, Storage
 from autosched.codegen.interpret.subscripts import WIDTH, Env, Evaluator, Mask, compile_bool, compile_int, compile_place
 from autosched.codegen.interpret.values import compile_kept, compile_value
@@ -110,6 +113,7 @@ class _Machine:
         self.storages = _storages(kernel, arrays, self.regions, self.block)
 
     def run(self, function: Function) -> None:
+        self.held = held_registers(self.kernel, function.body)
         for storage in self.storages.values():
             if storage.written is not None and storage.buffer.scope in PRIVATE_SCOPES:
                 storage.written[:] = False
@@ -292,6 +296,8 @@ class _Machine:
         return run
 
     def _assign(self, stmt: Assign) -> Runner:
+        if (said := across_warps(stmt, self.held)) is not None:
+            return _refused(said)
         storage = self.storages[stmt.buffer]
         place, guard = compile_place(stmt.index, storage, stmt.lane), compile_bool(stmt.valid)
         value = compile_value(stmt.value, self.storages, self.scalars, self.kernel.formulas, stmt.lane)
@@ -323,7 +329,7 @@ class _Machine:
                 mask = None if left.all() else left
             values = store(np.asarray(value(env, mask)), dtype)
             if register and mask is not None:
-                values, mask = np.where(mask, values, storage.data.dtype.type(0)), None
+                values, mask = np.where(mask, values, np.zeros((), storage.data.dtype)), None
             flat = place(env, mask)
             if not distinct:
                 used = np.broadcast_to(storage.numbers[flat] if isinstance(flat, slice) else flat, (width,))
@@ -375,6 +381,13 @@ class _Machine:
                     storage.store(places[name], result, None)
 
         return run
+
+
+def _refused(said: str) -> Runner:
+    def run(env: Env) -> None:
+        raise KernelError(said)
+
+    return run
 
 
 def _elements(ref: RegisterRef, storage: Storage) -> Evaluator:

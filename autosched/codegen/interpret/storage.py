@@ -165,6 +165,8 @@ class Storage:
             used = flat if mask is None else flat[mask]
             if self.written is not None and _any(~self.written[used]):
                 missing = np.atleast_1d(self.numbers[used])[np.atleast_1d(~self.written[used])][0]
+                if self.buffer.scope == "state":
+                    raise UninitialisedError(f"the state {self.buffer.name} is read before it is set")
                 raise UninitialisedError(f"{self.element(int(missing))} is read but was never written")
             for region in self.regions or ():
                 region.read(self, used)

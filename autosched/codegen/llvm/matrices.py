@@ -8,7 +8,7 @@ from autosched.codegen.llvm.emitter import Emitter
 from autosched.codegen.tree.kernel import Buffer, IntrinsicCall
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import declaration, render
-from autosched.tensorize.spec.matrix_ir import Uses
+from autosched.tensorize.spec.keys.matrix_ir import Uses
 
 
 class LlvmMatrixPrinter:

@@ -38,6 +38,7 @@ from autosched.ir.value import (
     Select,
     Unary,
     Value,
+    blank,
     reads,
 )
 from autosched.logic import Bool, Int, all_of, free_vars
@@ -212,7 +213,7 @@ class LlvmValuePrinter:
         return self._either(first, None, other, lambda _: constant, True, False, mask)
 
     def _select(self, v: Select, lane: Lane | None, mask: Mask | None) -> Val:
-        if mask is None and isinstance(v.condition, Bool) and v.other == Literal(0, v.other.dtype):
+        if mask is None and isinstance(v.condition, Bool) and v.other == blank(v.other.dtype):
             words = self._words(v.then, lane, v.condition)
             if words is not None:
                 return words

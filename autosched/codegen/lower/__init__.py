@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from autosched.codegen.analysis.held_states import prove_states
 from autosched.codegen.lower.common.checks import choose
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.tile_loops import lower_tile_loops
@@ -77,7 +78,10 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         plan.target.limits.get("vector_bytes", 16),
         ctx.barriers,
     )
-    return transpose_copies(share_panels(kernel)) if on_vectors(plan) else kernel
+    if on_vectors(plan):
+        return transpose_copies(share_panels(kernel))
+    prove_states(kernel)
+    return kernel
 
 
 def on_vectors(plan: Plan) -> bool:
@@ -160,7 +164,7 @@ def _lower_part(part: Part, ctx: Context, bare: bool = False) -> tuple[Stmt, ...
         case LiteralPart():
             return lower_literal(part, ctx)
         case TileLoopsPart() if ctx.lanes > 1:
-            from autosched.codegen.lower.gpu.tile_loops import lower_block_loops
+            from autosched.codegen.lower.gpu.bodies.tile_loops import lower_block_loops
 
             return lower_block_loops(part, ctx, _lower_part)
         case TileLoopsPart():

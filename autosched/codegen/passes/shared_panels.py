@@ -31,7 +31,7 @@ from autosched.codegen.tree.kernel import (
     with_bodies,
 )
 from autosched.codegen.tree.uses import places
-from autosched.ir.value import Cast, Index, Literal, Read, Value, is_plain, map_value
+from autosched.ir.value import Cast, Index, Read, Value, blank, is_plain, map_value
 from autosched.logic import TRUE, Affine, Const, Int, Var, affine
 
 OWNER = Var("thread")
@@ -127,7 +127,7 @@ def _filling(stmt: For, kernel: Kernel, constant: set[str]) -> _Filling | None:
     dense = joined is not None and prod(d[0] for d in joined) == prod(panel.shape[owned:])
     if joined is None or not dense:
         return None
-    kind = None if converted is None else replace(converted, operand=Literal(0, read.dtype))
+    kind = None if converted is None else replace(converted, operand=blank(read.dtype))
     return _Filling(stmt, panel, owned, (read.tensor, kind), (outside, here.constant), joined)
 
 

@@ -1,7 +1,7 @@
 """Floats of 16 bits and fewer as values over 32-bit words, for all printers alike: from their bits to f32 and back.
 
-No f32 on the way is subnormal, which processors take long for, and nothing branches, so the steps are the same in all
-lanes of a vector.
+No f32 on the way is subnormal, which processors take long for (but e8m0's least value is), and nothing branches, so the
+steps are the same in all lanes of a vector.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from autosched.ir.value import Arith, Call, Cast, Comparison, Literal, Scalar, S
 
 F32, U32, S32 = (DTYPES[name] for name in ("f32", "u32", "s32"))
 _QUIET, _INFINITE = 0x7FC00000, 0x7F800000
+_LEAST_SCALE = 0x00400000
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ def widening(dtype: DType) -> Conversion:
     """From the bits, a u32 with no others, to f32. Exact: normal numbers get their exponent by an addition, subnormal
     ones are converted as integers."""
     step, bits = _NamedSteps(), Scalar("bits", U32)
+    if dtype.scale:
+        return _scale(dtype, bits)
     mantissa, bias, codes = dtype.mantissa, dtype.bias, dtype.codes
     top = 1 << (dtype.bits - 1)
     sign = step("sign", _by("<<", _by("&", bits, top), 32 - dtype.bits))
@@ -67,6 +70,9 @@ def narrowing(dtype: DType) -> Conversion:
     least number, leaves the rounded count in the low bits; normal ones: round the dropped fraction bits and move the
     bias."""
     step, x = _NamedSteps(), Scalar("x", F32)
+    if dtype.scale:  # of its own values: nothing is rounded to it
+        raw = step("raw", _by("&", _word(x), 0x7FFFFFFF))
+        return Conversion(x, tuple(step.taken), Select(_is(">", raw, _INFINITE), _nan(dtype), _by(">>", raw, 23), U32))
     mantissa, bias = dtype.mantissa, dtype.bias
     greatest, overflow, nan = dtype.codes
     drop = 23 - mantissa
@@ -90,6 +96,17 @@ def narrowing(dtype: DType) -> Conversion:
     if dtype.finite:  # nor has the zero that a NaN becomes
         result = Select(is_nan, code, result, U32)
     return Conversion(x, tuple(step.taken), result)
+
+
+def _scale(dtype: DType, bits: Scalar) -> Conversion:
+    """The bits are an f32's exponent, but for the least, which is no normal f32 (2**-127), and NaN."""
+    word = Select(_is("==", bits, 0), Literal(_LEAST_SCALE, U32), _by("<<", bits, 23), U32)
+    word = Select(_is("==", bits, dtype.codes.nan), Literal(_QUIET, U32), word, U32)
+    return Conversion(bits, (), Call("bits_f32", (word,), F32))
+
+
+def _nan(dtype: DType) -> Literal:
+    return Literal(dtype.codes.nan, U32)
 
 
 def table(dtype: DType) -> tuple[float, ...]:

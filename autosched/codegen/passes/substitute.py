@@ -112,4 +112,5 @@ def _bound(ref: RegisterRef, values: Mapping[str, Int]) -> RegisterRef:
     found = ref.descriptor
     if found is not None:
         found = replace(found, start=substitute_int(found.start, values))
-    return replace(ref, index=tuple(substitute_int(i, values) for i in ref.index), descriptor=found)
+    index = tuple(substitute_int(i, values) for i in ref.index)
+    return replace(ref, index=index, descriptor=found, holds=place(ref.holds, values) if ref.holds else None)

@@ -26,12 +26,12 @@ class KernelError(AssertionError):
     """A kernel that no printer could print rightly; says where and why."""
 
 
-SCOPES = ("global", "workspace", "packed", "register", "matrix", "shared", "local", "accumulator")
+SCOPES = ("global", "workspace", "packed", "register", "matrix", "shared", "local", "accumulator", "state")
 """global: a program parameter · workspace: scratch memory of one call · packed: `const` data re-laid out before the
 run · register: vector registers · matrix: registers of an instruction's own, which hold a matrix each · shared, local:
 GPU memories; shared is an accelerator's scratchpad too · accumulator: the memory that an accelerator accumulates in,
-tile by tile."""
-PRIVATE_SCOPES = ("register", "matrix", "local", "shared", "accumulator")
+tile by tile · state: what an accelerator's array holds of an operand from one load to the next."""
+PRIVATE_SCOPES = ("register", "matrix", "local", "shared", "accumulator", "state")
 """Scopes whose memory a function declares itself; the others are passed to it."""
 WORKERS = ("cluster", "warpgroup", "warp", "thread")
 """Loops over the workers of a block (of a cluster's blocks, outside their own); two of them one after the other are
@@ -40,7 +40,8 @@ separated by a barrier."""
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays.
+    """Memory of a dtype and a shape, row-major, in elements. `origin` names the program tensor it holds or re-lays, or
+    the state that it is.
 
     `elements_per_thread`: of registers that a warp's threads hold together. Each thread in turn holds so many
     neighbours; 0 where an instruction's fragment map decides, or one thread holds all. `fragment`: how the threads of
@@ -154,12 +155,14 @@ class Descriptor:
 class RegisterRef:
     """One register: a register buffer and all indices but the last. With a `lane`, an operand that the instruction
     takes from shared memory itself: the index of its element number `lane.var`, one for each of its elements, which is
-    where the `descriptor` finds it."""
+    where the `descriptor` finds it. `holds`, of a state: the elements that must be there, as a load of it says them
+    (`codegen.analysis.held_states`)."""
 
     buffer: str
     index: tuple[Int, ...]
     lane: Lane | None = None
     descriptor: Descriptor | None = None
+    holds: Value | None = None
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from autosched.costmodel.analytic.cpu.scalar_memory import UNASKED, asked_bytes,
 from autosched.costmodel.analytic.cpu.streams import knows_prefetch, waited_seconds
 from autosched.costmodel.analytic.cpu.tlb import paging_seconds
 from autosched.costmodel.analytic.gpu.code_constants import GENERATED, GpuCode
-from autosched.costmodel.analytic.gpu.gpu_clock import gpu_scalar, gpu_tensor
+from autosched.costmodel.analytic.gpu.gpu_clock import ONCE, Repeated, gpu_scalar, gpu_tensor
 from autosched.costmodel.analytic.gpu.gpu_elementwise import team_terms
 from autosched.costmodel.analytic.gpu.least import gpu_least
-from autosched.costmodel.analytic.gpu.within_block import InRegisters, grid_terms, one_core, within_block
+from autosched.costmodel.analytic.gpu.within_block import InRegisters, grid_terms, one_core, times_of, within_block
 from autosched.costmodel.analytic.spatial.spatial_clock import spatial_stages, spatial_tensor
 from autosched.ir.nodes import Axis, Stage
 from autosched.ir.program import Program
@@ -53,7 +53,8 @@ from autosched.tiling.plans.plan import (
 from autosched.tiling.space.memoize_columns import memoize_columns
 from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import StepNames, is_gpu
-from autosched.tiling.steps.gpu.uneven_grid import ORDER, uneven_grid
+from autosched.tiling.steps.gpu.bodies.only_nest import only_nest
+from autosched.tiling.steps.gpu.bodies.uneven_grid import ORDER, uneven_grid
 
 VERSIONS = {"cpu": "12", "gpu": "14", "spatial": "13"}
 """The clock's version for each kind of target."""
@@ -115,7 +116,8 @@ def leasts(plan: Plan) -> tuple[Callable[[Columns, Column], Column] | None, ...]
 
 
 def _gpu_least(timed: TimedPart, part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
-    return timed.repeated(gpu_tensor(part.nest, part.names, values, plan.target, least=True), values)["total"]
+    found = gpu_tensor(part.nest, part.names, values, plan.target, least=True, repeated=timed.grid or ONCE)
+    return timed.repeated(found, values)["total"]
 
 
 def _cpu_least(timed: TimedPart, part: TensorPart, plan: Plan, values: Columns, floor: Column) -> Column:
@@ -165,12 +167,23 @@ class TimedPart:
     packed: TensorPart | None = None
 
     @cached_property
+    def grid(self) -> Repeated | None:
+        """How often the loops around run a nest whose blocks are those of their grid, which launches them; None of any
+        other part."""
+        if len(self.around) != 1 or not is_gpu(self.plan.target):
+            return None
+        nest = only_nest(self.around[0])
+        return times_of(self.around[0], nest) if nest is not None and nest is self.part else None
+
+    @cached_property
     def held(self) -> InRegisters | None:
         """What warps that share rows may hold of it in registers."""
         return InRegisters.of(self.part, self.plan, self.around[-1])
 
     def repeated(self, terms: Terms, values: Columns) -> Terms:
         """What one iteration takes, in all that the busiest thread has."""
+        if self.grid is not None:
+            return terms | {"launch": np.zeros_like(terms["launch"]), "total": terms["total"] - terms["launch"]}
         if self.around and is_gpu(self.plan.target):
             terms = within_block(terms, self.plan.target)
             if self.held is not None:
@@ -194,7 +207,8 @@ def timed_parts(plan: Plan, around: tuple[TileLoopsPart, ...] = ()) -> list[Time
         if isinstance(part, TileLoopsPart):
             member = part.member
             if is_gpu(plan.target):  # a block's part runs on its core, however deep it lies
-                member = replace(member, target=plan.target if around else one_core(plan.target))
+                whole = around or only_nest(part) is not None
+                member = replace(member, target=plan.target if whole else one_core(plan.target))
             if not is_gpu(plan.target):
                 nests = (t for t in part.member.tensor_parts if prepares(part, plan.program, t))
                 found += [TimedPart(part, plan, around, nest) for nest in nests]
@@ -206,7 +220,7 @@ def _part_terms(timed: TimedPart, values: Columns, code: GpuCode) -> Terms:
     part, plan = timed.part, timed.plan
     match part:
         case TensorPart(scheme="gpu"):
-            return gpu_tensor(part.nest, part.names, values, plan.target, code)
+            return gpu_tensor(part.nest, part.names, values, plan.target, code, repeated=timed.grid or ONCE)
         case TensorPart(scheme="spatial"):
             return spatial_tensor(part, values, plan)
         case ScalarPart() | FusedLoopsPart() | LiteralPart() if scheme_of(plan.target) == "spatial":
@@ -355,7 +369,7 @@ def _rows(part: FusedLoopsPart | ScalarPart, members: Sequence[ScalarPart], valu
     names, none = part.names, np.zeros(n)
     threads = values[names("threads")].astype(np.float64)
     past, ahead = (np.asarray(values.get(names(d), none), np.float64) for d in ("stores", "ahead"))
-    cycles = sum((scalar_cycles(m, values, n, plan.target) for m in members), start=np.zeros(n))
+    cycles = sum((scalar_cycles(m, values, n, plan.program, plan.target) for m in members), start=np.zeros(n))
     compute = cycles / plan.target.clock_hz / threads
     stages = tuple(looked_at(m.stage) for m in members)
     memory = memory_seconds(stages, plan.program, plan.target, threads, past) * scattered(members[0], values, n)

@@ -20,6 +20,7 @@ from autosched.costmodel.analytic.spatial.spatial_clock import least_on_bus
 from autosched.costmodel.analytic.spatial.spatial_units import (
     array_seconds,
     least_epilogue_seconds,
+    least_loads,
     least_stage_seconds,
     on_units,
 )
@@ -50,8 +51,9 @@ def limit(plan: Plan, values: Columns, *, formulas: bool = True) -> Column:
     busy = np.zeros(rows_of(values))
     for timed in timed_parts(plan):
         each = _busy(timed, values, formulas)
-        for loops in timed.around:
-            each = each * loops.trips * _least_share(loops, values)
+        for loops in timed.around:  # of a nest whose blocks are the grid's `_busy` tells an even share already
+            share = _least_share(loops, values) if timed.grid is None else 1.0
+            each = each * loops.trips * share
         busy = busy + each
     return np.maximum(busy, _moving(plan))
 
@@ -100,6 +102,8 @@ def _of_units(plan: Plan) -> float:
             apart = unit_of(part.nest.intrinsic)
             own |= {"compute": 0.0, "vector": own["compute"]} if apart == "vector" else {}
             own |= {"bus": least_on_bus(part, timed.plan)}
+            for unit, seconds in least_loads(part, timed.plan).items():
+                own[unit] = own.get(unit, 0.0) + seconds
         elif isinstance(part, ScalarPart | FusedLoopsPart | LiteralPart):
             own = least_stage_seconds(stages_of(part, timed.plan.program), timed.plan)
         else:

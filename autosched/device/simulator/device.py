@@ -24,7 +24,14 @@ from autosched.device.simulator.gpu.gpu_launch import RefusedError
 from autosched.device.simulator.gpu.gpu_model import gpu_estimate
 from autosched.device.simulator.spatial.spatial_model import spatial_estimate
 from autosched.device.simulator.verify.runner import INTERPRETER, Runner
-from autosched.device.simulator.verify.verify import MOST_ELEMENTS, KernelVerdict, Verifier, elements, unverified
+from autosched.device.simulator.verify.verify import (
+    MOST_ELEMENTS,
+    KernelVerdict,
+    Verifier,
+    elements,
+    statements,
+    unverified,
+)
 from autosched.device.simulator.walk.facts import Facts
 from autosched.device.simulator.walk.walk import facts
 from autosched.errors import AutoschedError, InternalError, SpecError, UsageError, WrongResultError
@@ -189,6 +196,20 @@ class SimulatorDevice:
             cold = sum(math.prod(t.extents) * t.dtype.bits / 8 for t in tensors) / (speed or 1e10)
             causes = causes | {"cold": cold, "total": causes["total"] + cold}
         return causes
+
+    def too_large(self, candidate: Candidate) -> str:
+        """See `RunsFew`. Only the emulator says so: the interpreter does not promise to run kernels as printed."""
+        if self._runner.name == INTERPRETER.name:
+            return ""
+        kernel = lower(candidate.plan, candidate.schedule)
+        whole, most = statements(kernel), self._runner.final
+        if whole <= most and elements(kernel.program) <= MOST_ELEMENTS:
+            return ""
+        instead = "is not run" if candidate.plan.in_tile_loops else "is run with its loops cut down"
+        size = f"{whole:,.0f} statements" if whole > most else f"{elements(kernel.program):,} elements"
+        limit = f"{most:,}" if whole > most else f"{MOST_ELEMENTS:,}"
+        first = f"{self._runner.name} runs at most {limit}, and the best kernel by the clock has {size}: it {instead}"
+        return f"{first}; smaller sizes (-D) are run whole"
 
     def _verdict(self, build: Build, kernel: Kernel, parts: list[Facts], repeats: str) -> KernelVerdict:
         most = self._runner.most if repeats == "search" else self._runner.final

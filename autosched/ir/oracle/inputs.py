@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import frexp, prod
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,21 @@ import numpy as np
 from autosched.errors import ProgramError
 from autosched.ir.dtypes import DType
 from autosched.ir.oracle.assumed import assumed_range
+from autosched.ir.oracle.distinct import with_distinct
 from autosched.ir.oracle.indexed import indexed_range
 from autosched.ir.oracle.numerics import container, round_float, store
 from autosched.ir.program import Program
+
+SCALES = -4, 4
+"""Exponents of scales (e8m0) of which nothing is assumed."""
 
 
 def random_inputs(program: Program, rng: np.random.Generator, most: int | None = None) -> dict[str, Any]:
     """One array an input tensor (name to array) and one number a run-time scalar.
 
-    Integers are uniform over their whole type, floats over [-1, 1), those of 4 bits over all that they hold, each cut
-    to the ranges that `assume` states; what is a subscript stays inside the tensors that it indexes, as far as that can
-    be told (`oracle.indexed`).
+    Integers are uniform over their whole type, floats over [-1, 1), those of 4 bits over all that they hold, scales
+    over powers of two near 1, each cut to the ranges that `assume` states; what is a subscript stays inside the tensors
+    that it indexes, as far as that can be told (`oracle.indexed`).
     A tensor whose values are known (`Program.data`) has these, or as much of them as its shape holds.
     A tensor of more than `most` elements repeats a random run of so many (a prime number keeps rows apart).
     Separate what `run` takes with `split_inputs`. Symbolic sizes must have been filled in.
@@ -46,7 +50,7 @@ def random_inputs(program: Program, rng: np.random.Generator, most: int | None =
             shape = (most,) if most is not None and repeats else whole
             drawn = store(_draw(tensor.dtype, shape, low, high, rng, name), tensor.dtype)
             found[name] = np.resize(drawn, whole) if repeats else drawn
-    return found
+    return with_distinct(program, found)
 
 
 def split_inputs(program: Program, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -75,6 +79,8 @@ def _draw(
             raise ProgramError(f"no {dtype} value satisfies the assumptions about {name}")
         kind = np.uint64 if dtype.name == "u64" else np.int64
         return np.asarray(rng.integers(least, most, size=shape, dtype=kind, endpoint=True)).astype(container(dtype))
+    if dtype.scale:
+        return _powers(dtype, shape, low, high, rng, name)
     if dtype.finite and low is None and high is None:
         least_f, most_f = -dtype.greatest, dtype.greatest
     else:
@@ -88,6 +94,23 @@ def _draw(
     if (low is not None and np.any(values < low)) or (high is not None and np.any(values > high)):
         raise ProgramError(f"no {dtype} value satisfies the assumptions about {name}")
     return np.asarray(values, container(dtype))
+
+
+def _powers(
+    dtype: DType, shape: tuple[int, ...], low: float | None, high: float | None, rng: np.random.Generator, name: str
+) -> Any:
+    least, most = dtype.exponents
+    first, last = SCALES
+    if low is not None:
+        fraction, exponent = frexp(low)
+        first = least if low <= 0 else max(least, exponent - (fraction == 0.5))
+        last = min(most, max(first, last))
+    if high is not None:
+        last = least - 1 if high <= 0 else min(most, frexp(high)[1] - 1)
+        first = first if low is not None else max(least, min(first, last))
+    if first > last:
+        raise ProgramError(f"no {dtype} value satisfies the assumptions about {name}")
+    return np.exp2(rng.integers(first, last, size=shape, endpoint=True)).astype(container(dtype))
 
 
 def _float_range(low: float | None, high: float | None) -> tuple[float, float]:

@@ -80,10 +80,11 @@ def _checked(tensor: Tensor, array: Any) -> Any:
     refuse_masked(tensor.name, array)
     data = np.asarray(array)
     if data.dtype != tensor.dtype.numpy:
-        raise UsageError(
-            f"{tensor.name} is {tensor.dtype} ({np.dtype(tensor.dtype.numpy)}), and the array is {data.dtype}",
-            hint=f"convert it with .astype({np.dtype(tensor.dtype.numpy).name!r})",
-        )
+        name = np.dtype(tensor.dtype.numpy).name
+        hint = f"convert it with .astype({name!r})"
+        if tensor.dtype.scale and data.dtype == np.uint8:
+            hint = f"read its bytes as scales: .view({name!r})"
+        raise UsageError(f"{tensor.name} is {tensor.dtype} ({name}), and the array is {data.dtype}", hint=hint)
     if data.shape != tensor.extents:
         raise UsageError(f"{tensor.name} has shape {tensor.extents}, and the array {data.shape}")
     return data

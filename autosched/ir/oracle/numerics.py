@@ -94,6 +94,13 @@ def round_float(values: Any, dtype: DType) -> Any:
         return normalise(_to_f32_odd(v) if v.dtype == np.float64 else v.astype(np.float32), dtype)
 
 
+def in_dtype(values: Any, dtype: DType) -> Any:
+    """Numbers that data are made of, as stored elements of a float dtype; of a scale their sizes, or its least."""
+    if dtype.scale:
+        values = np.maximum(np.abs(values), 2.0 ** dtype.exponents[0])
+    return store(np.asarray(round_float(values, dtype)), dtype)
+
+
 def float_literal(value: int | float, dtype: DType) -> float:
     """`value` rounded once into a float dtype."""
     try:

@@ -217,6 +217,7 @@ def _unary(scope: Scope, node: ast.UnaryOp) -> Operand:
                 node, f"'~' takes a value with a dtype, not {typing.describe(found_value)}", "cast it: ~s32(…)"
             )
     assert not isinstance(found_value, Int | Bool | float | Choice)
+    typing.computes(scope.source, node, repr(symbol), found_value.dtype)
     if symbol == "~" and not found_value.dtype.is_integer:
         raise scope.source.error(node, f"'~' takes integers, and this is {found_value.dtype}")
     return Unary(symbol, found_value, found_value.dtype)

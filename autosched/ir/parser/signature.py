@@ -173,7 +173,10 @@ def declare_tensor(scope: Scope, place: ast.AST, name: str, annotation: ast.expr
             const, annotation = True, inner
     match annotation:
         case ast.Name(id=dtype_name) if not intermediate and not const:
-            scope.scalars[name] = ScalarParam(name, _dtype(scope, annotation, dtype_name))
+            dtype = _dtype(scope, annotation, dtype_name)
+            if dtype.scale:
+                raise scope.source.error(annotation, f"{dtype} is a dtype of tensors", f"declare {name} as f32")
+            scope.scalars[name] = ScalarParam(name, dtype)
         case ast.Subscript(value=ast.Name(id=dtype_name), slice=dims):
             if const and intermediate:
                 raise scope.source.error(annotation, "an intermediate tensor is computed and cannot be const")

@@ -180,6 +180,9 @@ class Block:
         tensor = scope.tensors[read.tensor]
         if tensor.const:
             raise scope.source.error(target, f"{tensor.name} is const and cannot be written", "remove const[…]")
+        if tensor.dtype.scale:
+            said = f"{tensor.name} is {tensor.dtype}, and tensors of that are only read"
+            raise scope.source.error(target, said, f"compute the bytes: declare {tensor.name} as u8")
         value = expressions.value(scope, right, tensor.dtype, f"{tensor.name}[…]")
         if op == "=":
             op, value = _accumulation(read, value)
@@ -251,7 +254,7 @@ class Block:
     # -- assumptions
 
     def assume(self, node: ast.Call) -> None:
-        """`assume(low <= name <= high)` or `assume(size % k == 0)`, at the top level."""
+        """`assume(low <= name <= high)`, `assume(size % k == 0)` or `assume(distinct(tensor, n))`, at the top level."""
         scope = self.scope
         if scope.axes or scope.conditions:
             raise scope.source.error(node, "assume stands at the top level, outside loops and guards")
@@ -272,6 +275,8 @@ class Block:
                     said = f"assume({name} % {multiple} == 0)"
                     raise scope.source.error(node, f"{said} does not hold: {name} = {size.value}")
                 self.assumptions.append(Assume(name, multiple=multiple, location=location))
+            case ast.Call(func=ast.Name(id="distinct"), args=[ast.Name(id=name), ast.Constant(value=int(n))]) as call:
+                self._assume_distinct(call, name, n)
             case ast.Compare() as test:
                 self._assume_range(node, test)
             case _:
@@ -280,6 +285,18 @@ class Block:
                     "assume takes a range or a divisibility",
                     "write assume(-64 <= B <= 64) or assume(m % 16 == 0)",
                 )
+
+    def _assume_distinct(self, node: ast.Call, name: str, n: int) -> None:
+        scope = self.scope
+        tensor = scope.tensors.get(name)
+        if tensor is None or not tensor.dtype.is_integer or not tensor.shape:
+            said = f"distinct({name}, {n}): {name} is no tensor of integers"
+            raise scope.source.error(node, said, "it speaks of neighbours along a tensor's last dimension")
+        last = tensor.shape[-1]
+        if node.keywords or n < 2 or not isinstance(last, Const) or last.value % n:
+            said = f"distinct({name}, {n}): the last dimension of {name} ({last}) is no number of groups of {n}"
+            raise scope.source.error(node, said, "write assume(distinct(E, 2)), as of the two that are kept of four")
+        self.assumptions.append(Assume(name, distinct=n, location=scope.source.location(node)))
 
     def _assume_range(self, node: ast.Call, test: ast.Compare) -> None:
         scope = self.scope

@@ -103,6 +103,7 @@ def unify(source: Source, node: ast.AST, what: str, *operands: Operand) -> tuple
         raise source.error(node, f"nothing gives {what} a dtype: every operand is a literal", "cast one, as f32(2)")
     dtype = typed[0].dtype
     for value in typed:
+        computes(source, node, what, value.dtype)
         if value.dtype != dtype:
             raise source.error(
                 node,
@@ -110,6 +111,12 @@ def unify(source: Source, node: ast.AST, what: str, *operands: Operand) -> tuple
                 f"cast one of them: {dtype}(…) or {value.dtype}(…)",
             )
     return tuple(coerce(source, node, o, dtype, what) for o in operands)
+
+
+def computes(source: Source, node: ast.AST, what: str, dtype: DType) -> None:
+    """ProgramError for a scale, which is converted before anything is done with it."""
+    if dtype.scale:
+        raise source.error(node, f"{what} does not take {dtype}, which only scales", "convert it first: f32(…)")
 
 
 def check_operator(source: Source, node: ast.AST, op: str, dtype: DType) -> None:
@@ -140,6 +147,8 @@ def convert(source: Source, node: ast.AST, operand: Operand, dtype: DType, satur
     """A cast. A literal becomes a literal, an index expression a `FromIndex`, a condition 0 or 1."""
     if saturate and not dtype.is_integer:
         raise source.error(node, f"sat_ takes an integer dtype, and {dtype} is none", f"write {dtype}(…)")
+    if dtype.scale and (isinstance(operand, Int | Bool | float | Choice) or operand.dtype != dtype):
+        raise source.error(node, f"nothing is rounded to {dtype}", f"write its bits: bits_{dtype}(u8(…))")
     match operand:
         case Const(value) if dtype.is_integer:
             low, high = dtype.limits

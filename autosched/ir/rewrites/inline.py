@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from autosched.ir.nodes import Assign, Guard, Statement
 from autosched.ir.program import Program
-from autosched.ir.rewrites.reuse import Place, places_of
+from autosched.ir.rewrites.reuse import Place, each_place, places_of
 from autosched.ir.rewrites.rewrite import Rewrite
 from autosched.ir.value import Read, Value, is_value, map_value, reads
 from autosched.logic import Const, Int, Var
@@ -120,22 +120,14 @@ def _without(program: Program, made: Place, user: Place, at: dict[str, Int], kee
         made.assign.value, on_int=lambda i: substitute_int(i, at), on_bool=lambda b: substitute_bool(b, at)
     )
     name = made.assign.tensor
-    count = -1
 
     def filled(value: Value) -> Value:
         return map_value(value, lambda v: here if isinstance(v, Read) and v.tensor == name else v)
 
-    def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        nonlocal count
-        result: list[Statement] = []
-        for stmt in body:
-            if isinstance(stmt, Assign):
-                count += 1
-                if keep or count != made.number:
-                    result.append(replace(stmt, value=filled(stmt.value)) if count == user.number else stmt)
-            elif inner := visit(stmt.body):
-                result.append(replace(stmt, body=inner))
-        return tuple(result)
+    def each(number: int, stmt: Assign) -> Assign | None:
+        if number == made.number and not keep:
+            return None
+        return replace(stmt, value=filled(stmt.value)) if number == user.number else stmt
 
     tensors = {n: t for n, t in program.tensors.items() if keep or n != name}
-    return replace(program, body=visit(program.body), tensors=tensors, source="")
+    return replace(program, body=each_place(program.body, each), tensors=tensors, source="")

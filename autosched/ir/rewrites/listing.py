@@ -8,6 +8,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.factors.defer import defer
 from autosched.ir.rewrites.inline import inline_intermediates
 from autosched.ir.rewrites.mask_bounds import mask_bounds
+from autosched.ir.rewrites.one_hot import one_hot
 from autosched.ir.rewrites.online.by_hand import states_by_hand
 from autosched.ir.rewrites.online.search import BLOCK, online
 from autosched.ir.rewrites.reuse import keep_common
@@ -16,7 +17,7 @@ from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.ir.rewrites.versions import separate_versions
 from autosched.numerics_levels import DEFAULT_NUMERICS, accepts
 
-NAMES = ("online", "defer", "mask to bounds", "inline", "stage")
+NAMES = ("online", "defer", "mask to bounds", "one-hot", "inline", "stage")
 """Names of rewrites, in the order in which they are listed."""
 
 
@@ -42,6 +43,8 @@ def rewrites_of(
         yield from (v for v in map(single.told, defer(single.program)) if v.stages[0] not in taken)
     if "mask to bounds" in kinds:
         yield from mask_bounds(program)
+    if "one-hot" in kinds:
+        yield from one_hot(program)
     for name, make in (("inline", inline_intermediates), ("stage", keep_common)):
         found = make(program) if name in kinds else None
         if found is not None:

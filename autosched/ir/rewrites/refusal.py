@@ -11,6 +11,8 @@ CODES = {  # docs/fusion.md has them in a table
     "CAST": "a rounding inside depends on the reference",
     "DEPENDS": "the stages need another order, a result of another row or all of a result first, or have other bounds; "
     "a loop keeps its order; or several statements write one tensor and something else could tell its values apart",
+    "NOT_SINGLE": "the condition may hold for several numbers of the loop",
+    "NOT_NEUTRAL": "the term adds something where the condition fails",
     "UNSUPPORTED": "the rewrite knows no way",
 }
 

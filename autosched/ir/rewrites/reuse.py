@@ -7,7 +7,7 @@ for j: Y[i, j] = exp(X[i, j] - M[i]) / S[i]          S[i] += Y[i, j]
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -79,6 +79,26 @@ def places_of(body: tuple[Statement, ...]) -> Iterator[Place]:
                 yield from visit(stmt.body, axes, True)
 
     return visit(body, (), False)
+
+
+def each_place(
+    body: tuple[Statement, ...], made: Callable[[int, Assign], Assign | None]
+) -> tuple[Statement, ...]:
+    """The statements with what is made of each assignment, by its number in the order of the text; without those of
+    which nothing is, and what is empty then."""
+    count = -1
+
+    def visit(body: tuple[Statement, ...]) -> Iterator[Statement]:
+        nonlocal count
+        for stmt in body:
+            if isinstance(stmt, Assign):
+                count += 1
+                if (found := made(count, stmt)) is not None:
+                    yield found
+            elif inner := tuple(visit(stmt.body)):
+                yield replace(stmt, body=inner)
+
+    return tuple(visit(body))
 
 
 def _fills(program: Program, place: Place, places: list[Place]) -> bool:

@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from autosched.costmodel.protocol import CostModel
 from autosched.errors import UsageError
@@ -158,13 +159,12 @@ def _listing(space: SearchSpace) -> tuple[dict[str, list[int]], dict[tuple[int, 
 def _played(tune: Any, listed: Any, desk: _Desk) -> None:
     """What the thread does: the strategy from beginning to end."""
     from kernel_tuner.interface import Options
-    from kernel_tuner.searchspace import Searchspace
     from kernel_tuner.util import StopCriterionReached, TuningBudget
 
     parameters, rows = listed
     cache = {str(k): dict(zip(parameters, config, strict=True)) for k, config in enumerate(rows)}
     try:
-        space = Searchspace(None, None, None, from_cache={"tune_params": parameters, "cache": cache})
+        space = _searchspace()(None, None, None, from_cache={"tune_params": parameters, "cache": cache})
         options = Options(
             strategy_options=Options(), objective=["time"], objective_higher_is_better=[False], verbose=False,
             budget=TuningBudget(), cache={}, metrics=None, restrictions=None, tune_params=parameters,
@@ -175,6 +175,32 @@ def _played(tune: Any, listed: Any, desk: _Desk) -> None:
         desk.wanted.put(None)
     except Exception as error:
         desk.wanted.put(error)
+
+
+def _searchspace() -> Any:
+    """Kernel Tuner's class, with first populations that a seed decides: it draws its own from a generator of SciPy's
+    without a seed, so the same seed gave another run each time."""
+    from kernel_tuner.searchspace import Searchspace
+
+    class Seeded(Searchspace):  # type: ignore[misc]  # the package has no types
+        def get_LHS_sample_indices(self, num_samples: int) -> list[int]:
+            values = list(self.tune_params.values())
+            count = min(num_samples, self.size)
+            at = np.array([[v.index(x) for v, x in zip(values, config, strict=True)] for config in self.list])
+            targets = hypercube(count, [len(v) for v in values])
+            nearest = [int(np.argmin(np.abs(at - target).sum(axis=1))) for target in targets]
+            chosen = list(dict.fromkeys(nearest))
+            others = [int(i) for i in np.random.permutation(self.size) if i not in chosen]
+            return chosen + others[: count - len(chosen)]
+
+    return Seeded
+
+
+def hypercube(count: int, sizes: Sequence[int]) -> npt.NDArray[np.int64]:
+    """So many points (rows) of a Latin hypercube: along each dimension one in each of `count` equal parts of `size`
+    places. Drawn from numpy's global generator."""
+    columns = [(np.random.permutation(count) + np.random.random(count)) * size / count for size in sizes]
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def _runner(rows: dict[tuple[int, ...], Row], desk: _Desk, stop: type[Exception]) -> Any:

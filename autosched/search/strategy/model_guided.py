@@ -105,7 +105,24 @@ class Auto(HistoryStrategy):
             rows, seconds = self._space.near(LEADING, wanted, 1 + ALIKE)
         free = np.flatnonzero(self._memory.free(rows))
         chosen = diverse(self._space, rows.take(free), seconds[free], self._memory.taken(), n)
+        if n > _BY_CLOCK:  # a batch that no measurement interrupts
+            others = self._of_other_plans(chosen, int(n * _TIED_PLACES))
+            chosen = Rows.join([chosen.take(np.arange(min(len(chosen), n - len(others)))), others])
         return self._space.candidates(topped_up(self._space, self._memory, chosen, n, rng))
+
+    def _of_other_plans(self, chosen: Rows, places: int) -> Rows:
+        """Rows for so many places, in equal shares, of plans that have none yet and that the clock can hardly tell from
+        the best one."""
+        best = float(self._space.best(1)[1][0])
+        have = set(chosen.plan.tolist())
+        untried = [p for p in self._space.plausible if p not in have and not self._memory.tried(p)]
+        near = [p for p in untried if float(self._space.best(1, p)[1][0]) <= _TIED * best][:places]
+        found = []
+        for number, plan in enumerate(near):
+            share = places // len(near) + (number < places % len(near))
+            rows, seconds = self._space.best(_SURE, plan)
+            found.append(diverse(self._space, rows, seconds, self._memory.taken(), share))
+        return Rows.join(found)
 
     def _curious(self, n: int) -> int:
         """How many places of a batch are for learning and not for winning: the more the clock was wrong about what was

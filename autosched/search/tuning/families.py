@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from autosched.ir.work import operations, within_peak
 from autosched.search.tuning.tune import Tuning
-from autosched.store.records import Measurement
+from autosched.store.records import Measurement, Trial
 from autosched.tiling.planner.families import NOT_ASKED, family_of, not_planned, weaker_levels
 
 REASONS_S = 5.0
@@ -17,9 +18,9 @@ REASONS_S = 5.0
 @dataclass(frozen=True)
 class PlanFamily:
     """`trials` of its `plans` were measured, `failed` of them in vain; `clock` and `measured` are its best time over
-    the best of all, by the clock and as measured in the search (None: not known), without times that cannot be.
-    `reason`: why it has no plan;
-    `level`: the level of numerics at which it has plans, or more of them (None: the study's does not keep any out)."""
+    the best of all, by the clock and as measured (None: not known), without times that cannot be. `reason`: why it
+    has no plan; `level`: the level of numerics at which it has plans, or more of them (None: the study's does not keep
+    any out)."""
 
     name: str
     plans: int = 0
@@ -41,9 +42,10 @@ def families(tuning: Tuning) -> list[PlanFamily]:
     clock = dict(_by_clock(tuning))
     best_clock = min(clock.values(), default=0.0)
     work, peak = operations(request.program), tuning.peak[1] if tuning.peak else None
-    measured = ((t.number, t.measurement) for t in study.searched)
-    costs = {number: m.cost for number, m in measured if m.cost is not None and can_be(m, work, peak)}
-    best = min(costs.values(), default=0.0)
+    ratios = over_best(
+        [t for t in study.searched if can_be(t.measurement, work, peak)],
+        [t for t in study.finals if can_be(t.measurement, work, peak)],
+    )
     asked = request.program, request.target, request.numerics
     given = tuning.deadline.within(
         REASONS_S, lambda: (dict(not_planned(*asked, tuning.left_out, request.threads)), dict(weaker_levels(*asked)))
@@ -55,7 +57,7 @@ def families(tuning: Tuning) -> list[PlanFamily]:
     for name, numbers in plans.items():
         names = {space.plans[n].plan.name for n in numbers}
         trials = [t for t in study.searched if t.plan in names]
-        fine = [costs[t.number] for t in trials if t.number in costs]
+        fine = [ratios[t.key] for t in trials if t.key in ratios]
         known = [clock[n] for n in numbers if n in clock]
         found.append(
             PlanFamily(
@@ -64,13 +66,27 @@ def families(tuning: Tuning) -> list[PlanFamily]:
                 len(trials),
                 sum(not t.measurement.ok for t in trials),
                 min(known) / best_clock if known and best_clock > 0 else None,
-                min(fine) / best if fine and best else None,
+                min(fine, default=None),
                 level=levels.get(name),
             )
         )
     found.sort(key=lambda f: (f.measured or float("inf"), f.clock or float("inf")))
     found += [PlanFamily(n, reason=said, level=levels.get(n)) for n, said in reasons.items() if n not in plans]
     return found if len(found) > 1 else []
+
+
+def over_best(searched: Sequence[Trial], finals: Sequence[Trial]) -> dict[str, float]:
+    """The cost of each candidate over that of the best. Those of a final round are compared by what it measured, and
+    the others, by the search's measurements, with the one that won it."""
+    last = {t.key: t.measurement.cost for t in finals if t.measurement.cost}
+    costs: dict[str, float] = {}
+    for trial in searched:
+        if trial.measurement.cost:
+            costs[trial.key] = min(trial.measurement.cost, costs.get(trial.key, inf))
+    least = min(last.values(), default=0.0)
+    winner = min(last, key=lambda key: last[key], default="")
+    best = costs.get(winner) or min(costs.values(), default=0.0)
+    return {key: cost / best for key, cost in costs.items()} | {key: cost / least for key, cost in last.items()}
 
 
 def as_asked(reasons: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from autosched.costmodel.learned.pretrained import Earlier, Pretrained
 from autosched.costmodel.registry import cost_model, load_soon
 from autosched.device.checked import description_of
 from autosched.device.correctness.violations import measured_on
-from autosched.device.protocol import Aside, Device, Foresees, RunsLoops
+from autosched.device.protocol import Aside, Device, Foresees, RunsFew, RunsLoops
 from autosched.device.registry import device as open_device
 from autosched.errors import NoScheduleError
 from autosched.ir.work import operations
@@ -28,6 +28,7 @@ from autosched.search.events import (
     Matched,
     NearMiss,
     NotPlanned,
+    NotRunWhole,
     Scored,
     StudyOpened,
     Unplanned,
@@ -56,7 +57,7 @@ from autosched.tensorize.explanation.forms import Form, better_forms
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.spec.catalogue import Catalogue, is_own
-from autosched.tiling.planner.families import family_of, not_planned, weaker_levels
+from autosched.tiling.planner.families import DEFERRED, family_of, not_planned, weaker_levels, why_not_deferred
 from autosched.tiling.planner.plan_program import Planned, plan_program
 from autosched.tiling.planner.rejections import by_reason, rejections, unplanned
 from autosched.tiling.plans.plan import Plan
@@ -228,6 +229,8 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
         else:
             space = recorded.space_of(recording, seed=request.seed)
         refuse_empty(space)
+    if request.emulate and isinstance(device, RunsFew) and (said := _too_large(device, space)):
+        emit(NotRunWhole(said))
     user_schedules = [candidate_of(schedule, space) for schedule in request.user_schedules]
     for schedule, candidate in zip(request.user_schedules, user_schedules, strict=True):
         if changed := without_effect(schedule, candidate):
@@ -251,6 +254,12 @@ def _laid_out(request: TuneRequest, device: Device, emit: Listener, watch: Stopw
     meanwhile = _meanwhile(request, space, watch, emit, keep)
     parts = request, study, device, found.matches, found.plans, watch
     return Tuning(*parts, meanwhile=meanwhile, keep=keep, left_out=found.left_out)
+
+
+def _too_large(device: RunsFew, space: SearchSpace) -> str:
+    """What a device says of the best row by the clock, before anything is built."""
+    rows, _ = space.best(1)
+    return next((device.too_large(c) for c in space.candidates(rows)), "")
 
 
 def _refuse_wrong_texts(plans: Sequence[Plan]) -> None:
@@ -382,6 +391,8 @@ def _no_family(request: TuneRequest, found: Planned) -> NoScheduleError:
     asked = request.program, request.target, request.numerics
     reasons = {n: why for n, why in not_planned(*asked, found.left_out, request.threads) if n in request.families}
     reasons |= {n: f"it needs --numerics {level}" for n, level in weaker_levels(*asked) if n in request.families}
+    if DEFERRED in request.families and DEFERRED not in reasons:
+        reasons[DEFERRED] = why_not_deferred(*asked)
     said = "; ".join(f"{n}: {reasons.get(n, 'the program gives no reason for one')}" for n in request.families)
     there = ", ".join(dict.fromkeys(family_of(p) for p in found.every))
     return NoScheduleError(f"no plan is of a family asked for ({said})", hint=f"there are plans of: {there}")

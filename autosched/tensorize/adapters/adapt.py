@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from autosched.tensorize.adapters.proposal import Adapted, Adapter, NoPlace, NotProved, Proposal
-from autosched.tensorize.adapters.registry import ADAPTERS, GOVERNED, OVERWRITING
+from autosched.tensorize.adapters.registry import ADAPTERS, CHOOSING, GOVERNED, OVERWRITING
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -23,7 +23,7 @@ class Adapters:
     def fitting(self, intrinsic: Intrinsic) -> Iterator[list[tuple[StageFacts, Adapted]]]:
         """What each adapter that has an answer makes of the stage for the instruction, with facts of the stage to
         match; a later adapter is run only if the iteration goes on."""
-        known = self.adapters if intrinsic.accumulates else OVERWRITING
+        known = self.adapters if intrinsic.accumulates else CHOOSING if intrinsic.chooses else OVERWRITING
         for adapter in GOVERNED if intrinsic.governed else known:
             made = [m for p in adapter(self.facts, intrinsic) if (m := self._once(p)) is not None]
             if made:

@@ -55,6 +55,8 @@ def groups_of(facts: StageFacts) -> Groups | None:
     spatial = [a for a in plain if a in stage.spatial and a.name not in guarded]
     summed = [a for a in plain if a in stage.reduction and a.name not in guarded]
     for dense, blocks in (factors, factors[::-1]):
+        if blocks.dtype.scale:
+            continue  # it has no zero to stand beside the blocks
         ours, others = index_axes(dense.index), index_axes(blocks.index)
         for term in summed:
             for group in spatial:

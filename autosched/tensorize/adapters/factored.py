@@ -89,7 +89,7 @@ def factored(
     moved: dict[Value, Value] = {}
     said, names = [], list[str]()
     for part in parts:
-        _stays_inside(facts, part)
+        stays_inside(facts, part)
         axes = _coordinates(facts, part)
         into = (types or {}).get(part, part.dtype)
         kind = str(into) if _plain(part) else "rows" if isinstance(part, Read) else "factor"
@@ -200,7 +200,7 @@ def _factors(value: Value) -> list[Value]:
     return [value]
 
 
-def _stays_inside(facts: StageFacts, part: Value) -> None:
+def stays_inside(facts: StageFacts, part: Value) -> None:
     """Raises NoPlace where an address may leave its tensor without the guards and choices that the stage has."""
     chosen = facts.update.guards or any(isinstance(v, Select) for v in walk(facts.original.assign.value))
     for v in walk(part):

@@ -101,7 +101,8 @@ def _held(
 def _may_round(sides: Sequence[Value], side: Value, into: DType) -> bool:
     if not (side.dtype.is_float and into.is_float) or into.fnuz or into.finite:
         return False
-    least = min([DTYPES["tf32"].mantissa, *(s.dtype.mantissa for s in sides if isinstance(s, Read))])
+    elements = (s.dtype for s in sides if isinstance(s, Read) and not s.dtype.scale)
+    least = min([DTYPES["tf32"].mantissa, *(t.mantissa for t in elements)])
     (low, high), (into_low, into_high) = side.dtype.exponents, into.exponents
     range_kept = into_high >= high and into_low <= low + side.dtype.mantissa
     return into.mantissa >= least and range_kept

@@ -17,18 +17,19 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.ir.map import Map
-from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement, Tensor
+from autosched.ir.nodes import Assign, Axis, Loop, Statement, Tensor
 from autosched.ir.program import Program
 from autosched.ir.rewrites.nesting import under
-from autosched.ir.value import Condition, Literal, Read, Value, is_value, map_value
+from autosched.ir.value import Condition, Literal, Read, is_value, substitute
 from autosched.logic import Bool, Const, Int, Var, free_vars
-from autosched.logic.walk import substitute_bool, substitute_int
+from autosched.logic.walk import substitute_bool
 from autosched.tensorize.adapters.proposal import Adapted, NoPlace, Proposal, adapted, lemma
 from autosched.tensorize.adapters.site import Site, holds, nest
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.numerics.bound import ErrorBound, bound, promoted
+from autosched.tensorize.match_types import Obligation
+from autosched.tensorize.numerics.bound import bound, promoted
 from autosched.tensorize.reduction.floats import factors_of, magnitudes_of
 from autosched.tensorize.reduction.partial_sums import is_partial
 
@@ -54,31 +55,42 @@ def promotion(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
     for steps in STEPS:
         known = bound(numerics, dtype, steps, issue=issue)
         if steps % issue == 0 and steps < total and known.factor <= enough:
-            found.append(_proposal(facts, intrinsic, steps, promoted(numerics, dtype, total, steps, issue)))
+            found.append(_proposal(facts, intrinsic, steps))
     return found[:MOST]
 
 
-def _proposal(facts: StageFacts, intrinsic: Intrinsic, steps: int, total: ErrorBound) -> Proposal:
-    def make() -> Adapted:
-        split = _split(facts, steps)
-        after, core = _rebuilt(facts, split)
-        dtype = facts.update.target.dtype
-        lemmas = []
-        if split.axis is not None:
-            relation = Map((("q", split.parts), ("r", split.size)), (Var("q") * split.size + Var("r"),))
-            if not relation.is_bijection_onto((split.parts * split.size,)):
-                raise NoPlace("the parts do not cover the sum")
-            name, last = split.axis.name, split.axis.extent - 1
-            text = f"every {name} from 0 to {last} is {split.size} q + r for one q and one r < {split.size}"
-            lemmas.append(lemma(text, "z3"))
-        term = show_leaf(facts.update.term)
-        lemmas.append(lemma(f"the sum of {term} is the sum of its partial sums: the same terms, grouped", "structure"))
-        sizes = magnitudes_of(facts.update)
-        error = f"the error is at most {total.formula} · {sizes} = {total.factor:.3g} · {sizes} for Kp = {steps}"
-        lemmas.append(lemma(error, "structure"))
-        return adapted(facts.program, after, core, (f"promote to {dtype} every {steps}",), lemmas)
+def _proposal(facts: StageFacts, intrinsic: Intrinsic, steps: int) -> Proposal:
+    error = error_in_parts(facts, intrinsic, steps)
+    name = f"promote to {facts.update.target.dtype} every {steps}"
+    return Proposal(("promotion", steps, intrinsic.numerics), lambda: in_parts(facts, steps, name, error))
 
-    return Proposal(("promotion", steps, intrinsic.numerics), make)
+
+def error_in_parts(facts: StageFacts, intrinsic: Intrinsic, steps: int) -> Obligation:
+    """How far the sum is off of which every `steps` terms are summed by the instruction, from zero."""
+    issue = prod(a.extent for a in intrinsic.reduction)
+    terms = prod(facts.extents[a.name] for a in facts.update.axes_reduced)
+    total = promoted(intrinsic.numerics, facts.update.target.dtype, terms, steps, issue)
+    sizes = magnitudes_of(facts.update)
+    said = f"the error is at most {total.formula} · {sizes} = {total.factor:.3g} · {sizes} for Kp = {steps}"
+    return lemma(said, "structure")
+
+
+def in_parts(facts: StageFacts, steps: int, name: str, *more: Obligation, whole: bool = False) -> Adapted:
+    """The stage as the sum of partial sums of at most `steps` terms, which is the one to match; `more` is proved of
+    them beside. Raises NoPlace where it cannot be cut so, and unless one may be the `whole` sum, where it would be."""
+    split = _split(facts, steps, whole)
+    after, core = _rebuilt(facts, split)
+    lemmas = []
+    if split.axis is not None:
+        relation = Map((("q", split.parts), ("r", split.size)), (Var("q") * split.size + Var("r"),))
+        if not relation.is_bijection_onto((split.parts * split.size,)):
+            raise NoPlace("the parts do not cover the sum")
+        axis, last = split.axis.name, split.axis.extent - 1
+        text = f"every {axis} from 0 to {last} is {split.size} q + r for one q and one r < {split.size}"
+        lemmas.append(lemma(text, "z3"))
+    term = show_leaf(facts.update.term)
+    lemmas.append(lemma(f"the sum of {term} is the sum of its partial sums: the same terms, grouped", "structure"))
+    return adapted(facts.program, after, core, (name,), [*lemmas, *more])
 
 
 @dataclass(frozen=True)
@@ -92,7 +104,7 @@ class _SplitAxis:
     inner: tuple[Axis, ...]
 
 
-def _split(facts: StageFacts, steps: int) -> _SplitAxis:
+def _split(facts: StageFacts, steps: int, whole: bool) -> _SplitAxis:
     """The innermost axes of the reduction that make up at most `steps` terms, the last of them cut."""
     axes = list(facts.update.axes_reduced)
     if any(a.lower != Const(0) or not isinstance(a.upper, Const) for a in facts.update.axes):
@@ -102,6 +114,8 @@ def _split(facts: StageFacts, steps: int) -> _SplitAxis:
     while axes and axes[-1].extent <= room:
         inner.insert(0, axes.pop())
         room //= inner[0].extent
+    if not axes and whole:
+        return _SplitAxis((), None, 1, 1, tuple(inner))
     if not axes:
         raise NoPlace("the sum is no longer than a part")
     if room == 1:
@@ -134,12 +148,9 @@ def _rebuilt(facts: StageFacts, split: _SplitAxis) -> tuple[Program, Assign]:
     shape = tuple(Const(a.extent) for a in (*outer, *spatial))
     site.tensors[name] = Tensor(name, dtype, shape, intermediate=True)
 
-    def moved(value: Value) -> Value:
-        return map_value(value, on_int=lambda i: substitute_int(i, values))
-
-    core = Assign(name, index, "+=", moved(update.term))
+    core = Assign(name, index, "+=", substitute(update.term, values))
     tests = tuple(substitute_bool(g, values) for g in guards if isinstance(g, Bool))
-    start = Assign(name, index, "=", Literal(0.0, dtype))
+    start = Assign(name, index, "=", Literal(0.0 if dtype.is_float else 0, dtype))
     site.before.append(nest([*outer, *spatial], (start, nest(inner, (under(tests, core),)))))
     part = Assign(update.target.tensor, update.target.index, "+=", Read(name, index, dtype))
     reduced = frozenset(a.name for a in update.axes_reduced)
@@ -147,24 +158,24 @@ def _rebuilt(facts: StageFacts, split: _SplitAxis) -> tuple[Program, Assign]:
 
 
 def _summed(top: Statement, assign: Assign, parts: Statement, reduced: frozenset[str]) -> Statement:
-    """`top` with `parts` in the place of the reduction. Raises NoPlace where its loops hold anything else."""
+    """`top` with `parts` in the place of the reduction. Raises NoPlace where its loops, or its guards on their axes,
+    hold anything else, at any depth: that would run once, where it ran in each turn."""
 
-    def visit(stmt: Statement) -> Statement:
-        match stmt:
-            case Loop(axis, body) if holds(stmt, assign):
-                if axis.name not in reduced:
-                    return replace(stmt, body=tuple(visit(s) for s in body))
-                if len(body) != 1:
-                    raise NoPlace("the loops of the sum hold other statements")
-                return visit(body[0])
-            case Guard(condition, body) if holds(stmt, assign):
-                if isinstance(condition, Bool) and not free_vars(condition) & reduced:
-                    return replace(stmt, body=tuple(visit(s) for s in body))
-                if len(body) != 1:
-                    raise NoPlace("a guard of the sum holds other statements")
-                return visit(body[0])
-            case Assign() if stmt is assign:
-                return parts
-        return stmt
+    def visit(stmt: Statement, inside: bool = False) -> Statement:
+        """`inside` a loop or a guard that is left out."""
+        if stmt is assign:
+            return parts
+        if isinstance(stmt, Assign) or not holds(stmt, assign):
+            return stmt
+        if isinstance(stmt, Loop):
+            left_out = stmt.axis.name in reduced
+        else:
+            left_out = not isinstance(stmt.condition, Bool) or bool(free_vars(stmt.condition) & reduced)
+        inside = inside or left_out
+        if inside and len(stmt.body) != 1:
+            raise NoPlace("the loops of the sum hold other statements")
+        if left_out:
+            return visit(stmt.body[0], inside)
+        return replace(stmt, body=tuple(visit(s, inside) for s in stmt.body))
 
     return visit(top)

@@ -8,13 +8,14 @@ that instructions which lead to one program share it, and its proofs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from autosched.ir.nodes import Assign, Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.rewrite import Rewrite
+from autosched.ir.value import Value
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Obligation
@@ -39,6 +40,13 @@ class Adapted:
     obligations: tuple[Obligation, ...] = ()
     reorders: bool = False
     """Whether floats are summed in another order than the program's."""
+    zeroed: frozenset[Value] = frozenset()
+    """Factors that meet a zero where the program adds nothing, and must be finite for that; the sign of a zero may
+    differ there."""
+
+    def zeroing(self, factors: Iterable[Value]) -> Adapted:
+        """The same with factors that meet such a zero."""
+        return replace(self, zeroed=self.zeroed | frozenset(factors))
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,8 @@ def followed(before: Program, first: Adapted, second: Adapted) -> Adapted:
     name = f"{first.rewrite.name} + {second.rewrite.name}"
     rewrite = replace(second.rewrite, name=name, before=before, proof=proof)
     names, proved = (*first.names, *second.names), (*first.obligations, *second.obligations)
-    return Adapted(rewrite, second.stage, names, proved, first.reorders or second.reorders)
+    zeroed = first.zeroed | second.zeroed
+    return Adapted(rewrite, second.stage, names, proved, first.reorders or second.reorders, zeroed)
 
 
 def lemma(statement: str, method: str) -> Obligation:

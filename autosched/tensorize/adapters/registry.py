@@ -5,9 +5,11 @@ from __future__ import annotations
 from autosched.tensorize.adapters.apart import apart
 from autosched.tensorize.adapters.inlined import inlined
 from autosched.tensorize.adapters.integers.ring import ring
+from autosched.tensorize.adapters.issued import issued
 from autosched.tensorize.adapters.masks.hold import lengths, masks
 from autosched.tensorize.adapters.masks.kept import kept
 from autosched.tensorize.adapters.masks.masked import masked
+from autosched.tensorize.adapters.ones import ones
 from autosched.tensorize.adapters.promotion import promotion
 from autosched.tensorize.adapters.proposal import Adapter
 from autosched.tensorize.adapters.rolled import rolled
@@ -20,5 +22,7 @@ GOVERNED: tuple[Adapter, ...] = (lengths, kept, masked, masks)
 """Those for instructions with masks and lengths."""
 OVERWRITING: tuple[Adapter, ...] = (supplied, inlined, apart)
 """Those for instructions that overwrite their target; the others restate sums."""
-ADAPTERS: tuple[Adapter, ...] = (selected, widened, staged, rolled, ring, promotion)
+CHOOSING: tuple[Adapter, ...] = (*OVERWRITING, kept)
+"""Those for instructions that overwrite their target with a choice by what an operand holds."""
+ADAPTERS: tuple[Adapter, ...] = (selected, widened, staged, rolled, ring, promotion, issued, ones)
 """Those that add less work come first: a later one is asked only where no earlier one makes the instruction fit."""

@@ -18,7 +18,8 @@ from autosched.tensorize.reduction.update import Update
 
 
 class Site:
-    """Collects what an adapter adds. `top` is the top-level statement that holds the stage; `before` goes in front."""
+    """Collects what an adapter adds. `top` is the top-level statement that holds the stage; `before` goes in front of
+    it, `first` in front of all others, where it parts no stage from the one before."""
 
     def __init__(self, program: Program, stage: Stage, update: Update) -> None:
         """Raises NoPlace where an element of the term is written in the same top-level statement."""
@@ -27,6 +28,7 @@ class Site:
         self.lifted = tuple(g for g in update.guards if g not in stage.guards)
         self.taken = names_of(program)
         self.before: list[Statement] = []
+        self.first: list[Statement] = []
         self._converted: dict[tuple[DType, Value], str] = {}
         self.position = next(k for k, stmt in enumerate(program.body) if holds(stmt, stage.assign))
         self.top = program.body[self.position]
@@ -83,7 +85,7 @@ class Site:
     def with_statement(self, new: Statement) -> Program:
         """The program with `new` in the place of the top-level statement, behind what was added."""
         body = self.program.body
-        body = (*body[: self.position], *self.before, new, *body[self.position + 1 :])
+        body = (*self.first, *body[: self.position], *self.before, new, *body[self.position + 1 :])
         return replace(self.program, tensors=self.tensors, body=body, source="")
 
 

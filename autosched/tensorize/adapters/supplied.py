@@ -10,7 +10,6 @@ a tensor of its own, which the program fills first of all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Assign, Tensor
@@ -49,7 +48,7 @@ def _proposal(facts: StageFacts, number: Literal | Scalar, dtype: DType) -> Prop
         name = site.fresh(f"{facts.original.assign.tensor}_constant")
         site.tensors[name] = Tensor(name, dtype, (Const(1),), intermediate=True)
         own = number if isinstance(number, Scalar) else Literal(number.value, dtype)
-        filled = Assign(name, (Const(0),), "=", own)
+        site.first.append(Assign(name, (Const(0),), "=", own))
         element = Read(name, (Const(0),), dtype)
         held: Value = element if dtype == number.dtype else Cast(element, number.dtype)
         assign = facts.original.assign
@@ -57,7 +56,6 @@ def _proposal(facts: StageFacts, number: Literal | Scalar, dtype: DType) -> Prop
         core = Assign(assign.tensor, assign.index, assign.op, value, assign.location)
         said = f"{name}[0] holds {print_value(number)}, which is a {dtype}"
         after = site.with_assign(core)
-        after = replace(after, body=(filled, *after.body))  # first of all: it parts no stage from the one before
         return adapted(facts.program, after, core, (f"supply {print_value(number)}",), [lemma(said, "structure")])
 
     return Proposal(("supply", number, dtype), make)

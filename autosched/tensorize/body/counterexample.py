@@ -152,6 +152,8 @@ def _corners(dtype: DType) -> list[Any]:
         low, high = dtype.limits
         found = [1, 0, -1, 2, 3, high, low, high - 1, low + 1, high // 2, low // 2, high // 2 + 1, 7, -7]
         return list(dict.fromkeys(n for n in found if low <= n <= high))
+    if dtype.scale:
+        return [1.0, 2.0, 0.5, 4.0, 0.25, 2.0**60, 2.0**-60, dtype.greatest, 2.0 ** dtype.exponents[0]]
     large = min(dtype.greatest, 2.0**120)
     step = 2.0**-dtype.mantissa
     return [1.0, 0.0, 2.0, -1.0, 1 + step, 3.0, 1.5, -(1 + step), large, -large, 2 - step, 0.1, -0.0, 1 / 3]
@@ -164,6 +166,8 @@ def _random(dtype: DType, rng: np.random.Generator) -> npt.NDArray[Any]:
         low, high = dtype.limits
         kind = np.uint64 if high > 2**63 else np.int64
         return _array(list(rng.integers(low, high, _RANDOM, dtype=kind, endpoint=True)), dtype)
+    if dtype.scale:
+        return _array(list(np.exp2(rng.integers(-8, 9, _RANDOM))), dtype)
     return _array(list(rng.standard_normal(_RANDOM)), dtype)
 
 

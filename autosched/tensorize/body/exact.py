@@ -16,10 +16,10 @@ def holds(source: DType, wide: DType) -> bool:
         return wide.limits[0] <= source.limits[0] and source.limits[1] <= wide.limits[1]
     if source.is_integer and wide.is_float:
         magnitude = source.bits - (source.kind == "int")
-        return magnitude <= wide.mantissa + 1 and magnitude <= wide.exponents[1]
+        return not wide.scale and magnitude <= wide.mantissa + 1 and magnitude <= wide.exponents[1]
     if source.is_float and wide.is_float:
-        if wide.fnuz or (source.special == "ieee" and wide.special != "ieee"):
-            return False  # it has no minus zero, or no infinity
+        if wide.fnuz or wide.scale or (source.special == "ieee" and wide.special != "ieee"):
+            return False  # it has no minus zero, no infinity, or powers of two alone
         if wide.finite and not source.finite:
             return False  # it has no NaN
         (low, high), (wide_low, wide_high) = source.exponents, wide.exponents

@@ -26,7 +26,8 @@ def flushed_as(program: Value, term: Value) -> tuple[Value, tuple[str, ...]] | N
 
 def _as_wide(source: DType, dtype: DType) -> bool:
     """Whether no normal number of `source` becomes a subnormal one of `dtype`."""
-    return source.is_float and dtype.is_float and (source.exponent, source.bias) == (dtype.exponent, dtype.bias)
+    alike = (source.exponent, source.bias) == (dtype.exponent, dtype.bias)
+    return source.is_float and dtype.is_float and not source.scale and alike
 
 
 def _flushed(value: Read, zero: Value) -> Value:

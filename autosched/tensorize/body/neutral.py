@@ -14,7 +14,20 @@ from math import inf, isinf, isnan
 
 from autosched.ir.oracle import numerics
 from autosched.ir.printer import print_value
-from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, converted, map_value, reads
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Literal,
+    Read,
+    Select,
+    Unary,
+    Value,
+    blank,
+    converted,
+    map_value,
+    reads,
+)
 from autosched.tensorize.body.canonical import canonical
 from autosched.tensorize.body.counterexample import differs_at_once, find_difference, show_leaf
 from autosched.tensorize.body.equal import Proof, prove_equal
@@ -74,14 +87,14 @@ class Neutral:
 
     @property
     def staged(self) -> dict[str, Literal]:
-        """The fills that are not zero."""
-        return {o: v for o, v in self.fills.items() if v.value != 0}
+        """The fills whose bits are not zero."""
+        return {o: v for o, v in self.fills.items() if v.value != v.dtype.blank}
 
 
 def neutral(update: Update, init: Value | None, timeout_ms: int) -> Neutral:
     """The best choice of fills for an instruction's update; `init` is the program's initial value."""
     operands = {r.tensor: r for r in update.operands}
-    zeros = {o: Literal(0.0 if r.dtype.is_float else 0, r.dtype) for o, r in operands.items()}
+    zeros = {o: blank(r.dtype) for o, r in operands.items()}
     if update.combine is None:
         return Neutral(zeros, {frozenset(): frozenset()})
     asked = _Questions(update, init, max(1, timeout_ms // _SHARE))
@@ -111,7 +124,7 @@ def _score(found: Neutral, update: Update) -> tuple[int, ...]:
 
 def _candidates(read: Read) -> Iterator[Literal]:
     dtype = read.dtype
-    numbers: list[float | int] = [0.0, -inf, inf, 1.0] if dtype.is_float else [0, *dtype.limits, 1, -1]
+    numbers: list[float | int] = [dtype.blank, -inf, inf, 1.0] if dtype.is_float else [0, *dtype.limits, 1, -1]
     for number in dict.fromkeys(numbers):
         if dtype.is_float:
             if float(numerics.round_float(number, dtype)) == number:  # e4m3 has no infinity

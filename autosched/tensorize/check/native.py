@@ -24,7 +24,7 @@ from autosched.tensorize.check.emulator import EmulatedCalls, Emulator, LackingE
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.matrices import Matrices
 from autosched.tensorize.spec.emit import llvm_declarations, render, render_llvm
-from autosched.tensorize.spec.matrix_ir import Uses
+from autosched.tensorize.spec.keys.matrix_ir import Uses
 
 Values = npt.NDArray[np.generic]
 Arrays = dict[str, Values]

@@ -22,6 +22,9 @@ def corners(dtype: DType) -> Values:
         near = {0, 1, 2, 3, low, low + 1, low // 2, high, high - 1, high // 2, -1, -2}
         whole = np.int64 if low < 0 else np.uint64  # not as floats: 2^64 - 1 is none
         return np.array([v for v in sorted(near) if low <= v <= high], whole).astype(dtype.numpy)
+    if dtype.scale:
+        one, nan = dtype.bias, dtype.codes.nan
+        return np.array([0, 1, 2, one - 1, one, one + 1, nan - 2, nan - 1, nan], np.uint8).view(dtype.numpy)
     bits, size = dtype.bits, dtype.bytes
     drop = dtype.padding
     one = int(np.array(1.0, dtype.numpy).view(f"u{size}"))
@@ -53,6 +56,8 @@ def moderate(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> 
     if dtype.is_integer:
         low, high = dtype.limits
         return rng.integers(max(low, -8), min(high, 8) + 1, shape).astype(np.int64).astype(dtype.numpy)
+    if dtype.scale:
+        return np.asarray(np.exp2(rng.integers(-4, 5, shape)).astype(dtype.numpy))
     values = rng.standard_normal(shape).astype(dtype.numpy)
     if dtype.padding:
         return (values.view(np.uint32) >> dtype.padding << dtype.padding).view(np.float32)

@@ -28,6 +28,7 @@ from autosched.tensorize.check.values import agree, cases
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.model import Arrays, issue
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.expression import fault_of_bijection
 
 _OPEN = "its contract leaves the bits open, so there is nothing exact to compare with"
 _UNKNOWN = re.compile(r"LLVM has no (llvm\.[\w.]+)")
@@ -137,8 +138,11 @@ def _fragments(intrinsic: Intrinsic) -> Iterator[CheckPart]:
         for what, relation in (("fragment", operand.fragment), ("element order", operand.order)):
             if relation is None or (what == "element order" and operand.fragment is not None):
                 continue
-            proved = _bijective(relation, operand.shape)
+            proved = _bijective(relation, operand.shape, operand.copies)
             detail = "a bijection (z3)" if proved else f"{relation} is not shown to be a bijection onto {operand.shape}"
+            if operand.copies > 1:
+                onto = f"each element of {operand.shape} in {operand.copies} lanes"
+                detail = f"{onto} (exhaustion)" if proved else f"{relation} does not hold {onto}"
             yield CheckPart(f"{what} of {operand.name}", "proved" if proved else "failed", detail)
 
 
@@ -154,9 +158,9 @@ def _loads(intrinsic: Intrinsic, known: Mapping[str, Intrinsic]) -> Iterator[Che
 
 
 @lru_cache(maxsize=1024)
-def _bijective(relation: Map, shape: tuple[int, ...]) -> bool:
+def _bijective(relation: Map, shape: tuple[int, ...], copies: int) -> bool:
     """Families share their fragments."""
-    return relation.is_bijection_onto(shape)
+    return relation.is_bijection_onto(shape) if copies == 1 else fault_of_bijection(relation, shape, copies) is None
 
 
 def check_llvm(

@@ -62,7 +62,7 @@ def at_origin(program: Program, condition: Condition) -> Condition:
     named = tuple(t for t in condition.alternatives if not any(_mentions(t, n) for n in made_up))
     condition = replace(condition, alternatives=named)
     stated = condition.assume
-    if stated is None or stated.subject not in program.tensors:
+    if stated is None or stated.distinct is not None or stated.subject not in program.tensors:
         return condition
     made = origin(program, stated.subject)
     if made is None or made[0].dtype.bits > MOST_BITS or program.tensors[made[0].tensor].intermediate:

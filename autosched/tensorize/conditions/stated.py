@@ -14,7 +14,7 @@ from autosched.tensorize.conditions.origin import derived_range, origin
 
 def stated_ranges(program: Program, reads: tuple[Read, ...]) -> dict[Value, Range]:
     """The ranges of elements that the program assumes, or that are known of constant data."""
-    stated: dict[str, Assume] = {a.subject: a for a in program.assumptions if a.multiple is None}
+    stated: dict[str, Assume] = {a.subject: a for a in program.assumptions if a.of_range}
     found: dict[Value, Range] = {}
     for read in reads:
         if read.tensor in stated and read.dtype.is_integer:

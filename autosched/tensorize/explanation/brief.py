@@ -30,7 +30,7 @@ def brief(match: Match) -> str:
 
 def filling(mapping: Mapping) -> str:
     """`; 75.0 % of the lanes (k: 3 of 4)`, and nothing of a mapping that wastes none."""
-    padded = [f"{x}: {n} of {whole}" for x, (n, whole) in mapping.padding.items() if n != whole]
+    padded = [f"{x}: {n} of {whole}" for x, (n, whole) in mapping.issued.items() if n != whole]
     return f"; {100 * mapping.utilisation:.3g} % of the lanes useful ({', '.join(padded)})" if padded else ""
 
 

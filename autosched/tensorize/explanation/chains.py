@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from autosched.ir.value import Read
+from autosched.ir.value import Literal, Read, blank
 from autosched.logic import Const, Int, Var
 from autosched.tensorize.addresses.axes import index_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
@@ -117,16 +117,20 @@ def _guards(mapping: Mapping, operand: Read, read: Read) -> list[Transform]:
     guards = mapping.guards.get(operand.tensor, ())
     if not guards:
         return []
-    fill = mapping.fills.get(operand.tensor)
-    value = "zero" if fill is None else in_words(fill)
-    text = f"{value} in place of {show_leaf(read)} where {' and '.join(show_leaf(g) for g in guards)} fails"
+    fill, fails = fill_in_words(mapping, operand.tensor, "zero"), " and ".join(show_leaf(g) for g in guards)
+    text = f"{fill} in place of {show_leaf(read)} where {fails} fails"
     return [Transform("pad", text)]
 
 
-def fill_in_words(mapping: Mapping, operand: str) -> str:
-    """What an operand holds where the program has no element: `zeros`, or a number."""
-    fill = mapping.fills.get(operand)
-    return "zeros" if fill is None else in_words(fill)
+def fill_in_words(mapping: Mapping, operand: str, zero: str = "zeros") -> str:
+    """What an operand holds where the program has no element: `zero`, or a number."""
+    fill = fill_of(mapping, operand)
+    return in_words(fill) if fill.value else zero
+
+
+def fill_of(mapping: Mapping, operand: str) -> Literal:
+    """What an operand holds where the program has no element."""
+    return mapping.fills.get(operand) or blank(mapping.intrinsic.operands[operand].dtype)
 
 
 def _axis(mapping: Mapping, facts: StageFacts, x: str, past: str) -> list[Transform]:

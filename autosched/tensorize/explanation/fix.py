@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from autosched.ir.dtypes import DType
-from autosched.ir.nodes import Assign, Axis, Loop, Statement
+from autosched.ir.nodes import Assign, Assume, Axis, Loop, Statement
 from autosched.ir.oracle import numerics as kinds
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
@@ -19,6 +19,7 @@ from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.arrays import evaluate
 from autosched.tensorize.body.counterexample import leaves
 from autosched.tensorize.body.intervals import loses
+from autosched.tensorize.body.not_negative import under_magnitudes
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import REASON_CODES, Match
 from autosched.tensorize.matcher.known_roles import with_roles
@@ -103,6 +104,7 @@ def _changes(found: Match, numerics: str) -> Iterator[Change]:
     if reason.code == "BODY_DIFFERS" and "padding" in reason.message:
         yield from _resized(facts, found.intrinsic, numerics)
     if reason.code == "BODY_DIFFERS":
+        yield from _without_signs(program, mine, theirs, numerics)
         yield from _restated(program, stage.assign, mine, theirs, numerics)
         yield from _described(program, found.intrinsic, mine, theirs, numerics)
     if reason.code == "COMBINE_DIFFERS" and mine.combine is None and theirs.combine == "+":
@@ -118,6 +120,18 @@ def _assumed(found: Match, numerics: str) -> Iterator[Change]:
             after = replace(found.program, assumptions=(*found.program.assumptions, *stated))
             yield Change(f"add {text}", after, numerics)
             return
+
+
+def _without_signs(program: Program, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:
+    """The signs ruled out that the instruction does not look at."""
+    seen = set[tuple[str, ...]]()
+    for roles in role_assignments(theirs, mine):
+        tensors = under_magnitudes(with_roles(theirs, roles).term)
+        if tensors and tensors not in seen and all(t in program.inputs for t in tensors):
+            seen.add(tensors)
+            stated = tuple(Assume(t, low=0) for t in tensors)
+            text = " and ".join(f"assume(0 <= {t})" for t in tensors)
+            yield Change(f"add {text}", replace(program, assumptions=(*program.assumptions, *stated)), numerics)
 
 
 def _redeclared(program: Program, assign: Assign, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:
@@ -152,6 +166,8 @@ def _declared(program: Program, assign: Assign, types: dict[str, DType], old: DT
                 v = Cast(replace(v, dtype=types[tensor]), dtype)  # used as before, until a conversion takes it apart
             case Cast(Cast(Read(tensor, _, _) as read, inner, False), dtype, saturate) if inner == declared.get(tensor):
                 v = Cast(read, dtype, saturate)
+            case Call(name, (Cast(Read(tensor, _, _) as read, inner, False),), _) if inner == declared.get(tensor):
+                v = read if name == f"bits_{read.dtype}" else v  # of these bits it is made
         if written is None or v.dtype != old:
             return v
         match v:
@@ -183,7 +199,9 @@ def _declared(program: Program, assign: Assign, types: dict[str, DType], old: DT
 
 
 def _well_typed(value: Value) -> bool:
-    return all(v.left.dtype == v.right.dtype == v.dtype for v in walk(value) if isinstance(v, Arith))
+    casts = (v for v in walk(value) if isinstance(v, Cast))
+    alike = all(v.left.dtype == v.right.dtype == v.dtype for v in walk(value) if isinstance(v, Arith))
+    return alike and not any(c.operand.dtype.scale and c.dtype.is_integer for c in casts)
 
 
 def _restated(program: Program, assign: Assign, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:

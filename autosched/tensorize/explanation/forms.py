@@ -167,7 +167,7 @@ def _smaller(program: Program) -> Iterator[Program]:
 
 def _data(program: Program) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    ranges = {a.subject: (a.low, a.high) for a in program.assumptions if a.multiple is None}
+    ranges = {a.subject: (a.low, a.high) for a in program.assumptions if a.of_range}
     pointing = {
         r.tensor for s in program.stages for read in s.reads for i in read.index if is_value(i) for r in reads(i)
     }

@@ -24,7 +24,7 @@ def padding_lines(
     if mapping.utilisation >= WORTH_SAYING:
         return []
     sizes = {a.name: a.extent for a in mapping.intrinsic.program.stages[0].axes if a.name in mapping.padding}
-    padded = {x: (n, whole) for x, (n, whole) in mapping.padding.items() if n != whole}
+    padded = {x: (n, whole) for x, (n, whole) in mapping.issued.items() if n != whole}
     where = ", ".join(f"{x}: {n:,} of {whole:,}" for x, (n, whole) in padded.items())
     name = mapping.intrinsic.name
     useful = mapping.utilisation

@@ -6,10 +6,10 @@ from autosched.ir.program import Program
 from autosched.ir.value import is_value, reads
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.explanation.certificate import left_out
-from autosched.tensorize.explanation.chains import chains
+from autosched.tensorize.explanation.chains import chains, fill_in_words, fill_of
 from autosched.tensorize.explanation.numerics_text import numerics_lines
 from autosched.tensorize.match_types import Mapping, Match, Reason
-from autosched.tensorize.matcher.staging import fills_in_words, in_words
+from autosched.tensorize.matcher.staging import fills_in_words
 from autosched.tensorize.reduction.first_step import first_step
 
 _SHOWN = 4
@@ -73,15 +73,14 @@ def _details(mapping: Mapping, whole: bool = True) -> list[str]:
         if operand in mapping.replicated:
             words += f", replicated along {', '.join(mapping.replicated[operand])}"
         if operand in mapping.guards:
-            fill = mapping.fills.get(operand)
-            value = "zero" if fill is None else in_words(fill)
+            value = fill_in_words(mapping, operand, "zero")
             words += f", {value} where {' and '.join(show_leaf(g) for g in mapping.guards[operand])} fails"
         lines.append(words)
         lines += [f"    {step.kind}: {step.text}" for step in told[operand]]
     for axis, (extent, rounded) in mapping.padding.items():
         if extent != rounded:
             more = 100 * (rounded - extent) / extent
-            held = {o: mapping.fills[o] for o in mapping.padded.get(axis, ()) if o in mapping.fills}
+            held = {o: fill for o in mapping.padded.get(axis, ()) if (fill := fill_of(mapping, o)).value}
             lines.append(f"  {axis}: {extent} padded to {rounded} with {fills_in_words(held)}, {more:.1f} % more work")
     if mapping.utilisation < 1:
         lines.append(f"  {100 * mapping.utilisation:.3g} % of the lanes are useful")

@@ -45,11 +45,12 @@ def lane_form(intrinsic: Intrinsic) -> Hashable | None:
     free = {axis.name for axis in intrinsic.spatial}
     extents = [axis.extent for axis in intrinsic.spatial]
     return (
+        intrinsic.from_zero,
         stage.assign.op,
         replace(stage.assign, location=None),
         tuple((axis.name, None if axis.name in free else axis.extent) for axis in stage.axes),
         tuple(extents.index(n) for n in extents),
-        tuple((o.name, o.dtype, o.broadcast) for o in intrinsic.operands.values()),
+        tuple((o.name, o.dtype, o.broadcast, o.distinct, o.bits) for o in intrinsic.operands.values()),
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from autosched.errors import UsageError
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
-from autosched.ir.value import Read
+from autosched.ir.value import Read, Value, is_value, reads
 from autosched.logic.questions import written_to
 from autosched.logic.solver import proving
 from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
@@ -32,17 +32,21 @@ from autosched.tensorize.addresses.axes import (
 from autosched.tensorize.addresses.points import condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.tile import unsupported
+from autosched.tensorize.body.equal import SIGN_OF_ZERO
 from autosched.tensorize.body.governed import as_choice, as_held, governing, holding
+from autosched.tensorize.body.neutral import said_finite
 from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.lengths import at_full_length
 from autosched.tensorize.match_types import REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.matcher.excluded import STRICT, still_open
 from autosched.tensorize.matcher.family_answer import carried, kinship
 from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
 from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.combine import overwriting_reason
 from autosched.tensorize.reduction.update import NotAnUpdate, Update, update_of_intrinsic
+from autosched.tensorize.tied import tied
 from autosched.tensorize.with_kept import keeping
 
 ADAPTABLE = ("DTYPE", "COMBINE_DIFFERS", "BODY_DIFFERS", "NUMERICS")
@@ -76,19 +80,24 @@ def match(
     if stages is not None:
         summing = writing = [program.stage(s) for s in stages]
     fitting = {s.name for s in summing}, {s.name for s in writing}
-    asked = any(i.accumulates for i in instructions), not all(i.accumulates for i in instructions)
+    sums = [i if i.accumulates else tied(i) for i in instructions]
+    asked = any(i is not None for i in sums), not all(i.accumulates for i in instructions)
     names = set().union(*(f for f, any_ in zip(fitting, asked, strict=True) if any_))
     chosen = [s for s in program.stages if s.name in names] if stages is None else summing
     prover = Prover(timeout_ms)
-    kin = [kinship(i) for i in instructions]
+    kin: dict[int, Hashable] = {}
     found = []
     with written_to(dump_smt):
         for stage in chosen:
             adapters = Adapters(StageFacts(program, stage, timeout_ms))
             answered: dict[Hashable, Match] = {}
-            for intrinsic, alike in zip(instructions, kin, strict=True):
+            for given, summing_form in zip(instructions, sums, strict=True):
+                intrinsic = summing_form if stage.reduction and summing_form is not None else given
                 if stage.name not in fitting[not intrinsic.accumulates]:
                     continue
+                if id(intrinsic) not in kin:
+                    kin[id(intrinsic)] = kinship(intrinsic)
+                alike = kin[id(intrinsic)]
                 if alike is not None and alike in answered:
                     found.append(carried(answered[alike], intrinsic))
                 else:
@@ -125,7 +134,8 @@ def _match(
         if chosen[0] != "no" or reason.code == "BODY_DIFFERS":
             verdict, mappings, reason, notes = chosen
     adaptable = reason is not None and (reason.code in ADAPTABLE or _settled(intrinsic).governed)
-    adaptable |= reason is not None and reason.code == "DEPENDS" and intrinsic.chooses
+    by_data = intrinsic.chooses or any(map(is_value, facts.guards))
+    adaptable |= reason is not None and reason.code == "DEPENDS" and by_data
     if verdict == "no" and adaptable and reason is not None and rule == "superset" and adapt:
         adapted, last = _adapted(adapters, intrinsic, numerics, prover)
         if not adapted and last is not None:
@@ -151,20 +161,36 @@ def _adapted(
         for facts, adapted in made:
             if adapted.reorders and numerics == "bitwise":
                 continue
+            met = _met(facts.program, adapted.zeroed)
+            if (adapted.zeroed and numerics == "bitwise") or (len(met) > 1 and numerics in STRICT):
+                continue
             _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
-            if settled.governed or CHOSEN in adapted.names:  # what it asks is in its operands then
+            keeps = any(n.startswith("keep ") for n in adapted.names)
+            if settled.governed or keeps or CHOSEN in adapted.names:  # what it asks is in its operands then
                 # A counterexample in a mask that an adapter made says nothing of the program's own elements.
                 made_up = not settled.accumulates and any(n.startswith("mask ") for n in adapted.names)
                 last = last if made_up else reason or last
             for mapping in mappings:
                 roles = tuple(r.index for r in mapping.operands.values())
                 key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
+                if (adapted.reorders or met) and mapping.numerics == "bitwise":
+                    known = replace(mapping.certificate, numerics="reassociated")
+                    mapping = replace(mapping, certificate=known)
                 stated = tuple(at_origin(mapping.program, c) for c in mapping.conditions)
-                mapping = replace(mapping.adapted(adapted.names, adapted.obligations), conditions=stated)
+                mapping = replace(mapping.adapted(adapted.names, adapted.obligations), conditions=stated).meeting(met)
                 (asking if stated else found).setdefault(key, mapping)
         if found:
             break
     return tuple((found or asking).values()), last
+
+
+def _met(program: Program, zeroed: frozenset[Value]) -> tuple[tuple[str, ...], ...]:
+    """What is assumed of factors that meet an adapter's zeros, each with the tensors that it names."""
+    if not zeroed:
+        return ()
+    open_ = still_open(program, zeroed)[0]
+    finite = [(said, *sorted({r.tensor for r in reads(f)})) for f in open_ for said in said_finite([f])]
+    return (SIGN_OF_ZERO,), *sorted(finite)
 
 
 def _settled(intrinsic: Intrinsic) -> Intrinsic:
@@ -336,7 +362,7 @@ def _whole_stage(facts: StageFacts, intrinsic: Intrinsic, update: Update | None)
     if not intrinsic.accumulates:
         guarded = frozenset[str]().union(*map(condition_axes, facts.guards))
         if reason := overwriting_reason(facts.update, facts.exact, guarded):
-            return reason
+            return _as_a_sum(reason, intrinsic)
     if facts.idle is not None:
         text = f"the loop over {facts.idle} never runs: there is nothing to compute"
         return Reason("UNSUPPORTED", text, fix=f"give {facts.idle} a range of one value at least")
@@ -351,6 +377,15 @@ def _whole_stage(facts: StageFacts, intrinsic: Intrinsic, update: Update | None)
     if not writes.holds:
         return facts.write_conflict
     return None
+
+
+def _as_a_sum(reason: Reason, intrinsic: Intrinsic) -> Reason:
+    """The reason, with what makes an instruction a sum whose description leaves open that it is one."""
+    if not intrinsic.written_out or reason.code != "COMBINE_DIFFERS":
+        return reason
+    keys = ", ".join(f"{name}: {{}}" for name in intrinsic.written_out)
+    fix = f"in the description of {intrinsic.name}, `operands: {{{keys}}}` says that it sums elements of one operand"
+    return replace(reason, fix=fix)
 
 
 def _no_axis(facts: StageFacts, intrinsic: Intrinsic, stuck: tuple[str, ...]) -> Reason:

@@ -29,15 +29,19 @@ from autosched.tensorize.addresses.axes import (
 from autosched.tensorize.addresses.points import Answer, condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.tile import element_of_coordinates, guard_of_coordinates, is_plain_operand
+from autosched.tensorize.body.canonical import tells_zeros_apart
 from autosched.tensorize.body.compare import compare_bodies
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import SIGN_OF_ZERO, Proof
 from autosched.tensorize.body.flushed import flushed_as
 from autosched.tensorize.body.neutral import Factors, Neutral, in_program, neutral, of_any, said_finite
+from autosched.tensorize.body.not_negative import not_negative, under_magnitudes, without_signs
+from autosched.tensorize.conditions.distinct import asked_to_differ
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Certificate, Mapping, Obligation, Reason
 from autosched.tensorize.matcher.excluded import STRICT, left_out, outside_factors, still_open
 from autosched.tensorize.matcher.known_roles import Covers, KnownRoles
+from autosched.tensorize.matcher.one_issue import not_one_issue
 from autosched.tensorize.matcher.refused import Refused as Refused
 from autosched.tensorize.matcher.refused import Unproved as Unproved
 from autosched.tensorize.matcher.roles import FEW, dtype_reason
@@ -117,6 +121,12 @@ class Prover:
             case.stager = case.stager or Stager(facts, update, fills, unset, tile, roles)
             staging = case.stager.stage(assignment, padding, covers, barred)
             obligations += staging.obligations
+            if parted := not_one_issue(facts, intrinsic, _issues(facts, intrinsic, assignment)):
+                raise Refused(parted)
+            differ = asked_to_differ(facts, intrinsic, assignment, roles)
+            if isinstance(differ, Reason):
+                raise Refused(differ)
+            obligations += differ[0]
             contract = self._reduction(facts, intrinsic, numerics, applied, assignment, level)
             obligations.append(Obligation("reduction", contract.statement, "structure"))
             outside = outside_factors(facts, fills, covers, roles) if of_floats else frozenset()
@@ -149,7 +159,7 @@ class Prover:
                 {**replicated(tile, assignment, roles), **{o: axes for o, axes in alike.items() if axes}},
                 padding,
                 known,
-                conditions=contract.conditions,
+                conditions=(*contract.conditions, *differ[1]),
                 guards={o: g for o, g in staging.guards.items() if g},
                 fills=fills.staged,
                 padded=staging.padded,
@@ -252,7 +262,20 @@ class Prover:
         raise Refused(Reason("DEPENDS", text, fix="leave one of these axes outside"))
 
     def _body(self, facts: StageFacts, applied: Update, bounded: bool) -> tuple[Obligation, tuple[str, ...]]:
-        """The obligation, and what its proof leaves open. `bounded` as `compare_bodies` takes it."""
+        """The obligation, and what its proof leaves open; where signs matter, with what the program assumes of them.
+        `bounded` as `compare_bodies` takes it."""
+        try:
+            return self._same_body(facts, applied, bounded)
+        except Refused:
+            unsigned = not_negative(facts.program)
+            bare = without_signs(applied.term, unsigned) if unsigned else applied.term
+            if bare == applied.term or tells_zeros_apart(bare):
+                raise
+            body, left_open = self._same_body(facts, replace(applied, term=bare), bounded)
+            said = f"{body.statement}, as {', '.join(sorted(unsigned & set(under_magnitudes(applied.term))))} >= 0"
+            return replace(body, statement=said), tuple(dict.fromkeys((*left_open, SIGN_OF_ZERO)))
+
+    def _same_body(self, facts: StageFacts, applied: Update, bounded: bool) -> tuple[Obligation, tuple[str, ...]]:
         program = facts.update
         mine = program.term, program.target.dtype, program.negated
         key = mine, applied.term, applied.target.dtype, applied.negated, applied.combine is None, bounded

@@ -44,7 +44,8 @@ def _choices(intrinsic: Update, operands: tuple[str, ...], reads: tuple[Read, ..
         return
     wanted = {r.tensor: r.dtype for r in intrinsic.operands}
     fitting = [[r for r in reads if r.dtype == wanted[o]] for o in operands]
-    if all(fitting) and len(reads) >= len(operands):
+    shared = intrinsic.combine is None and len(operands) == FEW + 1  # C[j] + B[j] if M[j] != 0 else C[j]
+    if all(fitting) and (len(reads) >= len(operands) or (shared and len(reads) == FEW)):
         yield from product(*fitting)
     else:
         yield tuple(reads[min(n, len(reads) - 1)] for n in range(len(operands)))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import log2
 from typing import TypeAlias
 
 from autosched.ir.dtypes import DType
@@ -211,6 +212,8 @@ def fills_in_words(fills: MappingOf[str, Literal]) -> str:
 def in_words(value: Literal) -> str:
     """A literal as a person writes it."""
     dtype: DType = value.dtype
+    if dtype.scale:
+        return f"2^{log2(value.value):g}"
     return f"{value.value:g}" if dtype.is_float else str(value.value)
 
 

@@ -90,7 +90,7 @@ def is_dot(intrinsic: Intrinsic) -> bool:
     if not intrinsic.accumulator.dtype.is_float or intrinsic.kind != "compute":
         return False
     reads = operand_reads(update_of_intrinsic(intrinsic).term)
-    return len(reads) == 2 and all(r.dtype.is_float for r in reads)
+    return len(reads) == 2 and all(r.dtype.is_float and not r.dtype.scale for r in reads)
 
 
 def _places(intrinsic: Intrinsic, update: Update, read: Read) -> list[int]:

@@ -58,6 +58,8 @@ class Model:
     def __call__(self, arrays: Arrays) -> npt.NDArray[Any]:
         flat = {n: np.asarray(a).reshape(len(a), -1) for n, a in arrays.items()}
         written = flat[self.target.name].copy()
+        if self.intrinsic.from_zero:
+            written[:] = 0
         with np.errstate(all="ignore"):
             self._run({**flat, self.target.name: written}, written)
         return written.reshape(arrays[self.target.name].shape)

@@ -82,7 +82,8 @@ def overwriting_reason(program: Update, exact: frozenset[str], guarded: frozense
     target = show_leaf(program.target)
     if program.combine is not None:
         text = f"the program's combination is {_NAMES[program.combine]}, and the intrinsic overwrites its target"
-        return Reason("COMBINE_DIFFERS", text, fix=f"write the result to a tensor that is not {program.target.tensor}")
+        fix = "write each term to an intermediate and combine these, or describe an instruction that sums"
+        return Reason("COMBINE_DIFFERS", text, fix=fix)
     over = [a for a in program.axes_reduced if a.name not in exact or a.extent > 1 or a.name in guarded]
     if over:
         text = f"{target} is written anew in every turn of {over[0].name}, and the last one counts"

@@ -7,7 +7,7 @@ from math import prod
 
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import is_zero
-from autosched.ir.value import Arith, Cast, Read, Value, added
+from autosched.ir.value import Arith, Cast, Read, Select, Value, added
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.equal import canonical, exact_product
 from autosched.tensorize.numerics.bound import ErrorBound, bound
@@ -93,7 +93,9 @@ def magnitudes_of(update: Update) -> str:
     """What bounds are relative to: `Σ|A[i, p]·B[p, j]|`, with the start where that is not zero."""
     parts = added(update.term)
     shown = [
-        "·".join(show_leaf(r) for r in _multiplied(p) or (update.operands if len(parts) == 1 else operand_reads(p)))
+        "·".join(
+            _multiplied(p) or tuple(map(show_leaf, update.operands if len(parts) == 1 else operand_reads(p)))
+        )
         for p in parts
     ]
     sums = f"Σ|{shown[0]}|" if len(shown) == 1 else f"Σ({' + '.join(f'|{s}|' for s in shown)})"
@@ -102,16 +104,29 @@ def magnitudes_of(update: Update) -> str:
     return f"({sums} + |{show_leaf(update.init or update.target)}|)"
 
 
-def _multiplied(term: Value) -> tuple[Read, ...]:
-    """The elements that the term multiplies, one that is squared twice; () where it is no product of elements alone."""
-    if isinstance(term, Read):
-        return (term,)
-    if isinstance(term, Cast):
-        return _multiplied(term.operand)
-    if isinstance(term, Arith) and term.op == "*":
-        left, right = _multiplied(term.left), _multiplied(term.right)
-        return left + right if left and right else ()
+def _multiplied(term: Value) -> tuple[str, ...]:
+    """The elements that the term multiplies, one that is squared twice, of choices what is chosen from; () where it is
+    no product of these alone."""
+    match term:
+        case Read():
+            return (show_leaf(term),)
+        case Cast(operand):
+            return _multiplied(operand)
+        case Arith("*", left, right):
+            one, other = _multiplied(left), _multiplied(right)
+            return one + other if one and other else ()
+        case Select(_, then, last):
+            chosen = dict.fromkeys((*_chosen(then), *_chosen(last)))
+            return (f"({' or '.join(chosen)})",) if "" not in chosen else ()
     return ()
+
+
+def _chosen(value: Value) -> tuple[str, ...]:
+    """The elements among which choices choose; an empty text for anything else."""
+    if isinstance(value, Select):
+        return (*_chosen(value.then), *_chosen(value.other))
+    elements = _multiplied(value)
+    return elements if len(elements) == 1 else ("",)
 
 
 def _exact(update: Update, contract: Numerics, terms: int) -> ExactRange | None:
@@ -127,7 +142,8 @@ def _exact(update: Update, contract: Numerics, terms: int) -> ExactRange | None:
 
 
 def factors_of(term: Value) -> list[tuple[Read, DType]]:
-    """The elements that the term multiplies, with their own types; [] where it is anything else."""
+    """The elements that the term multiplies, with their own types; [] where it is anything else, or scales: nothing was
+    rounded to these, and they hold no whole numbers but powers of two."""
     parts = [term.left, term.right] if isinstance(term, Arith) and term.op == "*" else [term]
     found: list[tuple[Read, DType]] = []
     for part in parts:
@@ -136,7 +152,7 @@ def factors_of(term: Value) -> list[tuple[Read, DType]]:
             if inner.dtype.mantissa < inner.operand.dtype.mantissa:
                 return []
             inner = inner.operand
-        if not isinstance(inner, Read):
+        if not isinstance(inner, Read) or inner.dtype.scale:
             return []
         found.append((inner, inner.dtype))
     return found

@@ -147,6 +147,16 @@ def fault_of_template(
     return fault or (f"the operand {{{unused[0]}}} is not used" if unused else None)
 
 
+def with_operand(text: str, old: str, new: str) -> str:
+    """A text with one operand's name for another."""
+    return _TOKEN.sub(lambda t: f"{{{new}{t['across'] or ''}}}" if t["operand"] == old else t[0], text)
+
+
+def names(text: str, operand: str) -> bool:
+    """Whether a text has the field of an operand."""
+    return any(t["operand"] == operand for t in _TOKEN.finditer(text))
+
+
 def names_keep(emit: Mapping[str, str], operands: Mapping[str, Operand]) -> bool:
     """Whether a text has the field `{keep}`."""
     return KEEP not in operands and any(f"{{{KEEP}}}" in text for text in emit.values())

@@ -77,8 +77,9 @@ def _constant(node: ast.expr, names: tuple[str, ...], low: int, high: int = 2**3
 
 
 @lru_cache(maxsize=4096)
-def fault_of_bijection(relation: Map, shape: tuple[int, ...]) -> str | None:
-    """Why the map does not take its domain one to one onto the box `shape` (None: it does), by trying every point.
+def fault_of_bijection(relation: Map, shape: tuple[int, ...], copies: int = 1) -> str | None:
+    """Why the map does not take its domain one to one onto the box `shape` (None: it does), by trying every point; with
+    `copies`, why it does not take so many points to each element.
 
     Exhaustion is what loading uses, as it is fast; `check` proves the same with z3.
     """
@@ -96,6 +97,13 @@ def fault_of_bijection(relation: Map, shape: tuple[int, ...]) -> str | None:
             at = int(outside[0])
             return f"at {point(at)} coordinate {d} is {int(flat[d, at])}, outside 0..{extent - 1}"
     numbers = np.asarray(np.ravel_multi_index(tuple(flat), shape))
+    if copies > 1:
+        held = np.bincount(numbers, minlength=prod(shape))
+        wrong = np.flatnonzero(held != copies)
+        if not wrong.size:
+            return None
+        element = ", ".join(str(int(c)) for c in np.unravel_index(int(wrong[0]), shape))
+        return f"element [{element}] is held {int(held[wrong[0]])} times, not {copies}"
     order = np.asarray(np.argsort(numbers, kind="stable"))
     same = np.flatnonzero(np.diff(numbers[order]) == 0).tolist()
     if same:

@@ -32,19 +32,24 @@ from typing import Any
 
 from autosched.errors import SpecError, nearest
 from autosched.ir.program import Program
+from autosched.tensorize.held import never_read, not_set
 from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline, Pseudocode
 from autosched.tensorize.reduction.update import merge_of
 from autosched.tensorize.spec.emit import fault_of_template, llvm_declarations, names_keep
 from autosched.tensorize.spec.family import Fields, fill, members
 from autosched.tensorize.spec.features import isa_hint, misspelt, misspelt_isa
-from autosched.tensorize.spec.function import parse_function
-from autosched.tensorize.spec.matchable import unmatchable
-from autosched.tensorize.spec.matrix_keys import interval_by_lanes, interval_by_rows, matrices_of
-from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys
-from autosched.tensorize.spec.numerics_keys import contract, target_contracts
-from autosched.tensorize.spec.operands import DocumentSource, lanes_of, make_operands, printer_of
-from autosched.tensorize.spec.placement import placement
-from autosched.tensorize.spec.semantics import overwrites, parse_pseudocode, parse_semantics
+from autosched.tensorize.spec.keys.held_keys import check_held
+from autosched.tensorize.spec.keys.matrix_keys import interval_by_lanes, interval_by_rows, matrices_of
+from autosched.tensorize.spec.keys.models import FileKeys, IntrinsicKeys
+from autosched.tensorize.spec.keys.numerics_keys import contract, target_contracts
+from autosched.tensorize.spec.keys.placement import placement
+from autosched.tensorize.spec.keys.started_keys import check_from_zero, one_register
+from autosched.tensorize.spec.operands import lanes_of, make_operands, printer_of
+from autosched.tensorize.spec.programs.function import parse_function
+from autosched.tensorize.spec.programs.matchable import unmatchable
+from autosched.tensorize.spec.programs.parts import parts_that_data_select
+from autosched.tensorize.spec.programs.semantics import overwrites, parse_pseudocode, parse_semantics
+from autosched.tensorize.spec.source import DocumentSource
 from autosched.text_file import read_text
 from autosched.yaml_lines import Document, parse_yaml, validate
 from autosched.yaml_lines import Path as Place
@@ -61,6 +66,7 @@ def load_file(path: Path) -> tuple[Intrinsic, ...]:
 def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
     """The intrinsics that a YAML text describes; `file` names it in errors."""
     found: dict[str, Intrinsic] = {}
+    entries: dict[str, IntrinsicEntry] = {}
     for entry in _entries(text, file):
         made = entry.build()
         if made.name in found:
@@ -70,8 +76,18 @@ def load_text(text: str, file: str = "<text>") -> tuple[Intrinsic, ...]:
         if fault := unmatchable(made):
             said = f"{made.name}: semantics: no program can match it: {fault[0]}"
             raise entry.document.error(said, "intrinsics", entry.number, "semantics", hint=fault[1])
-        found[made.name] = made
+        found[made.name], entries[made.name] = made, entry
+    if (copy := never_read(found.values())) is not None:
+        raise _error_of(entries[copy[0].name], copy[1], copy[2], "moves", "to")
+    if (reader := not_set(found.values())) is not None:
+        raise _error_of(entries[reader[0].name], reader[2], reader[3], "operands", reader[1].name, "state")
     return tuple(found.values())
+
+
+def _error_of(entry: IntrinsicEntry, said: str, hint: str, *keys: str) -> SpecError:
+    """What is wrong with an entry beside the others of its file, at these keys of it."""
+    place: Place = ("intrinsics", entry.number, *keys)
+    return _with_fields(entry.document.error(f"{entry.name}: {said}", *place, hint=hint), entry.fields)
 
 
 def deferred_text(text: str, file: str) -> dict[str, IntrinsicEntry]:
@@ -162,10 +178,30 @@ def _with_fields(error: SpecError, fields: Fields) -> SpecError:
 def _intrinsic(
     head: FileKeys, keys: IntrinsicKeys, filled: dict[str, Any], document: Document, number: int
 ) -> Intrinsic:
+    """The instruction; one that selects elements of an operand is matched on parts of it, and issued on the whole."""
     name = f"{head.isa}/{keys.name}"
     source = DocumentSource(document, ("intrinsics", number), name)
-    program = parse_semantics(keys.semantics, keys.kind, source, keys.result, partial(_whole, keys))
+    whole = _as_held(head, keys, filled, document, source)
+    parts = parts_that_data_select(whole) if keys.kind == "compute" else {}
+    if not parts:
+        return whole
+    bare = keys.model_copy(update={"operands": {}, "emit": {}, "pseudocode": None})
+    matched = _as_held(head, bare, filled, document, source)
+    asked = {n: replace(o, bits=whole.operands[n].bits, distinct=whole.operands[n].distinct)
+             for n, o in matched.operands.items() if n in whole.operands}  # fmt: skip
+    issued = replace(whole, parts=parts)
+    return replace(matched, operands=matched.operands | asked, emit=whole.emit, registered=issued)
+
+
+def _as_held(
+    head: FileKeys, keys: IntrinsicKeys, filled: dict[str, Any], document: Document, source: DocumentSource
+) -> Intrinsic:
+    """The instruction as the entry has it."""
+    name = source.name
+    started = parse_semantics(keys.semantics, keys.kind, source, keys.result, partial(_whole, keys))
+    program, keys = started.program, one_register(keys, started, printer_of(head.isa), source)
     matrices = matrices_of(keys, program, source)
+    check_held(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)
     replaces = keys.kind == "compute" and overwrites(program)
     for key in ("relative", "absolute"):
@@ -174,6 +210,8 @@ def _intrinsic(
             raise source.error(wrong, "numerics", key, hint=hint)
     if replaces:
         _check_overwriting(keys, source)
+    if started.from_zero:
+        check_from_zero(keys, source)
     second = _second(keys.pseudocode, program, operands, source)
     emit = keys.emit if isinstance(keys.emit, dict) else {printer_of(head.isa): keys.emit}
     written = program.stages[0].assign.tensor
@@ -183,8 +221,9 @@ def _intrinsic(
         raise source.error(wrong, "emit", hint=hint)
     for printer, text in emit.items():
         place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
-        if fault := fault_of_template(printer, text, operands, written, replaces):
-            raise source.error(f"emit.{printer}: {fault}", *place)
+        if fault := fault_of_template(printer, text, operands, written, replaces or started.from_zero):
+            hint = "one that adds to its target, and may start from zero, says that by `overwrite:`"
+            raise source.error(f"emit.{printer}: {fault}", *place, hint=hint if started.from_zero else None)
     requires = frozenset([*head.requires, *keys.requires])
     _check_features(head, keys, source)
     formula = parse_function(keys, program, name, requires, source)
@@ -207,6 +246,8 @@ def _intrinsic(
         kind=keys.kind,
         asynchronous=keys.async_,
         overwrite=keys.overwrite,
+        from_zero=started.from_zero,
+        written_out=started.written_out,
         overwrite_flag=keys.overwrite is not None and names_keep(emit, operands),
         moves=_moves(keys, source),
         state=dict(keys.state),

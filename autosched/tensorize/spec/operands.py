@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
 from math import prod
 
-from autosched.backends import backend_of
-from autosched.errors import SpecError, nearest
+from autosched.backends import backend_of, backends
+from autosched.errors import nearest
 from autosched.ir.map import Map
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
@@ -15,8 +15,9 @@ from autosched.logic import Int, Var, free_vars
 from autosched.tensorize.intrinsic import Opaque, Operand
 from autosched.tensorize.spec.emit import c_bits, fault_of_fields, llvm_bits, natural_llvm
 from autosched.tensorize.spec.expression import fault_of_bijection, parse_expression
-from autosched.tensorize.spec.models import IntrinsicKeys, OperandKeys
-from autosched.yaml_lines import Document, Path
+from autosched.tensorize.spec.keys.models import IntrinsicKeys, OperandKeys
+from autosched.tensorize.spec.keys.register_fields import check_fields
+from autosched.tensorize.spec.source import DocumentSource
 
 MAX_ELEMENTS = 1 << 20
 _TYPE = re.compile(r"[A-Za-z0-9_<>(),.* ]*\w[A-Za-z0-9_<>(),.* ]*")  # no text that ends the declaration
@@ -27,21 +28,14 @@ _C_TYPE = re.compile(
 _TOGETHER = ("warp", "warpgroup")
 
 
-@dataclass(frozen=True)
-class DocumentSource:
-    """Where an intrinsic is written: the document and the path of its entry."""
-
-    document: Document
-    path: Path
-    name: str  # complete
-
-    def error(self, message: str, *keys: str | int, key: bool = False, hint: str | None = None) -> SpecError:
-        return self.document.error(f"{self.name}: {message}", *self.path, *keys, key=key, hint=hint)
-
-
 def printer_of(isa: str) -> str:
     """The printer that a bare `emit:` text or `registers:` is for."""
     return backend_of(isa).emits
+
+
+def _printers(emit: Collection[str]) -> list[str]:
+    """The names that a register's type may be given for: of languages, and of the texts that the entry has."""
+    return [*dict.fromkeys(["llvm", "c", *(b.emits for b in backends()), *emit])]
 
 
 def lanes_of(isa: str, keys: IntrinsicKeys) -> int | None:
@@ -103,7 +97,7 @@ def _operand(
     elif own.order is not None:
         order = _by_expressions(own.order, (("e", prod(shape)),), shape, name, "order", source)
     elif own.fragment is not None:
-        fragment = _fragment(own.fragment, keys, isa, shape, name, source)
+        fragment = _fragment(own.fragment, keys, isa, shape, name, own.copies or 1, source)
     made = Operand(
         name=name,
         dtype=tensor.dtype,
@@ -115,7 +109,13 @@ def _operand(
         written=name == stage.assign.tensor,
         opaque=_opaque(own, keys, isa, shape, name, source),
         broadcast=tuple(over),
+        copies=own.copies or 1,
+        bits=own.bits or 0,
+        shift=own.shift or 0,
+        distinct=own.distinct or 0,
+        state=own.state or "",
     )
+    check_fields(made, own, stage, source)
     if held:
         _registers(made, own, keys, isa, source)
     return made
@@ -168,7 +168,7 @@ def _packed(
 
 def _by_expressions(
     texts: list[str], domain: tuple[tuple[str, int], ...], shape: tuple[int, ...], name: str, key: str,
-    source: DocumentSource,
+    source: DocumentSource, copies: int = 1,
 ) -> Map:
     place = ("operands", name, key)
     if len(texts) != len(shape):
@@ -179,13 +179,15 @@ def _by_expressions(
         for d, text in enumerate(texts)
     ]
     made = Map(domain, tuple(parsed))
-    if fault := fault_of_bijection(made, shape):
-        raise source.error(f"operand {name}: {key} is no bijection onto {list(shape)}: {fault}", *place)
+    if fault := fault_of_bijection(made, shape, copies):
+        onto = "is no bijection onto" if copies == 1 else f"does not hold each element {copies} times of"
+        raise source.error(f"operand {name}: {key} {onto} {list(shape)}: {fault}", *place)
     return made
 
 
 def _fragment(
-    texts: list[str], keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, source: DocumentSource
+    texts: list[str], keys: IntrinsicKeys, isa: str, shape: tuple[int, ...], name: str, copies: int,
+    source: DocumentSource,
 ) -> Map:
     lanes = lanes_of(isa, keys)
     place = ("operands", name, "fragment")
@@ -194,9 +196,10 @@ def _fragment(
         raise source.error(
             f"operand {name}: a fragment needs several lanes, and scope is {keys.scope}", *place, hint=hint
         )
-    if prod(shape) % lanes:
-        raise source.error(f"operand {name}: {prod(shape)} elements do not divide among {lanes} lanes", *place)
-    return _by_expressions(texts, (("t", lanes), ("v", prod(shape) // lanes)), shape, name, "fragment", source)
+    held = prod(shape) * copies
+    if held % lanes:
+        raise source.error(f"operand {name}: {held} elements do not divide among {lanes} lanes", *place)
+    return _by_expressions(texts, (("t", lanes), ("v", held // lanes)), shape, name, "fragment", source, copies)
 
 
 def _opaque(
@@ -222,8 +225,12 @@ def _registers(operand: Operand, own: OperandKeys, keys: IntrinsicKeys, isa: str
         count, kind = own.registers.split(" x ")
         width = re.search(r"\d+$", kind)
         lanes = lanes_of(isa, keys) or 1
-        if width is None or int(count) * int(width[0]) * lanes != bits:
-            hint = f"{bits // lanes} bits a lane: {bits} bits over {lanes} lanes"
+        held = operand.elements * operand.copies * operand.field_bits
+        room = int(count) * int(width[0]) * lanes if width is not None else 0
+        # Of what several lanes hold the last register may have more bits than are used.
+        spare = 0 if width is None or operand.copies == 1 else (int(width[0]) - 1) * lanes
+        if not held <= room <= held + spare or not room:
+            hint = f"{held // lanes} bits a lane: {held} bits over {lanes} lanes"
             raise source.error(
                 f"operand {name}: {own.registers} does not hold it", "operands", name, "registers", hint=hint
             )
@@ -235,6 +242,11 @@ def _registers(operand: Operand, own: OperandKeys, keys: IntrinsicKeys, isa: str
         hint = f"operands: {{{name}: {{register: {{c: __m512i}}}}}}"
         raise source.error(f"operand {name} has no C register type, which emit.c needs", "emit", key=True, hint=hint)
     for printer, text in own.register_.items():
+        if printer not in (known := _printers(emit)):
+            close = nearest(printer, known)
+            hint = (f"did you mean {close!r}? " if close else "") + f"known: {', '.join(known)}"
+            said = f"operand {name}: register: nothing is printed as {printer!r}"
+            raise source.error(said, "operands", name, "register", printer, key=True, hint=hint)
         if not (_C_TYPE if printer == "c" else _TYPE).fullmatch(text):
             said = f"operand {name}: the register {text!r} is no type"
             raise source.error(said, "operands", name, "register", printer, hint="for example __m512i")

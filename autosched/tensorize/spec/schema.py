@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from autosched.tensorize.spec.models import FileKeys
+from autosched.tensorize.spec.keys.models import FileKeys
 
 
 def intrinsic_schema() -> dict[str, Any]:

@@ -437,6 +437,8 @@ class _Windows:
 
     def assumptions(self, tensors: Mapping[str, Tensor], scalars: Mapping[str, object]) -> Iterator[Assume]:
         for assume in self.program.assumptions:
+            if assume.distinct is not None:  # a window may begin inside of a group
+                continue
             for way in self.seen.get(assume.subject, ()):
                 yield replace(assume, subject=way.name)
             if assume.subject in scalars:

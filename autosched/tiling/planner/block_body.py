@@ -8,7 +8,7 @@ from dataclasses import replace
 from autosched.ir.program import Program
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.planner.nests import MOST_PLANS
-from autosched.tiling.planner.rank import plan_cycles
+from autosched.tiling.planner.rank import memory_cycles, plan_cycles
 from autosched.tiling.plans.find_warp_rows import warp_rows
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 
@@ -43,10 +43,11 @@ def with_chains(best: Sequence[Plan], every: Sequence[Plan]) -> list[Plan]:
 
 
 def holding_first(every: Sequence[TileLoopsPart]) -> list[TileLoopsPart]:
-    """Bodies of the same loops, the fastest first, but of those about as fast as it the ones first that hold the most
-    in registers of the warps that share their rows."""
+    """Bodies of the same loops, the fastest first, but of those about as fast as it, or faster than memory brings what
+    an iteration reads, the ones first that hold the most in registers of the warps that share their rows."""
     cycles = [plan_cycles(part.member) for part in every]
-    near = [part for part, mine in zip(every, cycles, strict=True) if mine <= HOLDING * min(cycles)]
+    moved = memory_cycles(every[0].member.program, every[0].member.target)
+    near = [part for part, mine in zip(every, cycles, strict=True) if mine <= max(HOLDING * min(cycles), moved)]
 
     def held(part: TileLoopsPart) -> tuple[int, int]:
         rows = warp_rows(part)

@@ -14,7 +14,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.on_the_way import BLOCK, LOAD, PACKING, OnTheWay, computed_on_the_way
 from autosched.tiling.steps.common.computed import element_bytes, sources
 from autosched.tiling.steps.cpu.pack import panel_fits
-from autosched.tiling.steps.gpu.computed_slices import computable, source_bytes
+from autosched.tiling.steps.gpu.operands.computed_slices import computable, source_bytes
 
 NARROW = 0.75
 """Constants are converted before the run, unless computing them on the way reads so small a share of the bytes."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from autosched.ir.program import Program
 from autosched.ir.rewrites.factors.defer import defer
+from autosched.ir.rewrites.one_hot import NAME as ONE_HOT
 from autosched.ir.rewrites.online.members import Cascade, cascades_of
 from autosched.ir.rewrites.online.search import online
 from autosched.ir.rewrites.rewrite import simplify
@@ -17,6 +18,7 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.variants.chosen_slices import choices
+from autosched.tiling.variants.grouped_rows import GROUPS
 from autosched.tiling.variants.in_parts import why_whole
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, has_products
 from autosched.tiling.variants.products import is_product
@@ -62,7 +64,7 @@ def family_of_names(rewrites: Iterable[str]) -> str:
         return SLICES
     if any(n.split()[0] == "defer" for n in names):
         return DEFERRED
-    return ADAPTED if "steps" in names else AS_WRITTEN
+    return ADAPTED if {"steps", GROUPS, ONE_HOT} & set(names) else AS_WRITTEN
 
 
 def asked_for(plan: Plan, families: Collection[str]) -> bool:
@@ -146,6 +148,23 @@ def not_planned(
             whole = _rescales_extremes(separate, found) or why_whole(separate, cascade, target, threads)
             yield PARTS, spatial or whole or left_out.get(PARTS, NOT_MADE)
     yield from _no_tiles(program, own_caches(target), spatial, left_out)
+
+
+def why_not_deferred(program: Program, target: Target, numerics: str) -> str:
+    """Why no factor of a sum of products is applied afterwards."""
+    if scheme_of(target) not in ("cpu", "gpu"):
+        return f"{target.name} runs programs as they are written"
+    if program.symbolic or not accepts(numerics, LEAST):
+        return f"it needs --numerics {LEAST}" if not program.symbolic else "sizes are open"
+    separate = separate_versions(program).program
+    products = [s.name for s in separate.stages if is_product(s)]
+    if not products:
+        return "no stage is a product of matrices"
+    found = [v for name in products for v in defer(separate, name) if v.reason is None]
+    if not found:
+        said = "no factor is the same along all of the sum, or in groups that an address divides it into"
+        return f"{said} ({', '.join(products)})"
+    return NOT_MADE
 
 
 def weaker_levels(program: Program, target: Target, numerics: str) -> Iterator[tuple[str, str]]:

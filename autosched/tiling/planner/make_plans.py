@@ -6,9 +6,9 @@ right behind it that read nothing but its own element are fused; what is left ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice, product, takewhile
+from itertools import chain, groupby, islice, product, takewhile
 
 from autosched.errors import UsageError
 from autosched.ir.formula import apply_formulas
@@ -94,12 +94,14 @@ def make_plans(
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
     choices = _without_passes(program, stages, choices, literal, policy, _passes_on(target))
-    for chosen, kept in product(islice(_best_first(choices), MOST_PLANS + 1), kept_in):
+    within = is_gpu(target) and prefix
+    ordered = _each_once(chain(_of_one_scope(choices), _best_first(choices))) if within else _best_first(choices)
+    for chosen, kept in product(islice(ordered, MOST_PLANS + 1), kept_in):
         mapped = {s.name: n for s, n in zip(stages, chosen, strict=True) if n is not None}
         layout = _PlanLayout(program, target, mapped, kept, dependences, threads, policy, prefix, mappings)
         joined = layout.plan(rows=True)
         plans.append(joined)
-        within = is_gpu(target) and prefix  # bodies of a block name their slices themselves
+        # Bodies of a block name their slices themselves.
         computing = () if within else on_the_way(program, mapped, target, policy.formulas)
         plans += [replace(layout, nests=n).plan(rows=True) for n in computing]
         if len(plans) >= MOST_PLANS:
@@ -158,15 +160,38 @@ def _best_first(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest
     # As vector code, stages on instructions that overwrite may share loops: that is looked at next.
     best = tuple(c[0] for c in choices)
     shared = tuple(next((n for n in c if n is None or n.intrinsic.accumulates), c[0]) for c in choices)
-    seen = set()
-    if tuple(map(id, shared)) != tuple(map(id, best)):
-        seen = {tuple(map(id, best)), tuple(map(id, shared))}
-        yield from (best, shared)
-    for chosen in islice(_combined(choices, [_different(c) for c in choices]), MOST_COMBINED):
-        if near(chosen) and tuple(map(id, chosen)) not in seen:
-            seen.add(tuple(map(id, chosen)))
+    first = (best, shared) if tuple(map(id, shared)) != tuple(map(id, best)) else ()
+    unlike = islice(_combined(choices, [_different(c) for c in choices]), MOST_COMBINED)
+    every = _combined(choices, [range(len(c)) for c in choices])
+    yield from _each_once(chain(first, filter(near, unlike), every))
+
+
+def _of_one_scope(choices: Sequence[Sequence[Nest | None]]) -> Iterator[tuple[Nest | None, ...]]:
+    """Combinations of nests on instructions of one scope, for each scope but threads: such nests may hand on what they
+    compute in registers. Of a stage the best nest of each way round comes into question."""
+    scopes = dict.fromkeys(n.intrinsic.scope for choice in choices for n in choice if n is not None)
+    for scope in (s for s in scopes if s != "thread"):
+        own = [_ways_round([n for n in choice if n is not None and n.intrinsic.scope == scope]) for choice in choices]
+        if sum(map(bool, own)) > 1:
+            yield from product(*(nests or choice[:1] for nests, choice in zip(own, choices, strict=True)))
+
+
+def _ways_round(nests: Sequence[Nest]) -> list[Nest]:
+    """The first of the nests that have the same axes on the same lanes, for up to two such ways."""
+    found: dict[Hashable, Nest] = {}
+    for nest in nests:
+        lanes = ((a.intrinsic_axis, tuple(m for m, _, n in a.members if n > 1)) for a in nest.lanes)
+        found.setdefault(frozenset(lanes), nest)
+    return [*found.values()][:2]
+
+
+def _each_once(combined: Iterable[tuple[Nest | None, ...]]) -> Iterator[tuple[Nest | None, ...]]:
+    seen: set[tuple[int, ...]] = set()
+    for chosen in combined:
+        key = tuple(map(id, chosen))
+        if key not in seen:
+            seen.add(key)
             yield chosen
-    yield from (c for c in _combined(choices, [range(len(c)) for c in choices]) if tuple(map(id, c)) not in seen)
 
 
 def _different(choice: Sequence[Nest | None]) -> list[int]:
@@ -280,6 +305,7 @@ class _PlanLayout:
             m
             for m in self.mappings.get(fused.stage.name, ())
             if not m.intrinsic.accumulates and not m.conditions and m.intrinsic.isa == self.target.isa
+            if not m.intrinsic.held  # nothing loads a state on the way out
         ]
         speed = self.target.issues
         best = min(proved, key=lambda m: 1 / speed(m.intrinsic) / m.intrinsic.accumulator.elements, default=None)

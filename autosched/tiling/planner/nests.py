@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.value import Read
-from autosched.logic import TRUE, free_vars
+from autosched.logic import TRUE, Var, free_vars
 from autosched.machine.target import Target
 from autosched.tensorize import match_types
 from autosched.tiling.analysis.dependence import Dependences
@@ -17,7 +17,7 @@ from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.fallback import checkable
 from autosched.tiling.plans.nest import Nest, make_nest
 from autosched.tiling.plans.scalar_parts import scalar_part
-from autosched.tiling.plans.windowed_operands import not_chosen, unmet
+from autosched.tiling.plans.windowed_operands import group_of, not_chosen, unmet
 from autosched.tiling.steps import StepNames, is_gpu
 from autosched.tiling.steps.common.register_tile import one_tile_fits
 from autosched.tiling.steps.cpu.pack import PANEL_GROWTH, fillable
@@ -109,6 +109,8 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
         return "the stage copies: loads and stores do that alone"
     if said := _not_lanes(nest, target):
         return said
+    if nest.intrinsic.held and scheme_of(target) != "spatial":
+        return f"its {nest.intrinsic.held[0].name} is in a state: only kernels of chips with scratchpads load one"
     if scheme_of(target) != "cpu":
         if nest.stepped != TRUE:
             return "steps are left out of the lanes of a CPU's vectors only"
@@ -130,8 +132,12 @@ def _not_lanes(nest: Nest, target: Target) -> str:
     if said := unmet(nest.intrinsic):
         return said
     windows = nest.intrinsic.windows
-    if windows and (scheme_of(target) == "gpu" or nest.intrinsic.matrices is not None):
-        return f"{next(iter(windows))} is windowed: only lanes of a CPU's vectors and scratchpads are filled so"
+    if nest.intrinsic.parts and scheme_of(target) != "gpu":
+        return f"elements of {next(iter(nest.intrinsic.parts))} that data select: only fragments on GPUs are filled so"
+    sums = [o for o, index in windows.items() if not all(isinstance(p, Var) or group_of(p) for p in index)]
+    if (sums and scheme_of(target) == "gpu") or (windows and nest.intrinsic.matrices is not None):
+        said = next(iter(sums or windows))
+        return f"{said} is windowed: only lanes of a CPU's vectors and scratchpads are filled so"
     return next((said for o in windows if (said := not_chosen(nest, o))), "")
 
 
@@ -173,7 +179,8 @@ def _shape(nest: Nest) -> Hashable:
     operands = tuple((o.dtype.name, o.shape) for o in nest.intrinsic.operands.values())
     axes = tuple((tuple(m for m, _, n in a.members if n > 1), a.unit) for a in nest.axes if a.extent > 1)
     roles = tuple(str(r.index) + r.tensor for r in nest.mapping.operands.values())
-    return operands, axes, roles, nest.intrinsic.timing.get("interval")
+    states = tuple(o.state for o in nest.intrinsic.inputs)
+    return operands, axes, roles, states, nest.intrinsic.timing.get("interval")
 
 
 def with_scalar(

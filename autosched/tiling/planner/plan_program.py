@@ -8,14 +8,17 @@ from functools import partial
 from itertools import chain
 
 from autosched.ir.program import Program
+from autosched.ir.rewrites.online.members import Cascade, cascades_of
 from autosched.ir.rewrites.rewrite import simplify
+from autosched.ir.rewrites.unit_dimensions import drop_unit_dimensions
+from autosched.ir.rewrites.versions import separate_versions
 from autosched.machine.target import Target
 from autosched.numerics_levels import DEFAULT_NUMERICS, of_mappings
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
 from autosched.tensorize.matcher.match import default_stages, match
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tensorize.spec.function import formulas_of
+from autosched.tensorize.spec.programs.function import formulas_of
 from autosched.tiling.planner.block_body import block_intrinsics, of_block, with_chains
 from autosched.tiling.planner.families import (
     NO_BODY,
@@ -37,6 +40,7 @@ from autosched.tiling.planner.rejections import unplanned
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.planner.structure import different_first, structure_of
 from autosched.tiling.planner.tile_loops import MemberPlanner
+from autosched.tiling.planner.unset import refuse_unset
 from autosched.tiling.planner.without_host import refuse_host_work
 from autosched.tiling.plans.float_policy import FloatPolicy, fuses
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
@@ -46,8 +50,10 @@ from autosched.tiling.variants.adapted import adapted_programs
 from autosched.tiling.variants.block_diagonal import block_diagonal_programs
 from autosched.tiling.variants.chosen_slices import chosen_programs
 from autosched.tiling.variants.conditional import candidates_of, compatible
-from autosched.tiling.variants.deferred import BLOCK_TILES, deferred_programs
+from autosched.tiling.variants.deferred import BLOCK_TILES, CORE_TILES, deferred_programs
+from autosched.tiling.variants.grouped_rows import grouped_programs
 from autosched.tiling.variants.in_parts import in_parts_programs
+from autosched.tiling.variants.one_hot import one_hot_programs
 from autosched.tiling.variants.one_pass import BLOCK_SIZES, SIZES, one_pass_programs
 from autosched.tiling.variants.split_reduction import split_programs
 from autosched.tiling.variants.stepped import patterns_of, stepped_programs
@@ -87,6 +93,8 @@ def plan_program(
     copies; `conditions` is one of `variants.conditional.MODES`; decisions' names begin with `prefix`; plans of other
     `families` are not searched, where some are named. Raises UsageError for a tensor that is written at indices from
     data."""
+    units = units_of(target, catalogue)
+    refuse_unset(intrinsics, target, units)
     simple, _ = simplify(program)
     inside = None if scheme_of(target) == "spatial" else member_planner(target, catalogue, intrinsics, numerics)
     held = held_together(simple, () if inside else None)
@@ -100,17 +108,22 @@ def plan_program(
     within = is_gpu(target) and bool(prefix)  # a body is the work of one block
     grids = not within
     typed = is_gpu(target)
+    passing = _with_rows(program, simple) if typed else program
     for variant in chain(
-        adapted_programs(simple, matches, intrinsics, numerics, conditions, beside=within, typed=typed),
+        adapted_programs(
+            simple, matches, intrinsics, numerics, conditions, beside=within, typed=typed, ones=not target.host
+        ),
         split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
-        deferred_programs(program, intrinsics, numerics, conditions, typed, BLOCK_TILES if typed else ())
+        grouped_programs(simple, intrinsics, numerics, conditions, typed) if is_gpu(target) and grids else (),
+        deferred_programs(program, intrinsics, numerics, conditions, typed, BLOCK_TILES if typed else CORE_TILES)
         if inside and grids
         else (),
-        one_pass_programs(program, intrinsics, numerics, sizes, is_gpu(target)) if inside else (),
-        in_parts_programs(program, target, intrinsics, numerics, threads) if inside and not prefix else (),
+        one_pass_programs(passing, intrinsics, numerics, sizes, is_gpu(target)) if inside else (),
+        in_parts_programs(passing, target, intrinsics, numerics, threads) if inside and not prefix else (),
         chosen_programs(simple, intrinsics, numerics) if inside and grids else (),
+        one_hot_programs(simple, intrinsics, numerics, conditions, typed) if inside and not prefix else (),
         tiled_programs(simple, target, intrinsics, numerics) if inside and not prefix else (),
         stepped_programs(simple, target, matches, intrinsics, numerics, conditions) if inside is None else (),
     ):
@@ -125,7 +138,6 @@ def plan_program(
         found += [variant.named(p) for p in plans if set(variant.stages) <= {m.stage.name for m in p.mappings}]
     cycles = {id(p): plan_cycles(p, lanes_store=typed and grids) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
-    units = units_of(target, catalogue)
     if units is not NO_UNITS:
         every = _with_units(every, units, cycles)
         own = [i for i in intrinsics if i.isa == target.isa]
@@ -151,6 +163,16 @@ def plan_program(
     return Planned(tuple(matches), tuple(best), tuple(every), left_out)
 
 
+def _with_rows(program: Program, simple: Program) -> Program:
+    """The program without dimensions of one element, so that the last rows of a pass are some that tiles can share; as
+    it is, where no rows are left then."""
+    made = drop_unit_dimensions(simple)
+    if made is None:
+        return program
+    found = cascades_of(separate_versions(made.after).program)
+    return made.after if any(isinstance(c, Cascade) and c.rows for c in found) else program
+
+
 def _with_units(plans: Sequence[Plan], units: AcceleratorUnits, cycles: dict[int, float]) -> list[Plan]:
     """The plans with an accelerator's units. `cycles` takes the new ones."""
     placed = [p.on_units(units) for p in plans]
@@ -159,11 +181,11 @@ def _with_units(plans: Sequence[Plan], units: AcceleratorUnits, cycles: dict[int
 
 
 def _few_stored(plans: Sequence[Plan], prefix: str) -> list[Plan]:
-    """The plans without most of those that name expressions of the whole program as operands, where others compute
+    """The plans without most of those that store expressions of the whole program as operands, where others compute
     these in tile loops: what storing all of them costs is not in the cycles that plans are ranked by."""
     if prefix or not any(p.in_tile_loops for p in plans):
         return list(plans)
-    plain = [p for p in plans if not p.in_tile_loops]
+    plain = [p for p in plans if not p.in_tile_loops and len(p.parts) > 1]  # of one part nothing is stored between
     named = [p for p in plain if any(a.startswith("factor ") for m in p.mappings for a in m.adapters)]
     late = {id(p) for p in named[MOST_IN_LOOPS:]}
     return [p for p in plans if id(p) not in late]

@@ -35,8 +35,8 @@ from autosched.tiling.steps import gpu_pair, interleave, is_gpu, vectorises
 from autosched.tiling.steps.common.computed import loaded
 from autosched.tiling.steps.common.layout import panel_elements, runs, tensor_elements
 from autosched.tiling.steps.cpu.register_transpose import MOST_ROWS, store_cycles, transposed_row
-from autosched.tiling.steps.gpu.operand_paths import aligned_bytes
-from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy
+from autosched.tiling.steps.gpu.operands.operand_paths import aligned_bytes
+from autosched.tiling.steps.gpu.operands.tma_boxes import no_bulk_copy
 
 SCALAR_MARGIN = 1.25
 """How many times fewer cycles than any nest the scalar path must promise to be laid out beside them, or to be ranked

@@ -15,7 +15,18 @@ from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
-from autosched.ir.value import Literal, Read, Scalar, Value, children, reads, walk, with_children
+from autosched.ir.value import (
+    Comparison,
+    Literal,
+    Read,
+    Scalar,
+    Select,
+    Value,
+    children,
+    reads,
+    walk,
+    with_children,
+)
 from autosched.machine.target import Target
 from autosched.tiling.planner.scheme import scheme_of
 from autosched.tiling.plans.plan import Fused, FusedLoopsPart, LiteralPart, Part, Plan, ScalarPart, TensorPart
@@ -182,6 +193,10 @@ class _WithoutHost:
             said = f"no instruction computes {_operation(part)}{self.text(part, stage)}"
             kept = plan.program.tensors[stage.assign.tensor].dtype if part.dtype.name == "bool" else part.dtype
             mend = f"describe an instruction of kind compute that writes {kept.name} from {types or 'numbers'}"
+            if (chosen := _chosen_by(part, value=stage.assign.value)) is not None:
+                own = chosen.dtype.name
+                mend = "describe an instruction of kind compute that chooses by a mask: "
+                mend += f"`c[i] = a[i] if m[i] != 0 else b[i]`, with m: b1 and {own} a, b, c"
             yield self.lacks(stage, said + self.takes(stage), mend)
             return
         if stage.assign.op != "=":
@@ -281,6 +296,15 @@ class _WithoutHost:
         lacking = {start, end} & holds
         mend += f"; no memory of {target.name} holds {' or '.join(sorted(lacking))}" if lacking else ""
         return self.lacks(stage, said, mend, way=True, taken=taken)
+
+
+def _chosen_by(part: Value, value: Value) -> Select | None:
+    """The choice in a value that a part is the condition of, where it only asks a mask that the program has: an
+    instruction that writes such a mask would copy it."""
+    match part:
+        case Comparison("!=", Read(dtype=DType(name="b1")), Literal(0)):
+            return next((v for v in walk(value) if isinstance(v, Select) and v.condition == part), None)
+    return None
 
 
 def _operation(value: Value) -> str:

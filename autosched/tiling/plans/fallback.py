@@ -39,7 +39,7 @@ def checkable(program: Program, mapping: match_types.Mapping) -> bool:
 
 
 def _ranges(program: Program, condition: Assume) -> bool:
-    tensor = program.tensors.get(condition.subject)
+    tensor = program.tensors.get(condition.subject) if condition.of_range else None
     return tensor is not None and not tensor.intermediate and tensor.dtype.is_integer
 
 

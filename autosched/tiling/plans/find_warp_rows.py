@@ -354,7 +354,8 @@ class _Body:
             own = tensor == nest.stage.assign.tensor
             if spread is None or spread.columns is None or operand.name in nest.computed or own:
                 continue
-            known = operand.fragment is not None and not operand.dtype.sub_byte and nest.depth is not None
+            plain = not operand.dtype.sub_byte and not operand.in_fields and operand.copies == 1
+            known = operand.fragment is not None and plain and nest.depth is not None
             rows = [a for a in nest.operand_axes(operand.name) if not a.reduction and a.extent > 1]
             if known and rows == [product.rows] and nest.guarded[operand.name] == TRUE:
                 found[operand.name] = tensor

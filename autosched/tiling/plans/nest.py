@@ -24,6 +24,7 @@ from autosched.tensorize.match_types import Mapping
 from autosched.tiling.plans.guards import GuardPlacement, place_guards
 from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry
 from autosched.tiling.plans.on_the_way import OnTheWay
+from autosched.tiling.plans.selected_parts import as_issued
 from autosched.tiling.plans.windowed_operands import window_lanes
 
 
@@ -124,7 +125,7 @@ def make_nest(mapping: Mapping) -> Nest:
     loops that never run."""
     stage = mapping.stage
     box, bounds = box_of(stage.axes)
-    mapping = choose_tile_rows(mapping, box)
+    mapping = as_issued(choose_tile_rows(mapping, box), box)
     intrinsic = mapping.intrinsic
     guard = all_of(*_formulas(stage.guards))
     for read in mapping.operands.values():

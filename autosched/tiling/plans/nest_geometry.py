@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 
 from autosched.ir.nodes import Stage
-from autosched.ir.value import Index, Literal, Read
+from autosched.ir.value import Index, Literal, Read, blank
 from autosched.logic import Bool, Int, free_vars
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Mapping
@@ -164,19 +164,22 @@ class NestGeometry:
     def fill(self, operand: str) -> Literal:
         """What stands in an operand where the program has no element."""
         dtype = self.intrinsic.operands[operand].dtype
-        return self.mapping.fills.get(operand) or Literal(0, dtype)
+        return self.mapping.fills.get(operand) or blank(dtype)
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
-        """The inclusive range of each program axis in the box that holds its domain."""
-        return {m: (low, low + extent - 1) for axis in self.axes for m, low, extent in axis.members}
+        """The inclusive range of each program axis in the box that holds its domain, and of the numbers of elements
+        that data select."""
+        operands, selected = self.intrinsic.operands, self.intrinsic.selected
+        numbers = {name: (0, operands[operand].shape[d] - 1) for name, (operand, d) in selected.items()}
+        return numbers | {m: (low, low + extent - 1) for axis in self.axes for m, low, extent in axis.members}
 
     def at(self, positions: dict[str, Int]) -> dict[str, Int]:
         """Program axes as expressions, from a position along each nest axis."""
         values: dict[str, Int] = {}
         for axis in self.axes:
             values |= axis.program_values(positions[axis.name])
-        return values
+        return values | {n: positions[n] for n in self.intrinsic.selected if n in positions}
 
     @cached_property
     def points(self) -> int:

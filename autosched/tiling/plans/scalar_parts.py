@@ -92,10 +92,12 @@ def _across(stage: Stage, reductions: list[str], policy: FloatPolicy) -> str | N
 
 def side_by_side(read: Read, axis: str) -> bool:
     """Whether the elements read along the axis are neighbours in memory; a row that data choose is one row along it."""
-    return bool(read.index) and _slope(read.index[-1], axis) == 1 and all(_slope(i, axis) == 0 for i in read.index[:-1])
+    *outer, last = (slope_along(i, axis) for i in read.index) if read.index else (None,)
+    return last == 1 and all(slope == 0 for slope in outer)
 
 
-def _slope(part: Index, axis: str) -> int | None:
+def slope_along(part: Index, axis: str) -> int | None:
+    """How far a subscript moves for each step along an axis; None where that is no constant."""
     if not isinstance(part, Int):
         return 0 if axis not in condition_vars(part) else None
     form = affine(part)

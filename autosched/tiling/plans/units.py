@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil, prod
+from math import ceil
 from typing import Literal
 
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Call, Cast, Read, Select, Unary, Value
-from autosched.logic import Var
+from autosched.ir.value import Arith, Call, Read, Select, Unary, Value
 from autosched.machine.rate_names import FUNCTIONS
 from autosched.machine.target import Target
-from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.held import as_it_is, loads
+from autosched.tensorize.intrinsic import Intrinsic, Operand
 from autosched.tensorize.lengths import at_length
 
 Place = Literal["memory", "inputs", "accumulators"]
@@ -34,12 +34,14 @@ FUNCTION_OPERATIONS = 20.0
 @dataclass(frozen=True)
 class Copying:
     """A copy instruction: `elements` of one issue, cycles from an issue to the next, and to its last byte (None where
-    it does not say: the memory's latency)."""
+    it does not say: the memory's latency). `ahead`: one that loads a state has room there for what comes next, and runs
+    while the array still reads what it loaded last."""
 
     name: str
     elements: int
     interval: float
     latency: float | None
+    ahead: bool = False
 
     def cycles(self, elements: int) -> float:
         """Of a tile of so many elements."""
@@ -83,8 +85,13 @@ class AcceleratorUnits:
         the bus alone counts. One that does not say what it `moves` copies wherever its types fit. On a chip without a
         host, where nothing else would change an element, it takes each as it is."""
         ways = (c for c in self.copies if _moves(c, start, end) and _types(c) == (read, written))
-        found = [_copying(c, target) for c in ways if target.host or _plain(c)]
+        found = [_copying(c, target) for c in ways if target.host or as_it_is(c)]
         return min(found, key=lambda c: (c.interval / c.elements, c.name), default=None)
+
+    def loading(self, target: Target, operand: Operand) -> Copying | None:
+        """The quickest instruction that loads the state which holds an operand; None where none does."""
+        found = [_copying(c, target) for c in self.copies if loads(c, operand)]
+        return min(found, key=lambda c: (c.interval / c.elements, not c.ahead, c.name), default=None)
 
     def leaving(self, target: Target, tensor: str, sums: DType, dtype: DType) -> Copying | None:
         """What takes a tensor's elements to memory, as sums or as the instruction that finishes it leaves them."""
@@ -135,21 +142,12 @@ def operation_of(node: Value) -> tuple[str, str] | None:
 def _copying(copy: Intrinsic, target: Target) -> Copying:
     stated = copy.name in target.rates or "interval" in copy.timing
     interval = 1.0 / target.issues(copy) if stated else 0.0
-    return Copying(copy.name, copy.accumulator.elements, interval, copy.timing.get("latency"))
+    latency = copy.timing.get("latency")
+    return Copying(copy.name, copy.accumulator.elements, interval, latency, copy.asynchronous)
 
 
 def _moves(copy: Intrinsic, start: Place, end: Place) -> bool:
     return copy.moves is None or copy.moves == (start, end)
-
-
-def _plain(copy: Intrinsic) -> bool:
-    """Whether it writes every element of its tile, converted at most, and changes nothing else of it."""
-    assign, value = copy.stage.assign, copy.stage.assign.value
-    value = value.operand if isinstance(value, Cast) else value
-    same = isinstance(value, Read) and value.index == assign.index
-    whole = all(isinstance(i, Var) for i in assign.index) and len(set(assign.index)) == len(assign.index)
-    every = prod(a.extent for a in copy.stage.axes) == copy.accumulator.elements == copy.inputs[0].elements
-    return assign.op == "=" and same and whole and every and not copy.stage.guards
 
 
 def _types(copy: Intrinsic) -> tuple[DType, DType]:

@@ -1,7 +1,8 @@
-"""Windowed operands: an instruction indexes them by sums of its axes (`a[i + k]`), so that several points of a tile
-meet one element.
+"""Windowed operands: an instruction indexes them by sums of its axes (`a[i + k]`) or by groups of one (`s[k // 4]`), so
+that several points of a tile meet one element.
 
     c[i] += a[i + k] * b[k]         i < 4, k < 3: a has 6 elements, and a[2] is met at (2, 0), (1, 1) and (0, 2)
+    c += a[k] * s[k // 4]           s[1] is met at 4, 5, 6 and 7
 
 Matching has proved that all of these mean one element of the program, so the element is read as one of them has it: the
 one with the least positions along axes whose end may cut a tile. What meets the element inside is inside there too.
@@ -16,7 +17,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autosched.logic import Affine, Bool, Int, Var, affine, ceil_div, evaluate, free_vars, maximum, minimum, to_z3
+from autosched.logic import (
+    Affine,
+    Binary,
+    Bool,
+    Const,
+    Int,
+    Var,
+    affine,
+    ceil_div,
+    evaluate,
+    free_vars,
+    maximum,
+    minimum,
+    to_z3,
+)
 from autosched.logic.solver import proving, z3
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry, moving
@@ -40,11 +55,27 @@ def window_lanes(nest: NestGeometry, operand: str, coordinates: tuple[Int, ...])
     for part, coordinate, name in zip(index, coordinates, names, strict=True):
         if name is not None or not free_vars(part):
             continue
+        if isinstance(part, Var) and part.name in nest.intrinsic.selected:
+            found[part.name] = coordinate
+            continue
+        if (group := group_of(part)) is not None:
+            axis, size = group
+            if axis in on:  # the first of a group: those inside come before those past the end
+                found.setdefault(axis, minimum(coordinate * size, (reach(on[axis]) - 1) // size * size))
+            continue
         form = affine(part)
         if form is None:
             raise LookupError(f"{operand} is indexed by {part}, which is no sum of axes")
         found |= _solved(form, coordinate, found, {n: on[n] for n in form.coefficients if n in on})
     return found
+
+
+def group_of(part: Int) -> tuple[str, int] | None:
+    """The axis and the size of `k // 4`; None where a subscript is of another kind."""
+    match part:
+        case Binary("//", Var(axis), Const(size)) if size > 0:
+            return axis, size
+    return None
 
 
 def reach(axis: NestAxis) -> int:

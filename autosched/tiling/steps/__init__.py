@@ -25,7 +25,7 @@ from autosched.tiling.steps.cpu.skip_guarded import skip
 from autosched.tiling.steps.cpu.unroll import unroll
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, gpu_tile, is_gpu
 from autosched.tiling.steps.gpu.occupancy import gpu_limits
-from autosched.tiling.steps.gpu.operand_sources import gpu_stage
+from autosched.tiling.steps.gpu.operands.operand_sources import gpu_stage
 
 __all__ = [
     "APART",

@@ -22,18 +22,25 @@ from autosched.tiling.space.base import MOST_ROWS
 from autosched.tiling.step import NOTHING_TO_DECIDE, Decision, Step, deciding_steps
 from autosched.tiling.steps.common.tile_loops import tile_loops_step
 from autosched.tiling.steps.gpu.block_tile import is_gpu
-from autosched.tiling.steps.gpu.held_rows import AHEAD, MEETING, ROWS
-from autosched.tiling.steps.gpu.tile_loops import grid_steps
+from autosched.tiling.steps.gpu.bodies.held_rows import AHEAD, MEETING, RESIDENT, ROWS
+from autosched.tiling.steps.gpu.bodies.tile_loops import grid_steps
 from autosched.tiling.steps.nest_steps import nest_steps
 from autosched.tiling.steps.scalar.scalar_steps import choices_of, rows_step, scalar_step
 from autosched.tiling.steps.scalar.team_steps import team_choices, team_step
 
-LAST = ("threads", ROWS.name, AHEAD.name, MEETING.name)
+LAST = ("threads", ROWS.name, AHEAD.name, MEETING.name, RESIDENT.name)
 """Names of decisions that are held last where a space has too many rows."""
 
 
 def part_steps(parts: Sequence[Part], program: Program, target: Target, threads: int) -> list[Step]:
-    """The steps of all parts; what is prepared before a run, or stays as written, decides nothing."""
+    """The steps of all parts, with as many rows as an id numbers; what is prepared before a run, or stays as written,
+    decides nothing."""
+    steps = _steps(parts, program, target, threads)
+    return numbered(steps) if steps else [NOTHING_TO_DECIDE]
+
+
+def _steps(parts: Sequence[Part], program: Program, target: Target, threads: int) -> list[list[Step]]:
+    """The steps of each part with all values."""
     choices = choices_of(parts, target)
     steps: list[list[Step]] = []
     for part in parts:
@@ -47,12 +54,15 @@ def part_steps(parts: Sequence[Part], program: Program, target: Target, threads:
             case WarpCooperativePart():
                 steps.append([team_step(part, program, target, team_choices(parts))])
             case TileLoopsPart() if is_gpu(target):
-                steps.append(grid_steps(part, target))
+                # Of values that a block has: what the body alone would have held may be none of them.
+                member = part.member
+                inside = [s for own in _steps(member.parts, member.program, member.target, threads) for s in own]
+                steps.append(grid_steps(part, inside, program.tensors, target))
             case TileLoopsPart():
                 steps.append([tile_loops_step(part, threads), *deciding_steps(part.member.space.steps)])
             case _:
                 pass
-    return numbered(steps) if steps else [NOTHING_TO_DECIDE]
+    return steps
 
 
 def numbered(parts: Sequence[Sequence[Step]]) -> list[Step]:

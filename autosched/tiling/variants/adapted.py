@@ -12,6 +12,7 @@ from autosched.ir.value import is_value
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.factored import both_sides, factored, factorings, sides
 from autosched.tensorize.adapters.gathered import gathered
+from autosched.tensorize.adapters.ones import ONES
 from autosched.tensorize.adapters.operand_types import multiplies_matrices, side_types
 from autosched.tensorize.adapters.proposal import NoPlace
 from autosched.tensorize.addresses.stage_facts import StageFacts
@@ -69,13 +70,15 @@ def adapted_programs(
     mode: str = "guard",
     beside: bool = False,
     typed: bool = False,
+    ones: bool = False,
 ) -> Iterator[Variant]:
     """The program itself, then each way to adapt the stages that no instruction of the machine's own fits.
 
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
     becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
     need. Operands that are expressions become intermediates where nothing else helps; `beside`: also where something
-    does. `typed`: also in types of instructions that multiply matrices, where none of these fits.
+    does. `typed`: also in types of instructions that multiply matrices, where none of these fits. `ones`: a plain sum
+    may be a sum of products with one, which is no gain where vectors add.
     """
     todo = [Variant(program, tuple(matches))]
     seen = {str(program)}
@@ -83,7 +86,7 @@ def adapted_programs(
         here = todo.pop(0)
         yield here
         further = _in_types(here, mode, intrinsics, numerics) if typed else ()
-        for adapted in chain(further, _next(here, mode, intrinsics, numerics, beside)):
+        for adapted in chain(further, _next(here, mode, intrinsics, numerics, beside, ones)):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
                 seen.add(text)
@@ -129,7 +132,7 @@ def _worth(program: Program, before: Variant, adapted: Variant) -> list[str]:
 
 
 def _next(
-    here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str, beside: bool
+    here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str, beside: bool, ones: bool
 ) -> Iterator[Variant]:
     """One more stage adapted, for the first stage that needs it (the others follow from there). `intrinsics` are those
     that are asked about a stage whose expressions are intermediates."""
@@ -137,7 +140,8 @@ def _next(
     for found in here.matches:
         by_stage.setdefault(found.stage, []).append(found)
     for found_of_stage in by_stage.values():
-        known = [usable_as(m, mode) for found in found_of_stage for m in found.mappings]
+        summed = [m for found in found_of_stage for m in found.mappings if ones or ONES not in m.adapters]
+        known = [usable_as(m, mode) for m in summed]
         mappings = [m for m in known if m is not None]
         plain = [m for m in mappings if not m.adapters and not m.conditions]
         native = [m for m in mappings if m.adapters and not m.intrinsic.portable]

@@ -23,8 +23,11 @@ from autosched.tiling.variants.products import is_product
 
 BLOCK_TILES = ((128, 128), (64, 128), (64, 64), (16, 64))
 """Rows and columns of the sums that a block of a GPU's grid holds in registers."""
+CORE_TILES = ((16, 64), (16, 128))
+"""The same of a CPU, whose first cache has the tile between the groups: each group's sums stay in registers, and are
+scaled once."""
 MOST_TILES = 2
-"""Of these, the first that divide the results have plans."""
+"""Of either, the first that divide the results have plans."""
 
 
 def deferred_programs(

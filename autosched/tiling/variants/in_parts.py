@@ -118,6 +118,9 @@ def part_sizes(program: Program, cascade: Cascade, target: Target, threads: int)
             parts = parts_of(length, count, target)
             blocks = blocks_of(tile, -(-length // parts), target)
             found |= dict.fromkeys(PartSizes(parts, tile, block) for block in blocks if parts > 1)
+        if found and is_gpu(target):  # warps hold the rows of small blocks, and fetch the next block meanwhile
+            least, _ = least_and_most(target)
+            found[PartSizes([*found][-1].parts, tile, least)] = None
     return list(found)
 
 

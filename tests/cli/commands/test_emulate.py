@@ -13,6 +13,11 @@ from cli.conftest import Cli
 
 from autosched.codegen.cuda.emulation import run as emulated
 from autosched.codegen.cuda.emulation.build import compiler
+from autosched.ir.workload import workload
+from autosched.machine.catalogue import load_target
+from autosched.search.events import Event, NotRunWhole
+from autosched.search.request import TuneRequest
+from autosched.search.tuning.tune import prepare
 
 pytestmark = [
     pytest.mark.compiler,
@@ -28,6 +33,17 @@ def test_the_winner_is_checked_as_printed(cli: Cli) -> None:
     assert found["verified"]["ok"]
     assert found["verified"]["by"] == "the emulator"
     assert found["trials"] == {"done": 3, "failed": {}}
+
+
+@pytest.mark.parametrize(("m", "told"), [(32, False), (8192, True)])
+def test_that_kernels_are_too_large_is_said_before_the_search(m: int, told: bool) -> None:
+    program = workload("matmul", m=m, n=m, k=32, t="f16")
+    heard: list[Event] = []
+    only = ("cuda/mma.m16n8k8.f16.f16.f32",)
+    request = TuneRequest(program, load_target("nvidia-h200"), device="simulator", only=only, emulate=True)
+    tuning = prepare(request, heard.append)
+    tuning.device.close()
+    assert any(isinstance(event, NotRunWhole) for event in heard) == told
 
 
 @pytest.mark.slow

@@ -103,6 +103,27 @@ def test_the_answer_is_short_and_the_best_mapping_first(cli: Cli) -> None:
     assert "ok body" in cli(*asked, "--explain").out
 
 
+def test_tables_have_the_names_of_the_file(cli: Cli) -> None:
+    """The second loop over j is j_2 inside of the program, and in no table."""
+    cli = cli.near()
+    (cli.folder / "two.py").write_text(
+        "def f(A: f32[8, 16], B: f32[16, 32], C: f32[8, 32], M: f32[8]):\n"
+        "    for i in range(8):\n"
+        "        M[i] = 0\n"
+        "        for j in range(16):\n"
+        "            M[i] += A[i, j]\n"
+        "    for i, j in grid(8, 32):\n"
+        "        C[i, j] = 0\n"
+        "        for p in range(16):\n"
+        "            C[i, j] += A[i, p] * B[p, j]\n"
+    )
+    found = cli("match", "two.py", "-i", "x86/vfmadd.f32.*")
+    assert "i←j" in found.out
+    assert "_2" not in found.out
+    axes = cli("match", "two.py", "-i", "x86/vfmadd.f32.ymm", "--json").json
+    assert "j_2" in str(axes)
+
+
 def test_a_form_that_fits_is_printed(cli: Cli) -> None:
     cli = cli.near()
     (cli.folder / "weights.py").write_text(

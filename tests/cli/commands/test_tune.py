@@ -160,8 +160,8 @@ def test_simulated_times_are_called_so(cli: Cli) -> None:
 @pytest.mark.parametrize("name", ["matmul_int4", "matmul_fp4", "matmul_fp4_packed"])
 def test_weights_of_four_bits_stay_narrow(cli: Cli, name: str) -> None:
     cli = cli.near()
-    sizes = [word for size in ("m=1", "n=512", "k=512") for word in ("-D", size)]
-    assert " in the load" in cli("tune", name, *sizes, "-n", 3).out
+    sizes = [word for size in ("m=1", "n=1024", "k=1024") for word in ("-D", size)]  # 4 MB of f32 are no core's own
+    assert " in the load" in cli("tune", name, *sizes, "-n", 1).out, "the first trial is the clock's choice"
     shown = cli("show", name, "--json").json["loops"]
     assert re.search(r"W_panel +u(8|32)\[.*packed of W", shown)
     assert "W_factor" not in shown

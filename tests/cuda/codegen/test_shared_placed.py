@@ -14,7 +14,7 @@ from autosched.codegen.cuda.shared_memory.proofs import prove_placed
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
 from autosched.tiling.space.request import request
-from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, proof_json, proof_lines
+from autosched.tiling.steps.gpu.operands.shared_proofs import LayoutProof, proof_json, proof_lines
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}

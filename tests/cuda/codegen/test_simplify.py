@@ -9,7 +9,7 @@ import pytest
 
 from autosched.codegen.cuda.simplify import Simplifier
 from autosched.logic import Binary, Bool, Const, Int, Var, evaluate, maximum, minimum
-from autosched.tiling.steps.gpu.shared_layout import exclusive_or
+from autosched.tiling.steps.gpu.operands.shared_layout import exclusive_or
 
 RANGES = {"f": (0, 63), "u": (-2, 3), "t": (0, 31)}
 F, U, T = Var("f"), Var("u"), Var("t")

@@ -21,7 +21,7 @@ from autosched.ir import parse, resolve
 from autosched.ir.value import Read, map_value
 from autosched.logic import Var
 from autosched.machine.target import Target
-from autosched.tensorize.spec.function import formulas_of
+from autosched.tensorize.spec.programs.function import formulas_of
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import Plan

@@ -9,8 +9,8 @@ from support.cards.nvrtc import compiled
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.lower import lower
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.held_rows import AHEAD, FETCHED, RESIDENT, ROWS
-from autosched.tiling.steps.gpu.operand_sources import GLOBAL
+from autosched.tiling.steps.gpu.bodies.held_rows import AHEAD, FETCHED, RESIDENT, ROWS
+from autosched.tiling.steps.gpu.operands.operand_sources import GLOBAL
 
 WANTED = {ROWS.name: 2, RESIDENT.name: 4, AHEAD.name: FETCHED, "stage_a": GLOBAL}
 

@@ -8,7 +8,7 @@ from autosched.device.cuda.device import CudaDevice
 from autosched.ir import parse, resolve
 from autosched.machine.catalogue import load_target
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tensorize.spec.function import formulas_of
+from autosched.tensorize.spec.programs.function import formulas_of
 from autosched.tiling.candidate import Candidate
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import FloatPolicy

@@ -16,7 +16,7 @@ from support.programs.chosen import CHOSEN, chosen_plans, random_choice
 from autosched.codegen.cuda import print_cuda
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
-from autosched.codegen.tree.kernel import Chosen
+from autosched.codegen.tree.kernel import Chosen, For
 from autosched.ir import parse
 from autosched.machine.catalogue import load_target
 from autosched.machine.target import Target
@@ -24,13 +24,26 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.families import family_of
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan
+from autosched.tiling.steps.gpu.operands.slice_copies import BULK
 
 EXPERTS = Path(__file__).parents[3] / "examples" / "fused" / "experts.py"
+MIDDLE = """
+def matmul_experts_middle(X: f16[m, k], W: const[f16[k, experts, n]], E: s32[b], Y: f32[m, n],
+                          *, m=128, n=64, k=64, b=2, experts=3):
+    assume(0 <= E <= experts - 1)
+    for i, j in grid(m, n):
+        Y[i, j] = 0
+        for p in range(k):
+            Y[i, j] += f32(X[i, p]) * f32(W[p, E[i // 64], j])
+"""
+"""Weights whose experts are neither the first nor the last subscript."""
 CASES = {
     "contiguous mma": ("contiguous", A100, {"m": 60, "n": 24, "k": 40, "experts": 5, "block": 20, "t": "f16"}),
     "masked mma": ("masked", RTX, {"m": 32, "n": 32, "k": 32, "experts": 3, "t": "bf16"}),
     "contiguous wgmma": ("contiguous", H200, {"m": 128, "n": 64, "k": 64, "experts": 4, "block": 64, "t": "f16"}),
+    "middle wgmma": ("middle", H200, {}),
 }
+ROLE_LABELS = ("together", "producer")
 KINDS = [pytest.param(name, marks=() if name in ("experts", "lengths") else pytest.mark.slow) for name in CHOSEN]
 
 
@@ -43,7 +56,8 @@ def machine(name: str) -> Target:
 def plan_of(case: str) -> Plan:
     """The plan whose blocks choose."""
     rows, name, sizes = CASES[case]
-    program = parse(EXPERTS.read_text(), function=f"matmul_experts_{rows}", sizes=sizes)
+    text = MIDDLE if rows == "middle" else EXPERTS.read_text()
+    program = parse(text, function=f"matmul_experts_{rows}", sizes=sizes)
     found = usable(CATALOGUE, machine(name), "simulator", None)
     return next(
         p for p in plan_program(program, machine(name), CATALOGUE, found).every if family_of(p) == "chosen slices"
@@ -60,6 +74,25 @@ def test_products_of_chosen_slices_are_on_instructions(case: str) -> None:
         kernel = lower(plan, plan.space.schedule(row))
         assert any(isinstance(s, Chosen) for s in kernel.statements)
     check(plan, rows, case.replace(" ", "_"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("roles", ROLE_LABELS)
+@pytest.mark.parametrize("case", ["contiguous wgmma", "middle wgmma"])
+def test_chosen_slices_come_by_tma(case: str, roles: str) -> None:
+    """The nest is all that blocks compute: its blocks are the grid's, and its windows have boxes, within tensors."""
+    plan = plan_of(case)
+    rows = [int(r) for r in plan.space.sample(300, np.random.default_rng(0))]
+    wanted = {"copy": BULK, "roles": ROLE_LABELS.index(roles)}
+    found = [r for r in rows if all(wanted.get(n.rpartition(".")[2], v) == v for n, v in values_of(plan, r).items())]
+    kernel = lower(plan, plan.space.schedule(found[0]))
+    blocks = [s for s in kernel.statements if isinstance(s, For) and s.kind.startswith("block.")]
+    assert len(blocks) > 1
+    check(plan, found[:2], f"tma_{case[:6]}_{roles}")
+
+
+def values_of(plan: Plan, row: int) -> dict[str, int]:
+    return dict(plan.space.schedule(row).values)
 
 
 @pytest.mark.parametrize("name", KINDS)

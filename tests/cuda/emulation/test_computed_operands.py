@@ -21,7 +21,7 @@ from autosched.search.tuning.tune import usable
 from autosched.tensorize.adapters.operand_types import multiplies_matrices
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TensorPart
-from autosched.tiling.steps.gpu.computed_slices import source_bytes
+from autosched.tiling.steps.gpu.operands.computed_slices import fetched_raw, loads, operations, source_bytes
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
 
@@ -54,6 +54,8 @@ CASES = {
     "fp8 blocks": Case("matmul_fp8_blocks", H200, WGMMA, {"m": 16, "n": 64, "k": 64, "g": 32}),
     "int4 tf32": Case("matmul_int4", A100, TF32, {"m": 16, "n": 16, "k": 32, "g": 16}, "real", "real"),
     "int4 tf32 wgmma": Case("matmul_int4", H200, WGMMA, {"m": 16, "n": 64, "k": 32, "g": 16}, "real", "real"),
+    "int8 real wgmma": Case("matmul_int8", H200, WGMMA, {"m": 16, "n": 64, "k": 128, "g": 32, "t": "bf16"},
+                            "real", "real"),
     "norm f16": Case("rms_norm_product", RTX, MMA, {"m": 16, "n": 16, "k": 32, "t": "f16"}, file="norm_product.py"),
     "norm wgmma": Case("layer_norm_product", H200, WGMMA, {"m": 16, "n": 64, "k": 32, "t": "bf16"},
                        file="norm_product.py"),
@@ -105,6 +107,32 @@ def test_kernels_are_right(name: str) -> None:
     checked(plan, rows, re.sub(r"\W", "_", name))
 
 
+def test_what_calls_that_run_on_take_is_fetched_raw_and_ahead() -> None:
+    """Copies bring narrow weights some slices ahead; threads compute one slice of what they have fetched themselves."""
+    plan = on_the_way("int8 real wgmma")
+    asked = {"copy": 1, "stages": 3, "vector": 16}
+    drawn = [int(r) for r in plan.space.thinned(1024, np.random.default_rng(1))]
+    row = next(r for r in drawn if asked.items() <= plan.space.schedule(r).values.items())
+    (text,) = checked(plan, [row], "ahead")
+    assert f"{int(plan.space.values([row])['shared_bytes'][0]):,} bytes of shared memory" in text
+    first, loop = text.split("// slices of ")[:2]
+    assert first.count("end_copies();") == 2, "two slices are on their way before the loop"
+    assert re.search(r"start_copy<8>\(&?W_raw", first)
+    made = loop.index("// compute a slice of W_factor")
+    assert loop.index("wait_copies<1>();") < loop.index("// fetch a slice of W") < made < loop.index("wgmma_")
+    assert re.search(r"\bW\[|&W_at", loop[made:]) is None, "weights come from shared memory"
+
+
+def test_what_computing_takes_is_counted() -> None:
+    """Bits that are read as another type take no instruction; what a group shares is loaded once for some rows."""
+    nest = product_of(on_the_way("int8 real wgmma")).nest
+    (operand,) = nest.computed
+    assert [r.tensor for r in fetched_raw(nest, operand)] == ["W"], "scales and zero points stay for a group"
+    assert 1 < loads(nest, operand) < len(nest.computed[operand].sources)
+    assert 3 <= operations(nest, operand) <= 6
+    assert operations(nest, next(o.name for o in nest.intrinsic.inputs if o.name != operand)) == 0
+
+
 def test_slices_are_computed_beside_copies_that_run_on() -> None:
     plan = on_the_way("fp4 f16 mma")
     drawn = plan.space.thinned(256, np.random.default_rng(1))
@@ -112,13 +140,15 @@ def test_slices_are_computed_beside_copies_that_run_on() -> None:
     row = next(int(r) for r in drawn if asked.items() <= plan.space.schedule(int(r)).values.items())
     (text,) = checked(plan, [row], "beside")
     begun = text[text.index("start_copy<") :]
-    assert "load_e2m1(W[" in begun[: begun.index("end_copies();")]
+    begun = begun[: begun.index("end_copies();")]
+    assert "load_e2m1(W_run[x])" in begun
+    assert re.search(r"copy<[248]>\(W_run, &W", begun), "neighbouring weights are loaded together"
     assert "W_factor" not in text.replace("W_factor_shared", "").replace("compute a slice of W_factor", "") or (
         "W_factor[" not in text
     )
 
 
-@pytest.mark.parametrize(("programs", "least"), [(3, 4), pytest.param(60, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("programs", "least"), [(3, 4), pytest.param(30, 45, marks=pytest.mark.slow)])
 def test_random_narrow_operands(programs: int, least: int) -> None:
     """`python -m tests.fuzz.narrow --programs 500` looks at more of them."""
     count, wrong = search(0, programs)

@@ -30,7 +30,7 @@ def test_lanes_of_warps_read_narrow_weights(kind: str) -> None:
     machine = load_target("nvidia-h200")
     program = workload(f"matmul_{kind}", m=1, n=96, k=256, g=64, t="bf16")
     known = usable(CATALOGUE, machine, "simulator", None)
-    plans = plan_program(program, machine, CATALOGUE, known, numerics="real").plans
+    plans = plan_program(program, machine, CATALOGUE, known, numerics="real").every
     found = [p for p in plans if by_lanes(p)]
     assert found, [p.name for p in plans]
     for plan in found[:1]:

@@ -60,7 +60,7 @@ def test_the_interpreter_computes_the_program(seed: int) -> None:
 
 
 @pytest.mark.slow
-@examples(150)
+@examples(80)
 @given(st.integers(0, 10**6))
 def test_the_interpreter_computes_many_programs(seed: int) -> None:
     _interpreted(seed)

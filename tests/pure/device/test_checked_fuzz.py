@@ -14,9 +14,9 @@ def test_some_programs() -> None:
 
 @pytest.mark.slow
 def test_more_programs() -> None:
-    count, wrong = search(10_000, 10_000, seconds=120)
+    count, wrong = search(10_000, 10_000, seconds=50)
     assert not wrong
-    assert count["kernels"] > 100
+    assert count["kernels"] > 40
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from autosched.machine import peaks
 from autosched.machine.catalogue import load_target, target_yaml
 from autosched.machine.detect import ASSUMED, caches, detect, usable_cpus
 from autosched.machine.features import llvm_name, our_name
-from autosched.machine.peaks import Peaks, with_peaks
+from autosched.machine.peaks import Peaks, measure_peaks, with_peaks
 from autosched.machine.spec import target_from_yaml
 
 
@@ -69,10 +69,12 @@ def test_this_machine_reads_back_from_its_yaml():
 
 def test_the_version_stays_when_figures_are_measured(system):
     target = detect(*system)
-    peaks = Peaks(3e9, {"x86/fma": 2.0}, {}, {"L1": 1e11, "DRAM": 2e10}, {"L1": 2e11, "DRAM": 3e10})
+    peaks = Peaks(3e9, {"x86/fma": 2.0}, {}, {"L1": 1e11, "DRAM": 2e10}, {"L1": 2e11, "DRAM": 3e10}, vectors=3.0)
     measured = with_peaks(target, peaks)
     assert measured.version == target.version == detect(*system).version
     assert measured.rates["x86/fma"] == 2.0
+    assert measured.rates["vector"] == 3.0
+    assert target_from_yaml(target_yaml(measured), "native.yaml").rates["vector"] == 3.0
     assert measured.memory("L1").bandwidth_bytes_per_s == 1e11  # of one core
     assert measured.memory("DRAM").bandwidth_bytes_per_s == 3e10  # of all
     assert measured.memory("DRAM").core_bandwidth_bytes_per_s == 2e10
@@ -113,3 +115,9 @@ def test_a_run_that_a_neighbour_holds_up_does_not_decide_how_long_runs_are(held_
     found = peaks._best(lambda times: None, 16384.0, peaks.EFFORTS["quick"], took=took)
     assert found == pytest.approx(16384.0 / 1e-8, rel=0.01)
     assert len(runs) < 25
+
+
+def test_how_many_vector_operations_a_core_begins_is_measured_beside_the_bandwidths():
+    target = load_target("native")
+    assert measure_peaks(target).vectors > 0.0
+    assert measure_peaks(target, bandwidth=False).vectors == 0.0

@@ -1,4 +1,4 @@
-"""Modules of one room have names of their own: a reader who looks for `matrices.py` finds one."""
+"""Modules of one room, and files of tests, have names of their own: who looks for `matrices.py` finds one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import autosched
 
+TESTS = Path(__file__).parents[2]
 ALIKE = (
     ("codegen/c", "codegen/c_like", "codegen/cuda", "codegen/interpret", "codegen/llvm"),
     ("device/cpu", "device/cuda", "device/simulator"),
@@ -35,6 +36,14 @@ def test_modules_of_a_room_have_names_of_their_own() -> None:
     twice = {name: places for (_, name), places in found.items() if len(places) > 1 and not _alike(places)}
     assert {name: places for name, places in twice.items() if name not in SAME} == {}
     assert set(twice) >= SAME
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    """pytest imports files outside packages by their bare names and collects one of two that are called alike."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        found[path.name].append(path.relative_to(TESTS).as_posix())
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
 def test_documented_places_of_before_hold_no_code() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autosched.search.tuning.families import as_asked, can_be
-from autosched.store.records import Measurement
+from autosched.search.tuning.families import as_asked, can_be, over_best
+from autosched.store.records import Measurement, Trial
 
 
 def measured(time_s: float, **extra: float) -> Measurement:
@@ -26,3 +26,16 @@ def test_families_that_were_not_asked_for_have_one_reason() -> None:
     assert as_asked(found, ()) == found
     other = "the request names other families"
     assert as_asked(found, ("one pass",)) == {"parts": other, "tiles, kept": other, "one pass": "no product"}
+
+
+def test_the_final_round_says_which_family_is_the_best() -> None:
+    """The line `plans` called the search's fastest family the best, and the answer above it came from another."""
+
+    def trial(number: int, plan: str, time_s: float, which: str = "search") -> Trial:
+        return Trial(number, plan, 0, {}, measured(time_s), round=which)
+
+    searched = [trial(1, "tiles", 1.0), trial(2, "parts", 1.1), trial(3, "one pass", 2.2)]
+    finals = [trial(4, "tiles", 1.5, "final"), trial(5, "parts", 1.2, "final")]
+    assert over_best(searched, []) == {"tiles#0": 1.0, "parts#0": 1.1, "one pass#0": 2.2}
+    assert over_best(searched, finals) == {"tiles#0": 1.25, "parts#0": 1.0, "one pass#0": 2.0}
+    assert over_best([], []) == {}

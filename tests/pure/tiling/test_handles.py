@@ -28,7 +28,7 @@ TYPES = {"gpu": {"a": "f16", "b": "f16", "acc": "f32"}, "spatial": {"a": "s8", "
 def handles_of(kind: str) -> Iterator[Handle]:
     """Those that the steps of a kind of target declare."""
     folder = importlib.import_module(f"{steps.__name__}.{kind}")
-    for found in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
+    for found in pkgutil.walk_packages(folder.__path__, folder.__name__ + "."):
         module = importlib.import_module(found.name)
         yield from (value for value in vars(module).values() if isinstance(value, Handle))
 

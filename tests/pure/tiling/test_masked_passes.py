@@ -54,6 +54,6 @@ def test_terms_under_guards_are_zero_where_these_fail() -> None:
 @pytest.mark.slow
 def test_random_masks() -> None:
     """`python -m tests.fuzz.masked --programs 100` looks at more of them."""
-    count, wrong = masked.search(0, 4)
+    count, wrong = masked.search(0, 2)
     assert not wrong, wrong
-    assert count["kernels"] >= 6
+    assert count["kernels"] >= 3

@@ -19,7 +19,7 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.uneven_grid import AS_WRITTEN, LONGEST_FIRST, uneven_grid
+from autosched.tiling.steps.gpu.bodies.uneven_grid import AS_WRITTEN, LONGEST_FIRST, uneven_grid
 
 SIZES = {"n": 512, "l": 512, "d": 32, "tile": 64, "block": 64, "t": "f16"}
 

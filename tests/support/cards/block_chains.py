@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,8 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan, TileLoopsPart
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.held_rows import AHEAD, MEETING
-from autosched.tiling.steps.gpu.held_rows import ROWS as HELD
+from autosched.tiling.steps.gpu.bodies.held_rows import AHEAD, MEETING
+from autosched.tiling.steps.gpu.bodies.held_rows import ROWS as HELD
 
 ROWS = 5
 DRAWN = 256
@@ -77,10 +79,16 @@ class BlockChain:
         return several(self.plan, most)
 
 
-def holding(plan: Plan, most: int, seed: int = 0) -> list[int]:
+def holding(plan: Plan, most: int, seed: int = 0, also: Mapping[str, int] = MappingProxyType({})) -> list[int]:
     """Legal rows in which warps hold rows in registers: so many for each number of warps, and at least one for each way
-    of fetching slices and of meeting."""
+    of fetching slices and of meeting; `also`: values that decisions with names of these ends have, if they can."""
     space, found = plan.space, []
+    more = {
+        n: d.domain.index(v)
+        for n, d in enumerate(space.decisions)
+        for end, v in also.items()
+        if d.name.endswith(end) and v in d.domain
+    }
     for position, decision in enumerate(space.decisions):
         if decision.name.endswith(HELD.name):
             loops = decision.name.removesuffix(HELD.name)
@@ -89,7 +97,7 @@ def holding(plan: Plan, most: int, seed: int = 0) -> list[int]:
             ways = [*product(*(range(len(space.decisions[n].domain)) for n in places))]
             for digit in (k for k, value in enumerate(decision.domain) if value):
                 for number in range(max(most, len(ways))):
-                    asked = {position: digit} | dict(zip(places, ways[number % len(ways)], strict=True))
+                    asked = {position: digit} | more | dict(zip(places, ways[number % len(ways)], strict=True))
                     inner = settled(space, [*asked], [*asked.values()])
                     drawn = inner.thinned(1, np.random.default_rng((seed, number)))
                     found += [space.row_of(inner.schedule(int(row)).values) for row in drawn]

@@ -305,7 +305,7 @@ class _Checker:
 
     def _register(self, intrinsic: str, operand: str, ref: RegisterRef) -> None:
         buffer = self._buffer(ref.buffer)
-        held = buffer.scope in ("register", "matrix", "accumulator")
+        held = buffer.scope in ("register", "matrix", "accumulator", "state")
         self._require(held, f"{intrinsic}: operand {operand} is in {buffer.scope} memory")
         self._require(
             len(ref.index) == len(buffer.shape) - 1,

@@ -190,12 +190,13 @@ class Writer:
 
 @st.composite
 def program_texts(draw: st.DrawFn) -> str:
-    """The text of a program `f` with inputs A B I and written tensors C D T."""
+    """The text of a program `f` with inputs A B I S and written tensors C D T."""
     dtypes = st.sampled_from(INTEGERS + FLOATS)
     shapes = st.lists(st.integers(2, 5), min_size=1, max_size=2).map(tuple)
     tensors = {"A": (draw(dtypes), draw(shapes)), "B": (draw(dtypes), draw(shapes)), "C": (draw(dtypes), draw(shapes))}
     tensors["D"] = (draw(st.sampled_from([tensors["C"][0], tensors["A"][0]])), draw(shapes))
     tensors["I"] = ("s32", (draw(st.integers(3, 5)),))
+    tensors["S"] = ("e8m0", draw(shapes))
     tensors["T"] = (draw(st.sampled_from(["s32", "f32", tensors["A"][0]])), draw(shapes))
     writer = Writer(draw, tensors, ["C", "D", "T"])
 
@@ -203,7 +204,7 @@ def program_texts(draw: st.DrawFn) -> str:
         d, shape = tensors[name]
         return f"{name}: {d}[{', '.join(map(str, shape))}]"
 
-    lines = [f"def f({', '.join(typed(n) for n in 'ABICD')}):", f"    {typed('T')}", "    assume(0 <= I <= 2)"]
+    lines = [f"def f({', '.join(typed(n) for n in 'ABISCD')}):", f"    {typed('T')}", "    assume(0 <= I <= 2)"]
     axes = [f"t{k}" for k in range(len(tensors["T"][1]))]
     lines += [f"    for {', '.join(axes)} in grid({', '.join(map(str, tensors['T'][1]))}):"]
     lines += [f"        T[{', '.join(axes)}] = 0"]
@@ -215,7 +216,7 @@ def program_texts(draw: st.DrawFn) -> str:
 @st.composite
 def reduction_texts(draw: st.DrawFn) -> str:
     """Sums of products with casts, guards and fused indices, as matrix products and convolutions are."""
-    a, b = draw(st.sampled_from(INTEGERS + FLOATS)), draw(st.sampled_from(INTEGERS + FLOATS))
+    a, b = draw(st.sampled_from(INTEGERS + FLOATS)), draw(st.sampled_from([*INTEGERS, *FLOATS, "e8m0"]))
     acc = draw(st.sampled_from(["s32", "s16", "u8", "s64", "f32", "f16", "bf16", "f64", "s4", "tf32"]))
     op = draw(st.sampled_from(["+=", "+=", "+=", "-=", "*="]))
     guard = draw(

@@ -9,7 +9,7 @@ from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.machine.target import Target
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tensorize.spec.function import formulas_of
+from autosched.tensorize.spec.programs.function import formulas_of
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import Plan

@@ -35,6 +35,7 @@ from autosched.logic import TRUE, Const, Var, ceil_div
 from autosched.logic.walk import substitute_bool, substitute_int
 
 INTEGERS = tuple(d for d in DTYPES.values() if d.is_integer)
+COMPUTED = tuple(d for d in DTYPES.values() if not d.scale)
 I = Var("i")  # noqa: E741
 INT_OPS = ("+", "-", "*", "//", "%", "<<", ">>", "&", "|", "^", "min", "max")
 FLOAT_OPS = ("+", "-", "*", "/", "min", "max")
@@ -77,8 +78,9 @@ def operations(dtype: DType, functions: Iterable[str] = EXACT_FUNCTIONS) -> dict
 def casts(source: DType) -> dict[str, Value]:
     """Casts of `x` into every dtype, saturating ones too."""
     x = read("x", source)
-    values: dict[str, Value] = {f"to_{d}": Cast(x, d) for d in DTYPES.values()}
-    values |= {f"read_as_{d}": Call(f"bits_{d}", (x,), d) for d in DTYPES.values() if reads_bits_of(d, source)}
+    values: dict[str, Value] = {f"to_{d}": Cast(x, d) for d in COMPUTED}
+    alike = {d: Call(f"bits_{d}", (x,), d) for d in DTYPES.values() if reads_bits_of(d, source)}
+    values |= {f"read_as_{d}": Cast(v, DTYPES["f32"]) if d.scale else v for d, v in alike.items()}
     return values | {f"clamped_{d}": Cast(x, d, True) for d in INTEGERS}
 
 
@@ -113,6 +115,8 @@ def corners(dtype: DType) -> np.ndarray[Any, Any]:
         chosen |= {int(x) for x in rng.integers(low, high, 6, dtype=np.int64 if low else np.uint64)}
         kept = sorted(c for c in chosen if low <= c <= high)
         return np.array(kept, np.int64 if low else np.uint64).astype(dtype.numpy)
+    if dtype.scale:
+        return np.arange(256).astype(np.uint8).view(dtype.numpy)
     info = ml_dtypes.finfo(dtype.numpy)
     tiny, normal, most = float(info.smallest_subnormal), float(info.smallest_normal), float(info.max)
     edges = [
@@ -180,7 +184,7 @@ def differing(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], ulps: int =
 @st.composite
 def small_values(draw: st.DrawFn, depth: int = 3) -> Value:
     """A random expression over `x_<dtype>` inputs: operators, casts, choices and functions that round exactly."""
-    return draw(_of(draw(st.sampled_from(list(DTYPES.values()))), depth))
+    return draw(_of(draw(st.sampled_from(COMPUTED)), depth))
 
 
 @st.composite
@@ -189,7 +193,9 @@ def _of(draw: st.DrawFn, dtype: DType, depth: int) -> Value:
     alike = [d for d in DTYPES.values() if reads_bits_of(dtype, d)]
     if depth and alike:
         kinds += ["bits"]
-    if depth:
+    if dtype.scale:
+        kinds = ["read", *kinds[3:]]
+    elif depth:
         kinds += ["arith"] * 4 + ["cast"] * 2 + ["select", "unary", "call", "index"]
 
     def part(of: DType = dtype) -> Value:
@@ -211,7 +217,7 @@ def _of(draw: st.DrawFn, dtype: DType, depth: int) -> Value:
         case "bits":
             return Call(f"bits_{dtype}", (part(draw(st.sampled_from(alike))),), dtype)
         case "select":
-            other = draw(st.sampled_from(list(DTYPES.values())))
+            other = draw(st.sampled_from(COMPUTED))
             condition: Any = Comparison(draw(st.sampled_from(COMPARISONS)), part(other), part(other))
             if draw(st.booleans()):
                 condition = Logical(draw(st.sampled_from(["and", "or"])), (condition, I % 3 < 2), BOOL)

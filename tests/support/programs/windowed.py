@@ -75,6 +75,8 @@ WINDOWS = {
         "2 * y + r, 2 * x + s, k", "r, s, k, o", "y, x, o",
     ),
     "floats": Window("6", "3", "4", {"i": 4, "k": 3}, "i + k", "k", "i", "f32", "f32"),
+    "groups": Window("2", "4, 4", "4", {"i": 4, "k": 4}, "k // 2", "k, i", "i"),
+    "groups_of_rows": Window("2, 4", "4, 4", "4", {"i": 4, "k": 4}, "k // 2, i", "k, i", "i"),
 }  # fmt: skip
 
 
@@ -163,6 +165,19 @@ def line_text(
         f"def f(X: {narrow}[{size}{shape}], W: {narrow}[{taps}{shape}], C: {wide}[{n}]):\n"
         f"    for x in range({n}):\n        C[x] = 0\n"
         f"        for {loops.format(taps, channels)}:\n{inside}            C[x] += {term}\n"
+    )
+
+
+def group_text(n: int, k: int, guard: str = "", by_groups: bool = False, rows: bool = False) -> str:
+    """A sum whose elements have a factor for each two of them, of each result or the same for all."""
+    p, h = ("2 * g + q", "g") if by_groups else ("p", "p // 2")
+    loops = f"g, q in grid({k // 2}, 2)" if by_groups else f"p in range({k})"
+    inside = f"            if {guard}:\n    " if guard else ""
+    groups, at = (f"{-(-k // 2)}, {n}", f"{h}, x") if rows else (f"{-(-k // 2)}", h)
+    return (
+        f"def f(S: s8[{groups}], W: s8[{k}, {n}], C: s32[{n}]):\n"
+        f"    for x in range({n}):\n        C[x] = 0\n"
+        f"        for {loops}:\n{inside}            C[x] += s32(S[{at}]) * s32(W[{p}, x])\n"
     )
 
 

@@ -45,12 +45,12 @@ Pair = tuple[float, float]
 """A value, and its size."""
 
 
-def _whole(x: float, bits: int) -> float:
+def _whole(x: float, bits: int, signed: bool) -> float:
     """To the nearest integer, wrapped; what is no number or infinite is 0."""
     if not math.isfinite(x):
         return 0.0
     wrapped = int(np.rint(x)) & (1 << bits) - 1
-    return float(wrapped - (1 << bits) if wrapped >> (bits - 1) else wrapped)
+    return float(wrapped - (1 << bits) if signed and wrapped >> (bits - 1) else wrapped)
 
 
 def _float(function: Any) -> Any:
@@ -68,7 +68,7 @@ FUNCTIONS = {
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "min": np.minimum, "max": np.maximum,
-    "%": np.mod,
+    "%": np.mod, ">>": lambda a, b: np.floor(a / 2.0**b),
 }  # fmt: skip
 COMPARED: dict[str, Any] = {
     "<": np.less, "<=": np.less_equal, "==": np.equal, "!=": np.not_equal, ">": np.greater, ">=": np.greater_equal,
@@ -165,7 +165,7 @@ class Evaluation:
                 case Cast(operand, _, _):
                     made = self.rounded(operand, places)
                     if dtype.is_integer:
-                        return _whole(made, dtype.bits)
+                        return _whole(made, dtype.bits, dtype.signed)
                 case Select(condition, then, other, _):
                     return self.rounded(then if self.holds(condition, places) else other, places)
                 case _:

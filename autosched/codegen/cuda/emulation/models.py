@@ -44,12 +44,15 @@ class OperandStorage:
         """The operand from its bytes."""
         dtype, count = np.dtype(self.operand.dtype.numpy), self.places.shape[-1]
         lines = raw.reshape(len(self.places), -1)
-        if self.operand.dtype.bits < 8:
+        if (self.operand.in_fields and self.kind == REGISTERS) or self.operand.dtype.bits < 8:
             found = _unpacked(lines, self.operand, count)
         else:
             found = lines[:, : count * dtype.itemsize].copy().view(dtype)
         whole = np.empty(self.operand.elements, dtype)
         whole[self.places.reshape(-1)] = found.reshape(-1)
+        if self.operand.copies > 1 and self.kind == REGISTERS:
+            alike = whole[self.places].view(np.uint8) == found.reshape(self.places.shape).view(np.uint8)
+            assert alike.all(), f"lanes hold different elements of {self.operand.name} in the same place"
         return whole.reshape(self.operand.shape)
 
     def put(self, raw: Bytes, values: Array) -> None:
@@ -59,9 +62,11 @@ class OperandStorage:
 
 
 def _unpacked(lines: Bytes, operand: Operand, count: int) -> Array:
-    bits = operand.dtype.bits
+    bits, room = operand.field_bits, operand.field_bits - operand.shift
     each = np.unpackbits(lines, axis=1, bitorder="little").reshape(len(lines), -1, bits)[:, :count]
-    values = (each << np.arange(bits, dtype=np.uint8)).sum(axis=2).astype(np.int8)
+    numbers = (each << np.arange(bits, dtype=np.uint8)).sum(axis=2) >> operand.shift
+    values = (numbers & ((1 << min(room, operand.dtype.bits)) - 1)).astype(np.int8)
+    bits = operand.dtype.bits
     if operand.dtype.is_float:
         return np.ascontiguousarray(values).view(operand.dtype.numpy)
     if operand.dtype.signed:

@@ -10,7 +10,7 @@ from autosched.codegen.print_functions import Files, PrintFunctions, RunText
 from autosched.codegen.tree.kernel import Kernel
 from autosched.errors import AutoschedError
 from autosched.machine.target import Target
-from autosched.tiling.steps.gpu.shared_proofs import LayoutProof
+from autosched.tiling.steps.gpu.operands.shared_proofs import LayoutProof
 
 
 def _text(kernel: Kernel, target: Target) -> str:

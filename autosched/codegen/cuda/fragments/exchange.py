@@ -45,7 +45,8 @@ def shuffled(scope: CudaScope, stmt: Assign) -> str | None:
         if free_vars(last):
             return None
         owner, own = _whose(source, np.asarray([int(evaluate(last, {}))]))
-        text = _of(scope.register(source, value.index, Const(int(own[0]))), "lane", int(owner[0]), value)
+        number = int(owner[0]) if source.lanes <= WARP else WARP  # of_lane is of each warp's own lane
+        text = _of(scope.register(source, value.index, Const(int(own[0]))), "lane", number, value)
         final = stmt.index[-1]
     else:
         lanes = np.arange(stmt.lane.width)

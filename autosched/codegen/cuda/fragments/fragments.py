@@ -7,18 +7,17 @@ workers disappear: each worker has its own. Registers of a warp that no instruct
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 
-from autosched.codegen.cuda.fragments.lane_registers import Registers, lanes_of, register_type, registers_of
-from autosched.codegen.cuda.grids import THREADS_OF
+from autosched.codegen.analysis.held_registers import HeldRegisters, threads_around
+from autosched.codegen.cuda.fragments.lane_registers import Registers, register_type, registers_of
 from autosched.codegen.cuda.types import element_type
-from autosched.codegen.tree.kernel import WORKERS, Assign, Buffer, For, IntrinsicCall, Kernel, Stmt, bodies, statements
+from autosched.codegen.tree.kernel import Buffer, Kernel, Stmt, statements
 from autosched.errors import UsageError
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Index, Read, walk
+from autosched.ir.value import Index
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.tensorize.fragment import Fragment, Numbers
@@ -75,7 +74,27 @@ class Layout:
     @property
     def packed(self) -> bool:
         """Whether a register holds several elements."""
-        return bool(self.registers.constraint) and self.dtype.bits < self.registers.bits
+        return bool(self.registers.constraint) and self.field_bits < self.registers.bits
+
+    @property
+    def field_bits(self) -> int:
+        """Of a register, for one element."""
+        return self.dtype.bits if self.operand is None else self.operand.field_bits
+
+    @property
+    def in_fields(self) -> bool:
+        """Whether elements are put into registers bit by bit."""
+        return self.dtype.sub_byte or (self.operand is not None and self.operand.in_fields)
+
+    @property
+    def shift(self) -> int:
+        """The bit of its field at which an element begins."""
+        return 0 if self.operand is None else self.operand.shift
+
+    @property
+    def copies(self) -> int:
+        """Lanes that hold each element."""
+        return 1 if self.operand is None else self.operand.copies
 
     @property
     def type(self) -> str:
@@ -109,63 +128,11 @@ class Layout:
 
 def layouts(kernel: Kernel, body: tuple[Stmt, ...], lanes: int = 1) -> dict[str, Layout]:
     """The register buffers that the statements touch, by first use; `lanes` threads run what no worker does."""
-    found = _Finder(kernel, tuple(statements(body)), _lanes(kernel, body, lanes))
+    found = _Finder(kernel, tuple(statements(body)), threads_around(kernel, body, lanes))
     return {name: found.layout(name) for name in found.names}
 
 
-@dataclass(frozen=True)
-class _Held:
-    """What a register is held as: an operand, by so many lanes, of an instruction or for its own sake."""
-
-    operand: Operand
-    lanes: int
-    intrinsic: Intrinsic | None = None
-
-
-@dataclass
-class _Finder:
-    kernel: Kernel
-    body: tuple[Stmt, ...]
-    lanes: dict[str, int]  # threads of the workers that use a buffer
-    names: list[str] = field(default_factory=list)
-    operands: dict[str, _Held] = field(default_factory=dict)
-    uses: dict[str, list[tuple[Index, ...]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        made = {n: b.fragment for n, b in self.kernel.buffers.items() if b.fragment is not None}
-        self.operands |= {n: _Held(f.operand, f.lanes) for n, f in made.items()}
-        self.workers: set[Index] = {Var(s.var) for s in self.body if isinstance(s, For) and s.kind in WORKERS}
-        together: list[set[str]] = []
-        for stmt in self.body:
-            mine: set[str] = set()
-            for name, index in _places(stmt):
-                if self.kernel.buffers[name].scope != "register":
-                    continue
-                if name not in self.uses:
-                    self.names.append(name)
-                self.uses.setdefault(name, []).append(index)
-                if isinstance(stmt, Assign) and stmt.lane is not None and index[-1] == Var(stmt.lane.var):
-                    mine.add(name)  # others lie as they like
-            if isinstance(stmt, IntrinsicCall):
-                for operand, ref in stmt.operands.items():
-                    if ref.lane is None:
-                        own = stmt.intrinsic.operands[operand]
-                        self.operands.setdefault(ref.buffer, _Held(own, lanes_of(stmt.intrinsic), stmt.intrinsic))
-            elif isinstance(stmt, Assign) and stmt.lane is not None and len(mine) > 1:
-                together.append(mine)
-        changed = True
-        while changed:
-            changed = False
-            for group in together:
-                known = next((self.operands[n] for n in sorted(group) if n in self.operands), None)
-                if known is None:
-                    continue
-                elements = known.operand.elements
-                for name in group - self.operands.keys():
-                    if self.kernel.buffers[name].shape[-1] == elements:
-                        self.operands[name] = known
-                        changed = True
-
+class _Finder(HeldRegisters):
     def layout(self, name: str) -> Layout:
         buffer = self.kernel.buffers[name]
         owners = frozenset(
@@ -183,31 +150,8 @@ class _Finder:
                 raise UsageError(f"{name}: {buffer.shape[-1]} elements do not divide among {lanes} threads")
             own = Registers(held, element_type(buffer.dtype), "")
             return Layout(buffer, owners, lanes, held, own, run=buffer.elements_per_thread or gcd(held, MOST_RUN))
-        operand, held = replace(known.operand, dtype=buffer.dtype), known.operand.elements // known.lanes
+        operand, held = replace(known.operand, dtype=buffer.dtype), known.operand.lane_elements(known.lanes)
         own = Registers(held, element_type(buffer.dtype), "")
         if known.intrinsic is not None and operand.dtype.bits == known.operand.dtype.bits:
             own = registers_of(known.operand, known.lanes)
         return Layout(buffer, owners, known.lanes, held, own, operand, known.intrinsic)
-
-
-def _lanes(kernel: Kernel, body: tuple[Stmt, ...], lanes: int) -> dict[str, int]:
-    """Threads of the workers around the statements that name each register buffer."""
-    found: dict[str, int] = {}
-    for stmt in body:
-        here = THREADS_OF.get(stmt.kind, lanes) if isinstance(stmt, For) else lanes
-        for name, _ in _places(stmt):
-            found[name] = max(here, found.get(name, 1))
-        for inner in bodies(stmt):
-            for name, n in _lanes(kernel, inner, here).items():
-                found[name] = max(n, found.get(name, 1))
-    return found
-
-
-def _places(stmt: Stmt) -> Iterator[tuple[str, tuple[Index, ...]]]:
-    """Buffers that a statement itself names, with subscripts; a whole register gets a last subscript of 0."""
-    match stmt:
-        case Assign():
-            yield stmt.buffer, stmt.index
-            yield from ((n.tensor, n.index) for n in walk(stmt.value) if isinstance(n, Read))
-        case IntrinsicCall():
-            yield from ((r.buffer, (*r.index, Const(0)) if r.lane is None else r.index) for r in stmt.operands.values())

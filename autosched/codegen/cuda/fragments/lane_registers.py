@@ -49,7 +49,7 @@ def registers_of(operand: Operand, lanes: int) -> Registers:
                 hint=f"write a number and a kind, as `8 x b32`; kinds: {', '.join(sorted(_KINDS))}",
             )
         return Registers(int(found["count"]), *_KINDS[found["kind"]])
-    bits = operand.elements * operand.dtype.bits // lanes
+    bits = operand.lane_elements(lanes) * operand.field_bits
     if operand.dtype.name in ("f32", "f64"):
         return Registers(bits // operand.dtype.bits, *_KINDS[operand.dtype.name])
     return Registers(max(1, -(-bits // 32)), *_KINDS["b32"])
@@ -72,6 +72,7 @@ def issue_name(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
 
 def register_type(operand: Operand, registers: Registers) -> str:
     """The C type of one register: the element's own where a register holds just one."""
-    if operand.dtype.bits == registers.bits and not (operand.opaque is not None and operand.dtype.is_float):
+    alone = operand.field_bits == operand.dtype.bits == registers.bits
+    if alone and not (operand.opaque is not None and operand.dtype.is_float):
         return element_type(operand.dtype)
     return registers.type

@@ -57,7 +57,7 @@ def _rows(scope: CudaScope, stmt: Assign, layout: Layout | None, read: Read) -> 
         return None
     if layout.registers.bits != WORD_BITS or layout.dtype.bits > WORD_BITS:
         return None
-    if layout.dtype.sub_byte:  # a byte each in memory
+    if layout.in_fields or layout.copies > 1:  # a byte each in memory, or no rows of it
         return None
     return _Rows(scope, stmt, layout, read) if layout.operand.load else None
 

@@ -18,7 +18,7 @@ from autosched.codegen.cuda.fragments.gathered import WORD_BITS, gathered
 from autosched.codegen.cuda.scope import CudaScope
 from autosched.codegen.tree.kernel import Assign, Buffer
 from autosched.ir.dtypes import DTYPES
-from autosched.ir.value import Index, Literal, Read, Select, Value, is_plain, map_value, walk
+from autosched.ir.value import Index, Literal, Read, Select, Value, blank, is_plain, map_value, walk
 from autosched.ir.variables import value_vars
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of, free_vars
 from autosched.logic.walk import substitute_bool, substitute_int
@@ -143,7 +143,7 @@ class OpaquePrinter:
         rows, columns = layout.buffer_shape
         value = stmt.value
         if stmt.valid != TRUE:
-            value = Select(stmt.valid, value, Literal(0.0 if value.dtype.is_float else 0, value.dtype), value.dtype)
+            value = Select(stmt.valid, value, blank(value.dtype), value.dtype)
         piece = self._piece(layout, number)
         if layout.dtype.sub_byte:
             filled = self._renamed(replace(stmt, value=value), places)

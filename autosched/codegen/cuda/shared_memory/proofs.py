@@ -1,8 +1,8 @@
 """What is proved of where a kernel's shared memory lies: buffers and barriers are apart, aligned, inside, and whoever
 asks for one of several stages asks for one that there is.
 
-`tiling.steps.gpu.shared_proofs` proves the rest: that an element of a slice has a place inside its buffer, and none
-shares it.
+`tiling.steps.gpu.operands.shared_proofs` proves the rest: that an element of a slice has a place inside its buffer, and
+none shares it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from autosched.codegen.cuda.shared_memory.layout import BARRIER_BYTES, SharedMem
 from autosched.codegen.tree.kernel import AsyncCopies, BarrierArrive, BarrierWait, Kernel, statements
 from autosched.logic import Int, free_vars, to_z3
 from autosched.logic.solver import proving, z3
-from autosched.tiling.steps.gpu.shared_proofs import LayoutProof, valid
+from autosched.tiling.steps.gpu.operands.shared_proofs import LayoutProof, valid
 
 STEADY = "shared memory"
 """Of all operands together."""

@@ -35,4 +35,4 @@ def elements(nest: Nest, at: Mapping[str, Position], lanes: Mapping[str, Int]) -
     for axis in nest.axes:
         inside = lanes.get(axis.intrinsic_axis or "", Const(0))
         found[axis.name] = at[axis.name].unit * axis.unit + inside
-    return found
+    return found | {n: lanes[n] for n in nest.intrinsic.selected if n in lanes}

@@ -3,18 +3,13 @@ results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import gcd, prod
-from types import MappingProxyType
 
-from autosched.codegen.lower.common.context import Context, identifier
-from autosched.codegen.lower.common.fused_stages import epilogue, fused_start
+from autosched.codegen.lower.common.context import identifier
 from autosched.codegen.lower.common.guarded_steps import (
-    Parts,
     Spans,
-    all_count,
     any_counts,
     counted_vectors,
     spans,
@@ -22,31 +17,25 @@ from autosched.codegen.lower.common.guarded_steps import (
 )
 from autosched.codegen.lower.common.operands.computed_source import ComputedSource
 from autosched.codegen.lower.common.operands.edges import without_guards
-from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
-from autosched.codegen.lower.common.positions import LANE, Position, elements
-from autosched.codegen.lower.common.prefetches import NextBlock, ahead
-from autosched.codegen.lower.common.sums import Sums
-from autosched.codegen.lower.common.transposed_stores import StoreTransposer
+from autosched.codegen.lower.common.operands.left_behind import LeftBehind
+from autosched.codegen.lower.common.operands.sources import MemorySource
+from autosched.codegen.lower.common.positions import Position
+from autosched.codegen.lower.common.prefetches import ahead
+from autosched.codegen.lower.common.tile_finish import FinishingTile
+from autosched.codegen.lower.common.tile_places import Places, Rows
+from autosched.codegen.lower.common.tile_start import StartingTile
 from autosched.codegen.lower.common.window_loads import WindowRegisters, shared_step
 from autosched.codegen.passes.substitute import bind, decides
-from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, Lane, Prefetch, RegisterRef, Stmt
-from autosched.codegen.tree.rename import place, place_index
-from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, free_vars, maximum, minimum
-from autosched.logic.walk import substitute_bool, substitute_int
-from autosched.tensorize.intrinsic import Intrinsic, Operand
-from autosched.tiling.plans.nest import Nest
+from autosched.codegen.tree.kernel import Assign, For, If, IntrinsicCall, RegisterRef, Stmt
+from autosched.ir.value import Read
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, maximum, minimum
+from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps import APART, COLUMNS, DIRECT, PANEL, StepNames, StreamedWindow
+from autosched.tiling.steps import APART, COLUMNS, DIRECT, PANEL, StreamedWindow
 from autosched.tiling.steps.common.computed import group_units
 from autosched.tiling.steps.cpu.edges import EDGES
-from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH, PREFETCH_OUT
+from autosched.tiling.steps.cpu.prefetch import FAR, FAR_BYTES, NEXT, NO, PREFETCH
 from autosched.tiling.steps.cpu.skip_guarded import settled, unrolled, visited
-
-Places = dict[str, Position]
-Rows = Mapping[str, tuple[Int, Int]]
-"""The first row of a tile and the one after the last, by axis."""
 
 
 @dataclass(frozen=True)
@@ -67,62 +56,8 @@ class DepthRange:
 
 
 @dataclass(frozen=True, eq=False)
-class RegisterTile:
-    """Emits register tiles of one part; `tile_registers.declared` makes one, whose registers all variants share.
-
-    `tiled`: the axes of the tile. `owner`: the worker, where accumulators outlive one loop over workers and each has
-    its own. `sums`: where accumulators wait between visits, if not in the output. `waiting`: where they wait for a loop
-    over the tile's rows that computes the fused stages behind, if not in registers. `hold_all`: there are registers for
-    all units of every operand. `left`: the guards that leave steps out here. `alike`: for axes whose units keep the
-    same rows, one of them. `computed_from`: the unit with which calls begin, of axes where that is not 0."""
-
-    part: TensorPart
-    sources: Mapping[str, OperandSource]
-    ctx: Context
-    tiled: tuple[NestAxis, ...]
-    acc: str
-    registers: Mapping[str, str]
-    owner: tuple[Int, ...] = ()
-    sums: Sums | None = None
-    waiting: Sums | None = None
-    hold_all: bool = False
-    window: StreamedWindow | None = None
-    kept_sums: str = ""
-    left: Parts = ()
-    alike: Places = field(default_factory=dict)
-    computed_from: Mapping[str, int] = field(default_factory=dict)
-    unroll: int = 1
-    skips: NestAxis | None = None
-    next: NextBlock | None = None
-    transposer: StoreTransposer | None = None
-
-    @property
-    def nest(self) -> Nest:
-        return self.part.nest
-
-    @property
-    def names(self) -> StepNames:
-        return self.part.names
-
-    @property
-    def intrinsic(self) -> Intrinsic:
-        return self.nest.intrinsic
-
-    @property
-    def accumulator(self) -> Operand:
-        return self.intrinsic.accumulator
-
-    @property
-    def cut(self) -> NestAxis | None:
-        """The reduction axis that blocks cut."""
-        return self.nest.blocked_reduction if self.part.scheme == "cpu" else self.nest.depth
-
-    def own(self, operand: str) -> tuple[NestAxis, ...]:
-        return tuple(a for a in self.tiled if a in self.nest.operand_axes(operand))
-
-    def held(self, operand: str) -> tuple[NestAxis, ...]:
-        """Axes over which all the operand's registers are kept: those it has, unless they are the outermost ones."""
-        return held_axes(self.nest, operand, self.tiled, self.hold_all)
+class RegisterTile(StartingTile, FinishingTile):
+    """Emits register tiles of one part, from the start to the stores."""
 
     def emit(self, at: Places, counts: dict[str, int], depth: DepthRange | None) -> tuple[Stmt, ...]:
         """The whole life of one register tile; `counts` gives its size in units along each tiled axis."""
@@ -148,104 +83,6 @@ class RegisterTile:
         return tuple(made)
 
     # -- where things are ------------------------------------------------------------------------------------------
-
-    def register_index(self, axes: tuple[NestAxis, ...]) -> tuple[Int, ...]:
-        return tuple(Var(f"{identifier(a.name)}r") for a in axes)
-
-    def acc_index(self) -> tuple[Int, ...]:
-        return (*self.owner, *self.register_index(self.tiled))
-
-    def over(
-        self,
-        axes: tuple[NestAxis, ...],
-        counts: dict[str, int],
-        body: tuple[Stmt, ...],
-        kept: Rows = MappingProxyType({}),
-    ) -> tuple[Stmt, ...]:
-        """Unrolled loops over units of the register tile; over those in `kept` alone where it names an axis."""
-        for axis in reversed(axes):
-            var, n = f"{identifier(axis.name)}r", counts[axis.name]
-            lower, upper = kept.get(axis.name, (Const(0), Const(n)))
-            body = bind(body, {var: Const(0)}) if n == 1 else (For(var, lower, upper, body, "unrolled"),)
-        return body
-
-    def output(self, at: Places, lanes: Mapping[str, Int] | None = None) -> tuple[dict[str, Int], Bool]:
-        """Program axes of an accumulator's lane, and which lanes the stage writes."""
-        positions = elements(self.nest, at, self.lane_coordinates() if lanes is None else lanes)
-        valid = all_of(*(positions[a.name] < a.extent for a in self.nest.spatial if at[a.name].partial))
-        axes = self.nest.at(positions)
-        return axes, all_of(valid, substitute_bool(self.nest.written, axes))
-
-    def lane_coordinates(self) -> dict[str, Int]:
-        """The intrinsic's axes at an accumulator's lane."""
-        return self.nest.lane_coordinates(self.accumulator.name, self.element(self.accumulator.elements))
-
-    @staticmethod
-    def element(count: int) -> Int:
-        return Var(LANE) if count > 1 else Const(0)
-
-    def lane(self, count: int) -> Lane | None:
-        return Lane(LANE, count) if count > 1 else None
-
-    def acc_read(self) -> Read:
-        index = (*self.acc_index(), self.element(self.accumulator.elements))
-        return Read(self.acc, index, self.accumulator.dtype)
-
-    # -- start ------------------------------------------------------------------------------------------------------
-
-    def prefetch_out(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
-        if not PREFETCH_OUT.of(self.names, self.ctx.values):
-            return ()
-        axes, _ = self.output(at)
-        target = self.nest.stage.assign
-        first = tuple(substitute_int(i, {LANE: Const(0)}) for i in place_index(target.index, axes))
-        return self.over(self.tiled, counts, (Prefetch(target.tensor, first, write=True),))
-
-    def start(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
-        """Accumulators take the initial value on the first visit, the stored partial sums on later ones; none where
-        the intrinsic overwrites them."""
-        if not self.intrinsic.accumulates:
-            self.ctx.tensor(self.nest.stage.assign.tensor)
-            return ()
-        return self.started(at, counts, first, lambda value: value)
-
-    def drop(self, at: Places, counts: dict[str, int], first: Bool) -> tuple[Stmt, ...]:
-        """Where a guard over spatial axes does not hold, accumulators take back what they started with."""
-        if self.nest.accumulate_mask == TRUE:
-            return ()
-        axes, _ = self.output(at)
-        counted = substitute_bool(self.nest.accumulate_mask, axes)
-        if LANE not in free_vars(counted) and not self.owner:
-            return self.started(at, counts, first, lambda value: value, ~counted)
-        taken = self.started(at, counts, first, lambda v: Select(counted, self.acc_read(), v, v.dtype))
-        some = ~all_count(self.nest, at, counts) if self.part.scheme == "cpu" else TRUE
-        return taken if some == TRUE else (If(some, taken),)
-
-    def started(
-        self, at: Places, counts: dict[str, int], first: Bool, taken: Callable[[Value], Value], only: Bool = TRUE
-    ) -> tuple[Stmt, ...]:
-        """Accumulators take `taken` of the value that this visit starts with, `only` where that holds."""
-        stage, n = self.nest.stage, self.accumulator.elements
-        axes, valid = self.output(at)
-        self.ctx.tensor(stage.assign.tensor)
-        index = (*self.acc_index(), self.element(n))
-        stored = Read(stage.assign.tensor, place_index(stage.assign.index, axes), self.accumulator.dtype)
-
-        def assign(value: Value, valid: Bool) -> tuple[Stmt, ...]:
-            stmt: Stmt = Assign(self.acc, index, taken(value), self.lane(n), valid)
-            return self.over(self.tiled, counts, (stmt if only == TRUE else If(only, (stmt,)),))
-
-        if self.part.start is not None:
-            initial = assign(fused_start(self.part.start, axes, self.ctx), valid)
-        elif stage.init is None:
-            initial = assign(stored, valid)
-        else:
-            initial = assign(place(stage.init, axes), TRUE if isinstance(stage.init, Literal) else valid)
-        if first == TRUE or (stage.init is None and self.part.start is None and self.sums is None):
-            return initial
-        if self.sums is not None:
-            stored = replace(stored, tensor=self.sums.buffer, index=self.sums.index(at, index))
-        return (If(first, initial), If(~first, assign(stored, valid)))
 
     # -- reduce -----------------------------------------------------------------------------------------------------
 
@@ -474,8 +311,9 @@ class RegisterTile:
                 refs[o.name] = there
                 continue
             own, held = self.own(o.name), self.held(o.name)
-            refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held))
             load = self.load(o.name, at)
+            holds = load[0].value if o.state and isinstance(load[0], Assign) else None
+            refs[o.name] = RegisterRef(self.registers[o.name], self.register_index(held), holds=holds)
             if held:
                 asked = self.ask_ahead(o.name, at, ahead)
                 loads.setdefault(0, []).extend(self.over(held, counts, (*load, *asked), kept))
@@ -511,10 +349,14 @@ class RegisterTile:
         return shared_step(window, self.intrinsic, self.sources, registers, at, tile)
 
     def load(self, operand: str, at: Places) -> tuple[Stmt, ...]:
-        n = self.intrinsic.operands[operand].elements
-        value, valid = self.sources[operand].load(at, self.element(n))
+        n, source = self.intrinsic.operands[operand].elements, self.sources[operand]
+        value, valid = source.load(at, self.element(n))
         index = (*self.register_index(self.held(operand)), self.element(n))
-        return (Assign(self.registers[operand], index, value, self.lane(n), valid),)
+        filled = Assign(self.registers[operand], index, value, self.lane(n), valid)
+        if not isinstance(source, ComputedSource) or (behind := source.behind) is None:
+            return (filled,)
+        register = Read(filled.buffer, index, behind.buffer.dtype)
+        return (filled, Assign(behind.buffer.name, behind.index(at, self.element(n)), register, self.lane(n)))
 
     def ask_narrow(self, at: Places, counts: dict[str, int], axis: NestAxis) -> tuple[Stmt, ...]:
         """What a trip asks for ahead of operands that are computed in the load: many registers share a line."""
@@ -528,8 +370,8 @@ class RegisterTile:
         distance = PREFETCH.of(self.names, self.ctx.values)
         if axis is None or distance in (NO, NEXT) or axis not in self.nest.operand_axes(operand):
             return ()
-        if isinstance(self.sources[operand], ComputedSource):
-            return ()  # `ask_narrow`
+        if isinstance(self.sources[operand], ComputedSource | LeftBehind):
+            return ()  # `ask_narrow` does, or it is in the first cache
         return (ahead(self.nest, operand, self.sources[operand], at, self.far(operand, distance)),)
 
     def far(self, operand: str, distance: int) -> int:
@@ -540,85 +382,12 @@ class RegisterTile:
         registers = prod(self.ctx.values[self.names.register(a)] for a in self.own(operand))
         return max(distance, -(-FAR_BYTES // (registers * o.elements * o.dtype.bytes)))
 
-    # -- finish -----------------------------------------------------------------------------------------------------
-
-    def finish(self, at: Places, counts: dict[str, int], last: Bool) -> tuple[Stmt, ...]:
-        """Partial or final sums go to memory where they are needed; fused stages follow on the last visit."""
-        axes, valid = self.output(at)
-        target, n = self.nest.stage.assign, self.accumulator.elements
-        store = Assign(target.tensor, place_index(target.index, axes), self.acc_read(), self.lane(n), valid)
-        stored = final = self.stores(counts, (store,))
-        inside = [stage.stage.assign.tensor == target.tensor for stage in self.part.epilogue]
-        whole: tuple[Stmt, ...]
-        fused: list[Stmt] = []
-        if self.waiting is not None:
-            fused, whole = self.row_by_row(at, counts, self.waiting, axes, store)
-        else:
-            for k, stage in enumerate(self.part.epilogue):
-                behind = epilogue(stage, target, self.acc_read(), axes, self.lane(n), valid, self.ctx)
-                if self.transposer and self.part.keep and inside[k] and k == len(inside) - 1:
-                    # As one, so that its reads turn.
-                    final = self.stores(counts, (replace(store, value=behind[0].value),))
-                else:
-                    fused += self.stores(counts, behind)
-            whole = (*fused, *(final if self.part.keep else ()))
-        if last == TRUE:
-            return whole
-        if self.sums is not None:
-            place_of_tile = self.sums.index(at, (*self.acc_index(), self.element(n)))
-            there = Assign(self.sums.buffer, place_of_tile, self.acc_read(), self.lane(n), valid)
-            return (If(~last, self.over(self.tiled, counts, (there,))), If(last, whole))
-        if any(inside) or not self.part.keep:
-            return (If(~last, stored), *((If(last, whole),) if whole else ()))
-        return (*stored, *((If(last, tuple(fused)),) if fused else ()))
-
-    def row_by_row(
-        self, at: Places, counts: dict[str, int], waiting: Sums, axes: dict[str, Int], store: Assign
-    ) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-        """The fused stages in a loop over the tile's rows, and the same with the `store` of what must reach memory."""
-        n, row = self.accumulator.elements, self.tiled[0]
-        place_of_tile = waiting.index(at, (*self.acc_index(), self.element(n)))
-        held = replace(self.acc_read(), tensor=waiting.buffer, index=place_of_tile)
-        hold = Assign(waiting.buffer, place_of_tile, self.acc_read(), self.lane(n))
-        target = self.nest.stage.assign
-        stages = [
-            stmt
-            for stage in self.part.epilogue
-            for stmt in epilogue(stage, target, held, axes, self.lane(n), store.valid, self.ctx)
-        ]
-
-        def rows(behind: list[Assign]) -> Stmt:
-            body = tuple(s for stmt in behind for s in self.over(self.tiled[1:], counts, (stmt,)))
-            return For(f"{identifier(row.name)}r", Const(0), Const(counts[row.name]), body)
-
-        together = self.over(self.tiled, counts, (hold,))
-        fused = [*together, rows(stages)]
-        kept = [replace(store, value=held)] if self.part.keep else []
-        return fused, (*together, rows([*stages, *kept]))
-
-    def stores(self, counts: dict[str, int], stores: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The tile's stores to memory, turned where that leaves fewer of them."""
-        found: list[Stmt] = []
-        for store in stores:
-            transposed = self.transposer.stores(store, counts) if self.transposer else ()
-            row = self.transposer.row if self.transposer and transposed else None
-            found += self.over(tuple(a for a in self.tiled if a is not row), counts, transposed or (store,))
-        return tuple(found)
-
 
 def where_it_holds(condition: Bool, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Statements under a condition: in a branch, where that is not decided."""
     if condition == FALSE:
         return ()
     return body if condition == TRUE else (If(condition, body),)
-
-
-def held_axes(
-    nest: Nest, operand: str, tiled: tuple[NestAxis, ...], hold_all: bool = False
-) -> tuple[NestAxis, ...]:
-    """Axes of a tile over which all of an operand's registers are kept."""
-    own = tuple(a for a in tiled if a in nest.operand_axes(operand))
-    return own if hold_all or own != tiled[: len(own)] else ()
 
 
 def _formula(value: Bool | bool) -> Bool:

@@ -9,8 +9,9 @@ from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.guarded_steps import Parts
 from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.prefetches import next_block
-from autosched.codegen.lower.common.register_tile import RegisterTile, held_axes
+from autosched.codegen.lower.common.register_tile import RegisterTile
 from autosched.codegen.lower.common.sums import Sums
+from autosched.codegen.lower.common.tile_places import held_axes
 from autosched.codegen.lower.common.transposed_stores import store_transposer
 from autosched.ir.dtypes import DType
 from autosched.logic import Int, evaluate
@@ -39,7 +40,7 @@ def declared(
     `sums` and `waiting` are where they wait (`RegisterTile`)."""
 
     def declare(name: str, dtype: DType, shape: tuple[int, ...], scope: str) -> str:
-        return ctx.declare(name, dtype, shape, scope).name
+        return ctx.declare(name, dtype, shape, scope, name if scope == "state" else None).name
 
     return RegisterTile(**fields_of(part, sources, ctx, declare, tiled, owner, scope, sums), waiting=waiting)
 
@@ -69,7 +70,8 @@ def fields_of(
         shape = [f for a, f in zip(tiled, factors, strict=True) if a in held]
         if shared is not None:
             shape = [int(evaluate(shared.live(nest, o.name, names), ctx.values))]
-        registers[o.name] = declare(f"{o.name}_reg", o.dtype, (*shape, o.elements), "register")
+        name, where = (o.state, "state") if o.state else (f"{o.name}_reg", "register")
+        registers[o.name] = declare(name, o.dtype, (*shape, o.elements), where)
     left: Parts = nest.stepped_sums if owner is None else ()
     return {
         "part": part,

@@ -17,7 +17,8 @@ from autosched.codegen.lower.common.fused_stages import fused_start
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.positions import LANE
-from autosched.codegen.lower.common.register_tile import Places, RegisterTile
+from autosched.codegen.lower.common.register_tile import RegisterTile
+from autosched.codegen.lower.common.tile_places import Places
 from autosched.codegen.lower.common.tile_registers import fields_of
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, Lane, Stmt

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
 from autosched.codegen.lower.common.matrix_rows import ROW
-from autosched.codegen.lower.common.operands.computed_source import computed_source
+from autosched.codegen.lower.common.operands.computed_source import computed_first, computed_source
 from autosched.codegen.lower.common.operands.copied_part import ALL, part_of
 from autosched.codegen.lower.common.operands.panel_scope import Around
 from autosched.codegen.lower.common.operands.sources import OperandSource, source
@@ -216,11 +216,22 @@ class NestLowering:
         pair = [self.lanes, self.rows] if INNER.of(self.names, self.values) == 0 else [self.rows, self.lanes]
         axes = [a for a in (self.within, *pair) if a is not None]
         ranges = {**self.ranges, **ranges}
+        apart = None if depth is None else computed_first(self.micro.sources, depth.lower)
+        first = others = self.micro
+        if apart is not None:
+            first, others = (replace(self.micro, sources=s) for s in apart)
 
         def loop(k: int, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
             if k == len(axes):
-                return self.micro.emit(at, counts, depth)
-            return self.tile_loop(axes[k], ranges[axes[k].name], at, counts, lambda a, c: loop(k + 1, a, c))
+                return first.emit(at, counts, depth)
+            here = ranges[axes[k].name]
+            if k + 1 < len(axes) or apart is None:
+                return self.tile_loop(axes[k], here, at, counts, lambda a, c: loop(k + 1, a, c))
+            behind, left = AxisRange(here.lower, here.lower + 1), AxisRange(here.lower + 1, here.upper)
+            return (
+                *self.tile_loop(axes[k], behind, at, counts, lambda a, c: first.emit(a, c, depth)),
+                *self.tile_loop(axes[k], left, at, counts, lambda a, c: others.emit(a, c, depth)),
+            )
 
         return loop(0, at, counts)
 

@@ -37,7 +37,7 @@ from autosched.codegen.tree.kernel import (
     WaitCopies,
 )
 from autosched.logic import Const, Int, Var, minimum
-from autosched.tiling.steps.gpu.slice_copies import BULK
+from autosched.tiling.steps.gpu.operands.slice_copies import BULK
 
 HALVES = 2
 Workers = Callable[[Phase], Phase]

@@ -31,7 +31,7 @@ from autosched.tiling.steps.gpu.block_results import DIRECT as DIRECT_STORE
 from autosched.tiling.steps.gpu.block_results import EPILOGUE
 from autosched.tiling.steps.gpu.block_tile import gpu_pair
 from autosched.tiling.steps.gpu.occupancy import REGISTER_LIMIT
-from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, GLOBAL, stage_of
+from autosched.tiling.steps.gpu.operands.operand_sources import DESCRIPTOR, GLOBAL, stage_of
 
 
 def lower_gpu(part: TensorPart, ctx: Context, cores: int) -> tuple[Stmt, ...]:

@@ -7,7 +7,7 @@ from autosched.logic import Const, Int
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.steps.gpu.tma_boxes import Pixels
+from autosched.tiling.steps.gpu.operands.tma_boxes import Pixels
 
 
 def walk_of(pixels: Pixels) -> Im2colWalk:

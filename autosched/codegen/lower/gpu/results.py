@@ -38,8 +38,8 @@ from autosched.tiling.plans.outputs import output_accesses
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps.gpu.block_results import BOX_STORES, DIRECT, EPILOGUE, SPAN_BYTES, SPAN_STORE, row_axis
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, along, output_offset, stored_bytes
-from autosched.tiling.steps.gpu.shared_layout import SWIZZLES, SharedLayout, chunk_elements
+from autosched.tiling.steps.gpu.operands.operand_paths import CHUNK_BYTES, along, output_offset, stored_bytes
+from autosched.tiling.steps.gpu.operands.shared_layout import SWIZZLES, SharedLayout, chunk_elements
 from autosched.tiling.steps.gpu.split_k import share_columns
 
 MOST_WHOLE = 96

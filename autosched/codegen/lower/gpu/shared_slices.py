@@ -11,6 +11,7 @@ from autosched.codegen.lower.common.operands.panels import or_zero
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.gpu.grid import RANK, BlockWork, Receivers, TileGrid
 from autosched.codegen.lower.gpu.im2col_map import corner, walk_of, walked
+from autosched.codegen.lower.gpu.slice_pieces import Piece, piece_of
 from autosched.codegen.tree.kernel import (
     Assign,
     Buffer,
@@ -25,16 +26,17 @@ from autosched.codegen.tree.kernel import (
 )
 from autosched.codegen.tree.rename import place as place_value
 from autosched.codegen.tree.rename import place_index
-from autosched.ir.value import Read, Value
+from autosched.ir.value import Read, Value, map_value
 from autosched.logic import TRUE, Bool, Const, Int, Var, all_of
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, aligned_bytes, along, element_offset
-from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, stage_of
-from autosched.tiling.steps.gpu.shared_layout import PADDING, SWIZZLE, SharedLayout, chunk_elements, slice_axes
-from autosched.tiling.steps.gpu.slice_copies import BULK, COPY, STAGE_COUNT, VECTOR
-from autosched.tiling.steps.gpu.tma_boxes import no_box, pixels_of
+from autosched.tiling.steps.gpu.operands.computed_slices import fetched_raw
+from autosched.tiling.steps.gpu.operands.operand_paths import CHUNK_BYTES, aligned_bytes, along, element_offset
+from autosched.tiling.steps.gpu.operands.operand_sources import DESCRIPTOR, stage_of
+from autosched.tiling.steps.gpu.operands.shared_layout import PADDING, SWIZZLE, SharedLayout, chunk_elements, slice_axes
+from autosched.tiling.steps.gpu.operands.slice_copies import ASYNC, BULK, COPY, STAGE_COUNT, VECTOR
+from autosched.tiling.steps.gpu.operands.tma_boxes import no_box, pixels_of
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class SharedSlices:
     size: int  # depth units of a slice
     stages: int
     receivers: Receivers
+    raw: tuple[tuple[Read, Buffer], ...] = ()
+    """What copies that run on fetch for a computed slice, in all stages of the row; the slice itself has one."""
 
     @staticmethod
     def declare(nest: Nest, operand: str, grid: TileGrid, ctx: Context) -> SharedSlices:
@@ -62,11 +66,18 @@ class SharedSlices:
         described = stage_of(operand).of(names, ctx.values) == DESCRIPTOR
         swizzle, padded = SWIZZLE.of(names, ctx.values), PADDING.of(names, ctx.values) > 0
         layout = SharedLayout(axes, extents, chunk_elements(spec.dtype.bits), swizzle, described, padded)
-        outer = (*([grid.cluster] if grid.cluster > 1 else []), *([stages] if stages > 1 else []))
         tensor = nest.mapping.operands[operand].tensor
+        cluster = [grid.cluster] if grid.cluster > 1 else []
+        raw: list[tuple[Read, Buffer]] = []
+        for read in fetched_raw(nest, operand) if COPY.of(names, ctx.values) == ASYNC else ():
+            dtype = ctx.tensor(read.tensor).dtype
+            shape = (*cluster, stages, layout.rows, -(-extents[-1] // layout.chunk) * layout.chunk)
+            raw.append((read, ctx.declare(f"{read.tensor}_raw", dtype, shape, "shared", read.tensor)))
+        stages = 1 if raw else stages
+        outer = (*cluster, *([stages] if stages > 1 else []))
         buffer = ctx.declare(f"{tensor}_shared", spec.dtype, (*outer, *layout.shape), "shared", tensor)
         own = frozenset(a.name for a in nest.operand_axes(operand))
-        return SharedSlices(nest, operand, grid, layout, buffer, size, stages, grid.receivers(own))
+        return SharedSlices(nest, operand, grid, layout, buffer, size, stages, grid.receivers(own), tuple(raw))
 
     @property
     def computed(self) -> Value | None:
@@ -89,39 +100,58 @@ class SharedSlices:
         self, work: BlockWork, reduction: dict[str, Int], slot: Int, vector: int, worker: Int, workers: int
     ) -> Stmt:
         """One worker's share of copying the slice at `reduction` (units along each reduction axis); zeros where the
-        program has no element. Blocks of a cluster that need the same slice share the work, and write it for all."""
-        nest, layout = self.nest, self.layout
-        spec = nest.intrinsic.operands[self.operand]
-        if self.computed is not None and vector > aligned_bytes(nest, self.operand):
-            vector = 0
-        wide = max(1, vector * 8 // spec.dtype.bits) if vector else 1
-        pieces = -(-layout.extents[-1] // wide)
-        piece = Var(f"{self.operand}_f")
-        row_number = piece // pieces
-        element: Int = piece % pieces * wide
-        if wide > 1:
-            element = element + Var(LANE)
-        place: dict[str, Int] = {layout.axes[-1].name: element}
-        below = layout.rows
-        for axis, extent in zip(layout.axes[:-1], layout.extents[:-1], strict=True):
-            below //= extent
-            number = row_number // below if below > 1 else row_number
-            place[axis.name] = number % extent if extent > 1 else Const(0)
-        value, valid = self.element(work, reduction, place)
-        if layout.extents[-1] % wide:
-            valid = all_of(valid, element < layout.extents[-1])
-        inside = layout.index(layout.row(place), element)
-        lane = Lane(LANE, wide) if wide > 1 else None
+        program has no element. Blocks of a cluster that need the same slice share the work, and write it for all.
+        Of a slice that is computed from what is fetched, of fetching that."""
+        piece = self._piece(vector)
+        value, valid = self.element(work, reduction, piece.place)
+        valid = all_of(valid, piece.there)
+        if self.raw:
+            axes = self._axes(work, reduction, piece.place)
+            body: tuple[Stmt, ...] = tuple(
+                Assign(buffer.name, self._raw_at(slot, piece), or_zero(place_value(read, axes), valid), piece.lane)
+                for read, buffer in self.raw
+            )
+            return self._shared_out(piece, body, worker, workers, f"fetch a slice of {self.raw[0][0].tensor}")
         read = or_zero(value, valid)
-        body: tuple[Stmt, ...] = (Assign(self.buffer.name, self.at(RANK, slot, inside), read, lane),)
+        body = (Assign(self.buffer.name, self.at(RANK, slot, piece.inside), read, piece.lane),)
         first, step = worker, workers
         if (blocks := self.receivers.count) > 1:
-            store = Assign(self.buffer.name, self.at(self.receivers.rank(Var("to")), slot, inside), read, lane)
+            index = self.at(self.receivers.rank(Var("to")), slot, piece.inside)
+            store = Assign(self.buffer.name, index, read, piece.lane)
             body = (For("to", Const(0), Const(blocks), (store,), "unrolled", note="multicast"),)
             first, step = worker * blocks + self.receivers.number, workers * blocks
-        tensor = nest.mapping.operands[self.operand].tensor
+        tensor = self.nest.mapping.operands[self.operand].tensor
         verb = "copy" if self.computed is None else "compute"
-        return For(piece.name, first, Const(layout.rows * pieces), body, "serial", step, f"{verb} a slice of {tensor}")
+        return self._shared_out(piece, body, first, step, f"{verb} a slice of {tensor}")
+
+    def make(
+        self, work: BlockWork, reduction: dict[str, Int], slot: Int, vector: int, worker: Int, workers: int
+    ) -> Stmt:
+        """One worker's share of computing the slice from what it has fetched itself, which lies at `slot`."""
+        piece = self._piece(vector)
+        value, valid = self.element(work, reduction, piece.place)
+        axes = self._axes(work, reduction, piece.place)
+        here: dict[Value, Value] = {
+            place_value(read, axes): Read(buffer.name, self._raw_at(slot, piece), buffer.dtype)
+            for read, buffer in self.raw
+        }
+        made = or_zero(map_value(value, lambda v: here.get(v, v)), all_of(valid, piece.there))
+        body = (Assign(self.buffer.name, self.at(RANK, slot, piece.inside), made, piece.lane),)
+        tensor = self.nest.mapping.operands[self.operand].tensor
+        return self._shared_out(piece, body, worker, workers, f"compute a slice of {tensor}")
+
+    def _piece(self, vector: int) -> Piece:
+        """What a thread fills at once, as wide as the row says and rows allow."""
+        if self.computed is not None and vector > aligned_bytes(self.nest, self.operand):
+            vector = 0
+        return piece_of(self.layout, self.operand, vector * 8 // self.nest.intrinsic.operands[self.operand].dtype.bits)
+
+    def _shared_out(self, piece: Piece, body: tuple[Stmt, ...], first: Int, step: int, note: str) -> Stmt:
+        return For(piece.number.name, first, Const(piece.count), body, "serial", step, note)
+
+    def _raw_at(self, slot: Int, piece: Piece) -> tuple[Int, ...]:
+        """Where what a piece is made of lies. Blocks of a cluster fetch their own."""
+        return (*([RANK] if self.grid.cluster > 1 else []), slot, piece.row, piece.element)
 
     def boxes(self, work: BlockWork, reduction: dict[str, Int], slot: Int) -> tuple[Stmt, ...]:
         """The same by TMA: a box for each span of the rows. A block of a cluster fetches its part of a
@@ -211,19 +241,23 @@ class SharedSlices:
 
     def element(self, work: BlockWork, reduction: dict[str, Int], place: dict[str, Int]) -> tuple[Value, Bool]:
         """The tensor's element at a place of the slice, or the value that is computed there, and where there is one."""
-        nest = self.nest
-        positions = self.positions(work, reduction)
-        valid: list[Bool] = []
-        for axis in self.layout.axes:
-            positions[axis.name] = positions[axis.name] + place[axis.name]
-            if self.partial(axis):
-                valid.append(positions[axis.name] < axis.extent)
+        nest, positions = self.nest, self._places(work, reduction, place)
+        valid: list[Bool] = [positions[a.name] < a.extent for a in self.layout.axes if self.partial(a)]
         axes = nest.at(positions)
         valid.append(substitute_bool(nest.guarded[self.operand], axes))
         if self.computed is not None:
             return place_value(self.computed, axes), all_of(*valid)
         read = nest.mapping.operands[self.operand]
         return Read(read.tensor, place_index(read.index, axes), self.buffer.dtype), all_of(*valid)
+
+    def _places(self, work: BlockWork, reduction: dict[str, Int], place: dict[str, Int]) -> dict[str, Int]:
+        """Positions along the nest's axes of a place of the slice."""
+        positions = self.positions(work, reduction)
+        return positions | {a.name: positions[a.name] + place[a.name] for a in self.layout.axes}
+
+    def _axes(self, work: BlockWork, reduction: dict[str, Int], place: dict[str, Int]) -> dict[str, Int]:
+        """The same along the program's axes."""
+        return self.nest.at(self._places(work, reduction, place))
 
     def partial(self, axis: NestAxis) -> bool:
         units = self.size if axis is self.nest.depth else self.grid.tile.get(axis.name, 1)

@@ -6,6 +6,8 @@ the next ones are under way:
 
     sync        start slice 0                       loop: copy slice n+1 | compute on slice n
     cp.async    start slices 0 … stages-2           loop: wait, barrier, start slice n+stages-1, compute on slice n
+    computed    the same for what a slice is        loop: wait, barrier, start slice n+stages-1, make slice n, barrier,
+                made of                             compute on it
     TMA         the same, waiting at a barrier of the stage that the engine signals
     producer    loop: await empty, start slice n, which signals full   beside   loop: await full, compute, signal empty
 
@@ -44,9 +46,9 @@ from autosched.codegen.tree.kernel import (
 from autosched.logic import Const, Int, evaluate, minimum
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.fragment_loads import AHEAD, FRAGMENTS
+from autosched.tiling.steps.gpu.operands.fragment_loads import AHEAD, FRAGMENTS
+from autosched.tiling.steps.gpu.operands.slice_copies import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu.promotion import PROMOTE
-from autosched.tiling.steps.gpu.slice_copies import ASYNC, BULK, SYNC
 from autosched.tiling.steps.gpu.thread_registers import PRODUCER_REGISTERS, hands_over, worker_registers
 from autosched.tiling.steps.gpu.warp_roles import PRODUCER, ROLES
 
@@ -177,6 +179,9 @@ class SlicePipeline:
         before: Phase = ()
         if schedule.kind == SYNC:
             first, body = [*first, *shown], (*body, *shown)
+        if schedule.kind == ASYNC and (made := schedule.makes(work, SLICE)):
+            filled = (WaitCopies(schedule.stages - 2), *fetch(SLICE + ahead), *made, *shown)
+            return (*workers(tuple(first)), *schedule.loop(work, (*workers(filled), *workers(compute))))
         if schedule.kind == ASYNC:
             before = workers((WaitCopies(schedule.stages - 2), *shown))
         elif schedule.kind == BULK:

@@ -15,7 +15,7 @@ from autosched.codegen.lower.gpu.shared_slices import SharedSlices, vector_bytes
 from autosched.codegen.tree.kernel import AsyncCopies, BarrierArrive, BarrierWait, For, If, Stmt
 from autosched.logic import TRUE, Const, Int, Var
 from autosched.tiling.plans.nest import Nest
-from autosched.tiling.steps.gpu.slice_copies import BULK, COPY, STAGE_COUNT
+from autosched.tiling.steps.gpu.operands.slice_copies import BULK, COPY, STAGE_COUNT
 
 SLICE = Var("slice")
 Phase = tuple[Stmt, ...]
@@ -113,6 +113,13 @@ class SliceSchedule:
         return tuple(
             s.fill(work, self.reduction(work, number), slot, self.vector, worker, count) for s in self.slices.values()
         )
+
+    def makes(self, work: BlockWork, number: Int) -> Phase:
+        """A worker's share of computing slices from what copies have brought for them."""
+        worker, count = worker_of(self.grid, self.nest)
+        slot, place = self.slot(work, number), self.reduction(work, number)
+        made = [s for s in self.slices.values() if s.raw]
+        return tuple(s.make(work, place, slot, self.vector, worker, count) for s in made)
 
     def tma_copies(self, work: BlockWork, number: Int) -> AsyncCopies:
         """TMA fetches all operands' slices, then signals their stage."""

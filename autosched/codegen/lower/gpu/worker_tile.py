@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.common.operands.sources import OperandSource
-from autosched.codegen.lower.common.register_tile import Places, RegisterTile
+from autosched.codegen.lower.common.register_tile import RegisterTile
+from autosched.codegen.lower.common.tile_places import Places
 from autosched.codegen.lower.common.tile_registers import fields_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSource
 from autosched.codegen.tree.kernel import Assign, RegisterRef, Stmt

@@ -15,6 +15,7 @@ from autosched.codegen.lower.common.operands.panels import or_fill
 from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.positions import LANE, Position
 from autosched.codegen.lower.common.tile_registers import declared
+from autosched.codegen.lower.spatial.loaded_far_out import loaded_far_out
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, Buffer, For, If, IntrinsicCall, Lane, Stmt
 from autosched.ir.value import Read, Value
@@ -22,13 +23,14 @@ from autosched.logic import TRUE, Bool, Const, Int, Var, minimum
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps.cpu.pack import DIRECT
-from autosched.tiling.steps.spatial.scratchpads import (
+from autosched.tiling.steps.spatial.loops import (
     ORDER,
     kept_level,
     resident_name,
     slots_name,
     spatial_loops,
     spatial_orders,
+    tile_loops,
 )
 
 Places = dict[str, Position]
@@ -90,8 +92,7 @@ class SpatialNest:
                     else (For(var, Const(0), Const(trips), inner, "serial", note=note),)
                 )
             else:
-                axes = (*self.pair, *self.others, *((self.nest.depth,) if self.nest.depth else ()))
-                body += self.tiles(axes, k, lambda at: self.shortened(micro.step(at, ones, None), at))
+                body += self.tiles(tile_loops(self.nest), k, lambda at: self.shortened(micro.step(at, ones, None), at))
             if k == self.kept:
                 done = self.tiles(
                     self.pair,
@@ -105,7 +106,8 @@ class SpatialNest:
         for axis in reversed([a for a in self.nest.spatial if a not in self.pair]):
             var = f"{identifier(axis.name)}b"
             body = bind(body, {var: Const(0)}) if axis.units == 1 else (For(var, Const(0), Const(axis.units), body),)
-        return body
+        states = {micro.registers[o.name] for o in self.nest.intrinsic.held}
+        return loaded_far_out(body, states) if states else body
 
     def shortened(self, step: tuple[Stmt, ...], at: Places) -> tuple[Stmt, ...]:
         """A step whose instruction is told how many lanes the last tile along its axis has left."""

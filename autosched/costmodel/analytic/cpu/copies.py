@@ -17,7 +17,7 @@ import numpy.typing as npt
 from autosched.codegen.lower.common.invariant import split_invariant
 from autosched.costmodel.analytic.cpu.scalar_cycles import CALL_CYCLES, PER_CYCLE, SLOW, formula_cycles
 from autosched.ir.formula import NO_FORMULAS, Formulas
-from autosched.ir.value import Call, Literal, Read, walk
+from autosched.ir.value import Call, Literal, Read, blank, walk
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import (
@@ -113,7 +113,7 @@ def computing_cycles(nest: Nest, operand: str, formulas: Formulas) -> float:
         return 0.0
     depth = frozenset(m for a in nest.reduction for m, _, _ in a.members)
     split = split_invariant(nest.computed[operand].value, depth, "")
-    changing = split.with_parts(tuple(Literal(0, p.dtype) for p in split.parts))
+    changing = split.with_parts(tuple(blank(p.dtype) for p in split.parts))
     nodes = [v for v in walk(changing) if not isinstance(v, Read | Literal)]
     known = {formula.name: formula for formula in formulas.values()}
     cycles = len(nodes) / PER_CYCLE

@@ -44,6 +44,7 @@ from autosched.tiling.steps.common.layout import (
     runs,
 )
 from autosched.tiling.steps.cpu.by_lane import asked_by_lane, copied_by_lane
+from autosched.tiling.steps.cpu.computed_once import ONCE, once_of, sharing_axis
 from autosched.tiling.steps.cpu.fills import copied_offset
 from autosched.tiling.steps.cpu.interleave import interleaved_offset
 from autosched.tiling.steps.cpu.register_transpose import store_cycles, transposed_row
@@ -59,9 +60,10 @@ ALIAS_SLOTS = 1.0  # load slots lost where a tile's rows fall into one set of th
 ALIAS_SHARE = 0.75  # part of the ways of a set that these rows may take
 SUM_CYCLES = 2.0  # one register of sums stored and loaded between two blocks of the reduction
 SPLIT_SLOTS = 5.5  # load slots lost by a row of a matrix that touches two lines (Emerald Rapids: 50 cycles for 16 such)
-VECTORS_BESIDE = 1.5  # vector operations of any kind a cycle, as a multiple of what an instruction is issued at
+VECTORS_BESIDE = 1.5  # vector operations of any kind a cycle, as a multiple of what an instruction is issued at (Zen 5)
 PAGE_SLOTS = 2.0  # load slots lost where each step along the depth is on another page (f32 1024³ on Zen 5: one cycle)
 ROW_CYCLES = 2.0  # one row of sums that goes through memory: a load and a store (unverified)
+LEFT_SLOTS = 1.0  # load slots of a register that a tile leaves in the first cache for others (as one store; unverified)
 LANE_CYCLES = 3.0  # one lane of a register, behind a branch of its own (u8 depthwise, NCHW: 3.3 on Zen 5, 2.9 on Zen 3)
 RUN_SLOTS = 1.2  # load slots of one run of a register that is put together from several: a load and a shuffle
 LOADS_PER_CYCLE = 2.0  # where a target does not say
@@ -93,7 +95,9 @@ def nest_cycles(nest: Nest, names: StepNames, v: Columns, target: Target) -> tup
         full = np.floor(a.full_units / r)
         sizes.append(((full, r), (np.where(a.units > full * r, 1.0, 0.0), a.units - full * r)))
     kinds = {o.name: v[names.pack(o.name)] for o in intrinsic.inputs}
-    per_load = {o.name: _load_cost(nest, names, o.name, v, target) for o in intrinsic.inputs}
+    computing = {o.name: _computing(nest, names, o.name, v) for o in intrinsic.inputs}
+    per_load = {o.name: _load_cost(nest, names, o.name, v, target, computing[o.name]) for o in intrinsic.inputs}
+    beside = _vectors_a_cycle(nest, rate, target)
     scatter = _store_cost(nest)
     turned = transposed_row(nest)
     width = float(target.limits.get("issue_width", 6))
@@ -122,9 +126,9 @@ def nest_cycles(nest: Nest, names: StepNames, v: Columns, target: Target) -> tup
                     merged = (v[names("loads")] == EACH) & (unroll == window.steps) & ~np.isin(kinds[o.name], PANELS)
                     own = np.where(merged, tile_loads / window.steps, own)
             loads = loads + own * per_load[o.name]
-            computed = computed + own * operations(nest, o.name)
+            computed = computed + own * operations(nest, o.name) * computing[o.name]
         issued = acc + loads + computed + 3.0 / unroll
-        issue = np.maximum(np.maximum(acc / rate, (acc + computed) / (VECTORS_BESIDE * rate)), issued / width)
+        issue = np.maximum(np.maximum(acc / rate, (acc + computed) / beside), issued / width)
         ahead = np.maximum(1.0, WINDOW / (steps * np.maximum(issued, 1.0) + acc))  # tiles under way at a time
         compute += count * steps * np.maximum(issue, np.where(acc > 0, latency / ahead, 0.0))
         load += count * steps * loads / slots
@@ -171,14 +175,16 @@ def _from_rows(nest: Nest, operand: str) -> dict[int, tuple[int, float]]:
     return {k: (size * (pitch[k] or 0), crossings(nest, operand, offsets[k], LINE_BYTES)) for k in offsets}
 
 
-def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: Target) -> npt.NDArray[np.float64]:
-    """Load slots that one register of the operand takes."""
+def _load_cost(
+    nest: Nest, names: StepNames, operand: str, v: Columns, target: Target, computing: Column
+) -> npt.NDArray[np.float64]:
+    """Load slots that one register of the operand takes; `computing`: the share of tiles that compute it."""
     kind = v[names.pack(operand)]
     if nest.intrinsic.matrices is not None:
         return _matrix_load_cost(nest, operand, kind, target)
     if loaded(nest, operand):
-        found = sources(nest, operand) or ()
-        return np.full(len(kind), float(sum(s.moves(operand) for s in found)))
+        own = float(sum(s.moves(operand) for s in sources(nest, operand) or ()))
+        return np.where(computing < 1.0, computing * (own + LEFT_SLOTS) + (1.0 - computing), own)
     elements = nest.intrinsic.operands[operand].elements
     few = None if vectorises(nest, operand) else runs(nest, operand)
     crossed = line_crossings(nest, operand, LINE_BYTES)
@@ -197,6 +203,23 @@ def _load_cost(nest: Nest, names: StepNames, operand: str, v: Columns, target: T
     direct = plain + lost + guard * _checked(nest, names, operand, v)
     padded = plain + LANE_CYCLES * LOADS_PER_CYCLE * elements * copied_by_lane(nest, operand)
     return np.where(kind == DIRECT, direct, np.where(kind == PADDED, padded, 1.0))
+
+
+def _vectors_a_cycle(nest: Nest, rate: float, target: Target) -> float:
+    """Vector operations of any kind a cycle, the instruction's own among them: no more than the target says for its
+    widest vectors, where the instruction's are these."""
+    most, sums = VECTORS_BESIDE * rate, nest.intrinsic.accumulator
+    widest = sums.elements * sums.dtype.bytes == target.limits.get("vector_bytes")
+    return max(rate, min(most, target.rates["vector"])) if widest and "vector" in target.rates else most
+
+
+def _computing(nest: Nest, names: StepNames, operand: str, v: Columns) -> npt.NDArray[np.float64]:
+    """The share of register tiles that compute an operand, where it is computed in the load; others load what the first
+    has left."""
+    once = v.get(names(once_of(operand).name)) if loaded(nest, operand) else None
+    if once is None or (shared := sharing_axis(nest, operand)) is None:
+        return np.ones(rows_of(v))
+    return np.where(once == ONCE, 1.0 / v[names.tiles(shared)], 1.0)
 
 
 def _asked_inside(nest: Nest, operand: str) -> bool:

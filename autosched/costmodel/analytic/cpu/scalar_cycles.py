@@ -16,14 +16,16 @@ import numpy.typing as npt
 from autosched.codegen.lower.common.invariant import split_invariant
 from autosched.codegen.passes.transposed_copies import FEWEST, MOST
 from autosched.ir.formula import Formula, Formulas
-from autosched.ir.nodes import Axis
-from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, is_plain, reads, walk
+from autosched.ir.nodes import Axis, Stage
+from autosched.ir.program import Program
+from autosched.ir.value import Arith, Call, Literal, Read, Scalar, Value, blank, is_plain, reads, walk
 from autosched.ir.variables import index_vars
 from autosched.logic import Const
 from autosched.machine.target import Target
+from autosched.tiling.analysis.nontemporal import LINE_BYTES
 from autosched.tiling.plans.asked_once import asked_once
 from autosched.tiling.plans.plan import ScalarPart
-from autosched.tiling.plans.scalar_parts import side_by_side
+from autosched.tiling.plans.scalar_parts import is_constant, side_by_side, slope_along
 from autosched.tiling.steps.scalar.scalar_steps import ACROSS, lanes_of
 
 Column = npt.NDArray[np.float64]
@@ -33,15 +35,16 @@ CALL_CYCLES = 12.0  # a call into the math library, an element
 FORMULA_PER_CYCLE = 3.0  # steps of a formula a cycle: half of them are products, the others go to other units
 DIVISION_CYCLES = 4.0  # a quotient or a root, a register
 STEP_CYCLES = 1.5  # a trip of a loop
-GATHER_CYCLES = 6.0  # an element that is no neighbour of the one before: most wait for a line of their own
-TURN_CYCLES = 6.0  # one step of combining the lanes of a register
+GATHER_CYCLES = 6.0  # an element a line or more from the one before: most wait for a line of their own
+TURN_CYCLES = 1.5  # one step of combining the lanes of a register beside other work (Zen 5: 200 rows of 77, 6.7 a row)
 STRIDED = 2.0  # how much slower rows arrive when little of each is read before the next
 SLOW = ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt")
 """Functions that are a library call, or a formula where there is one."""
+_ANY = float(1 << 20)  # elements: a multiple of every width, so that all vectors are full
 EXTENT = 64  # a bound that depends on other axes: any guess ranks alike, since all rows share it
 
 
-def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Target) -> Column:
+def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, program: Program, target: Target) -> Column:
     """Cycles of one thread for all of a stage, memory aside. Rows that ask the data once are taken not to compute."""
     stage, names = part.stage, part.names
 
@@ -54,19 +57,24 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     together = column("rows", 1)
     formulas = column("math", 0)
     element = max(stage.assign.value.dtype.bytes, *(r.dtype.bytes for r in stage.reads), 1)
-    registers = np.maximum(1.0, width * element / target.limits.get("vector_bytes", 16))
+    length = np.where(across > 0, *(_length(stage, axis) for axis in (part.across, part.vector)))
+    filled = np.minimum(width, length)
+    registers = np.maximum(1.0, filled * element / target.limits.get("vector_bytes", 16))
     changing = _changing(part)
     nodes = [n for n in walk(changing) if not isinstance(n, Read | Literal | Scalar)]
     slow = [n for n in nodes if isinstance(n, Call) and n.function in SLOW]
     quotients = sum(_divides(n) for n in nodes)
     issue = ((len(nodes) + 1.0) / PER_CYCLE + quotients * DIVISION_CYCLES) * registers
     for read in reads(changing):
-        issue = issue + np.where(across > 0, *(_load(read, a, width, registers) for a in (part.across, part.vector)))
+        along = _load(read, part.across, filled, registers, program, _beside(read, part.rows, together))
+        if part.rows and part.rows not in index_vars(read.index):
+            along = along / together
+        issue = issue + np.where(across > 0, along, _load(read, part.vector, filled, registers, program))
     if transposes(part):
         issue = np.where((width >= FEWEST) & (width <= MOST), (2.0 + np.log2(width)) / PER_CYCLE * registers, issue)
     known = part.policy.formulas
     for call in slow:
-        library = CALL_CYCLES * width
+        library = CALL_CYCLES * filled
         formula = known.get((call.function, call.dtype.name)) or known.get((call.function, "f32"))
         cycles_ = formula_cycles(formula) * registers if formula else library
         issue = issue + np.where(formulas > 0, cycles_, library)
@@ -80,7 +88,7 @@ def scalar_cycles(part: ScalarPart, v: Mapping[str, Any], rows: int, target: Tar
     body = np.where(block > 0, issue + registers * 3.0 / PER_CYCLE / np.maximum(1.0, block), np.maximum(issue, waits))
     passed = stage.spatial if part.running else stage.axes  # a running sum takes each term once
     points = float(max(1, prod(extent(a) for a in passed)))
-    cycles: Column = points / width * body
+    cycles: Column = points / length * np.ceil(length / width) * body  # the last one may be filled in part
     results = float(prod(extent(a) for a in stage.spatial))
     combining = (np.log2(np.maximum(1.0, width)) + unroll) * TURN_CYCLES / np.minimum(together, 4.0)
     total: Column = cycles + np.where(across > 0, results * combining, 0.0)
@@ -122,14 +130,46 @@ def _divides(node: Value) -> bool:
             return False
 
 
-def _load(read: Read, axis: str | None, width: Column, registers: Column) -> Column:
-    """Cycles to load one vector of what is read, with this axis in its lanes."""
+def _length(stage: Stage, axis: str | None) -> float:
+    """Elements along an axis that lies in the lanes; as many as anything where bounds depend on other axes."""
+    known = next((a.extent for a in stage.axes if a.name == axis and is_constant(a)), 0)
+    return float(known) if known > 0 else _ANY
+
+
+def _load(
+    read: Read, axis: str | None, width: Column, registers: Column, program: Program, beside: Column | float = 1.0
+) -> Column:
+    """Cycles to load one vector of what is read, with this axis in its lanes, where so many vectors `beside` each other
+    are loaded.
+
+    Elements less than a line apart come out of the vectors that span them, each with a load, which vectors beside each
+    other share, and a shuffle. f32 on Zen 5, 16 that lie 4 apart: 3.7 cycles, and 2.0 each of four columns."""
     moving = axis is not None and axis in index_vars(read.index)
     if not moving:
         return np.full_like(width, 0.0 if axis else 1.0 / PER_CYCLE)
     assert axis is not None
-    direct = side_by_side(read, axis)
-    return registers / PER_CYCLE if direct else np.where(width > 1, GATHER_CYCLES * width, 1.0)
+    if side_by_side(read, axis):
+        return registers / PER_CYCLE
+    apart = apart_along(read, axis, program)
+    if apart is None or apart * read.dtype.bytes >= LINE_BYTES:
+        return np.where(width > 1, GATHER_CYCLES * width, 1.0)
+    return np.where(width > 1, registers * apart * (1.0 + 1.0 / np.minimum(beside, max(1, apart))) / PER_CYCLE, 1.0)
+
+
+def _beside(read: Read, axis: str | None, together: Column) -> Column:
+    """How many of the rows that are computed together read neighbours."""
+    return together if axis is not None and side_by_side(read, axis) else np.ones_like(together)
+
+
+def apart_along(read: Read, axis: str, program: Program) -> int | None:
+    """How many elements lie in memory from one read to the next along an axis; None where that is no constant."""
+    elements = 0
+    for index, length in zip(read.index, program.tensors[read.tensor].extents, strict=True):
+        slope = slope_along(index, axis)
+        if slope is None:
+            return None
+        elements = elements * length + slope
+    return abs(elements)
 
 
 def transposes(part: ScalarPart) -> bool:
@@ -149,7 +189,7 @@ def _changing(part: ScalarPart) -> Value:
     assign = part.stage.assign
     inner = [a.name for a in part.stage.reduction] if part.register else [part.vector or ""]
     split = split_invariant(assign.value, frozenset(inner), assign.tensor)
-    return split.with_parts(tuple(Literal(0, p.dtype) for p in split.parts))
+    return split.with_parts(tuple(blank(p.dtype) for p in split.parts))
 
 
 def scattered(part: ScalarPart, v: Mapping[str, Any], rows: int) -> Column:

@@ -32,7 +32,7 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import StepNames, gpu_pair
-from autosched.tiling.steps.gpu.slice_copies import BULK, SYNC
+from autosched.tiling.steps.gpu.operands.slice_copies import BULK, SYNC
 
 TMA_CYCLES, QUEUE_CYCLES = 120.0, 1000.0
 """Of a TMA copy beyond the latency of memory and its own transfer: of TMA itself (600 cycles in all for a small box
@@ -80,7 +80,8 @@ def block_cycles(
     arrival = path + np.where(inputs.staged, shared_latency + 2 * code.barrier_cycles, 0.0)
     fill = arrival + np.where(s.copy == BULK, 0.0, units.l2 / slices)
     trip = arrival + np.where(s.cluster_blocks > 1, NEIGHBOUR_CYCLES, 0.0)
-    waits = _slice_waits(nest.intrinsic, code, s, inputs, slices, busy, path, trip)
+    group = latency_cycles(target).get("L2", 0.0) + code.barrier_cycles
+    waits = _slice_waits(nest.intrinsic, code, s, inputs, slices, busy, path, trip, group)
     staged_chain = np.maximum(np.where(s.stages > 1, busy, units.mma + units.l2), busy) + waits
     call_cycles = nest.intrinsic.timing.get("latency", 32.0)
     direct_chain = busy + slices * trip + s.steps / s.unroll * call_cycles
@@ -179,6 +180,7 @@ def _slice_waits(
     busy: Column,
     path: Column,
     trip: Column,
+    group_latency: float,
 ) -> Column:
     """Cycles in which a block with its core to itself waits for its slices. Copies take now more, now less: slices that
     arrive just in time on average are late now and then."""
@@ -186,12 +188,15 @@ def _slice_waits(
     behind = between - busy / slices
     late = slices * (behind + np.hypot(behind, code.arrival_spread * between)) / 2
     waits = np.where(s.stages > 1, late, slices * trip)
-    # Loads by threads, with nothing computed beside them.
+    # Loads by threads, with nothing computed beside them, whichever way slices of other inputs come.
     rounds = np.maximum(inputs.warp_copies / slices / s.warps / code.loads_in_flight, 1.0)
-    waits = np.where((s.copy == SYNC) & inputs.staged, slices * path * rounds, waits)
+    waits = np.where(((s.copy == SYNC) & inputs.staged) | inputs.waited, slices * path * rounds, waits)
+    waits = waits + np.where(inputs.grouped, slices * group_latency, 0.0)
     if intrinsic.scope == "warpgroup":
         each = code.slice_cycles + code.meeting_cycles * np.maximum(s.cluster_blocks - 1, 0.0)
         waits = waits + np.where(s.warp_specialized | ~inputs.staged, 0.0, slices * each)
+    alone = s.steps * s.accumulators * intrinsic.timing.get("latency", 32.0)
+    waits = waits + np.where(inputs.apart & inputs.staged, alone, 0.0)
     return waits + unhidden(intrinsic, s.fragments, s.copy, s.stages, slices, s.steps)
 
 

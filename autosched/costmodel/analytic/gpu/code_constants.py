@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autosched.tiling.steps.gpu.slice_copies import ASYNC, SYNC
+from autosched.tiling.steps.gpu.operands.slice_copies import ASYNC, SYNC
 
 
 @dataclass(frozen=True)

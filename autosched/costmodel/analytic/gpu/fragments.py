@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.steps.gpu.fragment_loads import AHEAD
-from autosched.tiling.steps.gpu.slice_copies import ASYNC, BULK
+from autosched.tiling.steps.gpu.operands.fragment_loads import AHEAD
+from autosched.tiling.steps.gpu.operands.slice_copies import ASYNC, BULK
 
 FLOAT_SHARE = {"ahead": 0.84, "in turn": 0.72}
 """Of the rate of float multiply-adds on CUDA cores that a product with registers of its own for all three reaches:

@@ -9,6 +9,7 @@ their source.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -45,13 +46,36 @@ THROTTLE_FROM = 0.6  # use of the tensor pipe from which on it does
 Terms = dict[str, npt.NDArray[np.float64]]
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """A nest whose grid is that of so many `times` it; memory moves so many times its bytes (`moved`)."""
+
+    times: float
+    moved: float
+
+    def of(self, b: BlockCycles) -> BlockCycles:
+        s = b.schedule
+        s = replace(s, blocks=s.blocks * self.times, tiles=s.tiles * self.times)
+        return replace(b, schedule=s, memory=b.memory * self.moved)
+
+
+ONCE = Repeated(1.0, 1.0)
+
+
 def gpu_tensor(
-    nest: Nest, names: StepNames, v: Columns, target: Target, code: GpuCode = GENERATED, *, least: bool = False
+    nest: Nest,
+    names: StepNames,
+    v: Columns,
+    target: Target,
+    code: GpuCode = GENERATED,
+    *,
+    least: bool = False,
+    repeated: Repeated = ONCE,
 ) -> Terms:
     """Seconds per row of a tensor part laid out by the GPU steps, printed by a code generator with these constants.
     With `least`, lower bounds: how tiles are numbered and grouped, how results leave and whether blocks persist are
     taken at their best, each by itself."""
-    b = block_cycles(nest, names, v, target, code, least=least)
+    b = repeated.of(block_cycles(nest, names, v, target, code, least=least))
     s, cycle = b.schedule, 1.0 / target.clock_hz
     clustered = np.maximum(s.cluster_blocks, np.where(s.second_grid, 1.0, s.shares))
     cores = np.where(clustered > 2, float(grouped_cores(target.cores)), float(target.cores))

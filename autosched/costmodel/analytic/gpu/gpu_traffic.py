@@ -13,7 +13,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.common.layout import flat_offset, tensor_elements
-from autosched.tiling.steps.gpu.computed_slices import source_bytes
+from autosched.tiling.steps.gpu.operands.computed_slices import source_bytes
 
 L2_SHARE = 0.7  # of L2 that one kernel's data can count on
 APART = 0.2  # of a tensor that is fetched again where blocks which share its slices are numbered far apart (few rows)

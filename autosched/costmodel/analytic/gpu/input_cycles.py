@@ -30,11 +30,17 @@ from autosched.machine.target import Target
 from autosched.tensorize.intrinsic import Operand
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps import StepNames, gpu_pair
-from autosched.tiling.steps.gpu.computed_slices import loads, operations, source_bytes
 from autosched.tiling.steps.gpu.grid_order import cluster_kinds
-from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES
-from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR
-from autosched.tiling.steps.gpu.slice_copies import ASYNC
+from autosched.tiling.steps.gpu.operands.computed_slices import (
+    fetched_raw,
+    loads,
+    operations,
+    source_bytes,
+    sources_read,
+)
+from autosched.tiling.steps.gpu.operands.operand_paths import CHUNK_BYTES
+from autosched.tiling.steps.gpu.operands.operand_sources import DESCRIPTOR
+from autosched.tiling.steps.gpu.operands.slice_copies import ASYNC
 
 FURTHER_LINE_CYCLES = 3.0
 """Of TMA for each line that a row of a box touches beyond those that it fills. On an H100 slices of 192x192 tiles of
@@ -54,6 +60,9 @@ class InputCycles:
     l2_bytes: Column  # that come out of L2
     operations: Column  # of threads, to compute elements on the way
     staged: npt.NDArray[np.bool_]  # whether an input goes through shared memory
+    waited: npt.NDArray[np.bool_]  # whether threads wait for loads before they fill a slice: one that they compute
+    grouped: npt.NDArray[np.bool_]  # whether it is computed from what is fetched ahead and what is loaded then
+    apart: npt.NDArray[np.bool_]  # whether calls that run on take it from registers, and are waited for one by one
 
     def __add__(self, other: InputCycles) -> InputCycles:
         return InputCycles(
@@ -65,6 +74,9 @@ class InputCycles:
             self.l2_bytes + other.l2_bytes,
             self.operations + other.operations,
             self.staged | other.staged,
+            self.waited | other.waited,
+            self.grouped | other.grouped,
+            self.apart | other.apart,
         )
 
 
@@ -105,15 +117,21 @@ def _of_input(
     narrow = source_bytes(nest, operand.name) * 8 / operand.dtype.bits
     straight_elements = schedule.workers * tile.worker_bytes  # each warp computes what it loads
     computed = schedule.steps * np.where(shared, tile.block_bytes, straight_elements) * 8 / operand.dtype.bits
+    # Lanes that compute fragments load what these are made of one by one.
+    one_by_one = np.where(shared, 0.0, computed / target.limits["warp_threads"]) * sources_read(nest, operand.name)
+    ahead = shared & (schedule.copy == ASYNC) & bool(fetched_raw(nest, operand.name))
     return InputCycles(
         filled=staged_bytes / memory_speed(target, "shared"),
         copied=copied,
         read_bytes=schedule.steps * schedule.workers * np.where(shared, loaded * ways, straight * narrow),
         tma=tma,
-        warp_copies=warp_copies * loads(nest, operand.name),
+        warp_copies=warp_copies * loads(nest, operand.name) + one_by_one,
         l2_bytes=schedule.steps * fetched * narrow,
         operations=computed * operations(nest, operand.name),
         staged=shared,
+        waited=shared & (operand.name in nest.computed) & ~ahead,
+        grouped=ahead & (sources_read(nest, operand.name) > len(fetched_raw(nest, operand.name))),
+        apart=~described & nest.intrinsic.asynchronous,
     )
 
 

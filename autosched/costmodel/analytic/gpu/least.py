@@ -44,9 +44,9 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.space.values import rows_of
 from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu.block_tile import workers_name
-from autosched.tiling.steps.gpu.computed_slices import source_bytes
-from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES
-from autosched.tiling.steps.gpu.slice_copies import STAGES
+from autosched.tiling.steps.gpu.operands.computed_slices import fetched_raw, source_bytes
+from autosched.tiling.steps.gpu.operands.operand_paths import CHUNK_BYTES
+from autosched.tiling.steps.gpu.operands.slice_copies import STAGES
 from autosched.tiling.steps.gpu.split_k import GATHERED, STREAM
 
 
@@ -144,7 +144,7 @@ def _least_block(
     latency = latency_cycles(target)
     idle = np.where(inputs.staged, latency.get("DRAM", 0.0), latency.get("L2", 0.0))
     arrival = idle + np.where(inputs.staged, latency.get("shared", 0.0) + 2 * code.barrier_cycles, 0.0)
-    slice_bytes = sum(((tile.source > 0) * tile.block_bytes for tile in tiles), start=np.zeros_like(steps))
+    slice_bytes = sum((_staged_bytes(nest, tile) for tile in tiles), start=np.zeros_like(steps))
     ahead = _most_slices_ahead(intrinsic, target, slice_bytes * slice_units)
     trips = np.where(inputs.staged, slices * np.minimum(idle, arrival / ahead), 0.0)
     chain = np.maximum(busy, trips) + arrival + np.where(inputs.staged, l2 / slices, 0.0)
@@ -180,7 +180,19 @@ def _least_input(
         l2_bytes=steps * fetched * narrow,
         operations=np.zeros_like(steps),
         staged=shared,
+        waited=np.zeros_like(shared),
+        grouped=np.zeros_like(shared),
+        apart=np.zeros_like(shared),
     )
+
+
+def _staged_bytes(nest: Nest, tile: InputTile) -> Column:
+    """Bytes in shared memory that a depth unit of an input takes at least: of what a slice is computed from, if that is
+    fetched ahead."""
+    share = 1.0
+    if fetched_raw(nest, tile.operand.name):
+        share = min(share, source_bytes(nest, tile.operand.name) * 8 / tile.operand.dtype.bits)
+    return (tile.source > 0) * tile.block_bytes * share
 
 
 def _most_slices_ahead(intrinsic: Intrinsic, target: Target, slice_bytes: Column) -> Column:

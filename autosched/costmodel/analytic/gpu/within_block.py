@@ -4,21 +4,26 @@ without its launch; a barrier follows. Blocks of the grid go on at once on all c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from autosched.costmodel.analytic.gpu.gpu_clock import COPIES, LAUNCH_SECONDS
+from autosched.costmodel.analytic.gpu.gpu_clock import COPIES, LAUNCH_SECONDS, Repeated
+from autosched.costmodel.analytic.gpu.rates import latency_cycles
 from autosched.ir.value import Call, Read, reads, walk
+from autosched.logic.walk import free_vars
 from autosched.machine.target import Target
 from autosched.tiling.plans.find_warp_rows import warp_rows
-from autosched.tiling.plans.plan import Part, Plan, TileLoopsPart
+from autosched.tiling.plans.plan import Part, Plan, TensorPart, TileLoopsPart
 from autosched.tiling.plans.warp_rows import FragmentStage, WarpRows, stages_of
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
-from autosched.tiling.steps.gpu.held_rows import AHEAD, BESIDE_LAST, MEETING, RESIDENT, ROWS, WITH_PRODUCT
-from autosched.tiling.steps.gpu.tile_loops import tensor_bytes
+from autosched.tiling.steps.gpu.bodies.held_rows import AHEAD, BESIDE_LAST, MEETING, RESIDENT, ROWS, WITH_PRODUCT
+from autosched.tiling.steps.gpu.bodies.kept_tensors import tensor_bytes
+from autosched.tiling.steps.gpu.bodies.tile_loops import MOST_THREADS
+from autosched.tiling.steps.gpu.operands.operand_sources import GLOBAL, stage_name
 
 BARRIER_CYCLES = 40.0  # of a block's threads that meet after a part (a round figure)
 
@@ -37,6 +42,12 @@ attention of 16 heads and 4096 tokens on an H200."""
 LAST_IN_TURNS = 0.88
 """The same where blocks take turns and the last product runs beside the next iteration's first: 190 and 217 µs at d =
 64 of that attention; where a core has one block, it takes as long as without (350 µs at d = 128)."""
+
+TOO_FEW_REGISTERS = 3.0
+"""The same where blocks that a core is to hold leave a thread fewer registers than it needs. A round figure from one
+kernel: 1,040 µs where the fastest takes 331, of full attention of 16 heads and 4096 tokens at d = 128 on an H200. The
+compiler took 255 registers all the same, and ran its calls one by one (ptxas C7518), since one of two warpgroups of
+the block made them."""
 
 MOVING = ("shared", "l2", "dram", "store")
 """Terms of bytes."""
@@ -66,6 +77,26 @@ def within_block(terms: Terms, target: Target) -> Terms:
     return terms | {launch: barrier, "total": terms["total"] - terms[launch] + barrier}
 
 
+def times_of(loops: TileLoopsPart, nest: TensorPart) -> Repeated:
+    """How often these loops around run a nest whose blocks are the grid's, and what memory moves for all of them: each
+    slice once, since blocks that want the same one run together. Iterations that follow each other are taken to choose
+    alike: rows of one expert lie together."""
+    counts = {t.axis.name: float(t.last - t.first + 1) for t in loops.loops}
+    chosen = {c.name: c for c in loops.chosen}
+    times = prod(counts.values())
+    program, accumulator = loops.member.program, nest.nest.stage.assign.tensor
+    moved = once = 0.0
+    for name, window in loops.windows.items():
+        different = 1.0
+        for variable in {v for i in window.start for v in free_vars(i)}:
+            choice = chosen.get(variable)
+            around = prod(counts[n] for n in choice.moved_by) if choice else counts.get(variable, 1.0)
+            different *= min(around, float(choice.extent)) if choice else around
+        size = float(tensor_bytes(program.tensors[name]))
+        moved, once = moved + size * (times if name == accumulator else min(different, times)), once + size
+    return Repeated(times, moved / once)
+
+
 def grid_terms(part: TileLoopsPart, v: Columns, target: Target) -> Terms:
     """What tile loops take beside what is inside: the launch, and intermediates that go through memory (written and
     read once an iteration; they stay in the cache that all cores share)."""
@@ -90,6 +121,8 @@ class InRegisters:
     waits: bool
     issued: float | None = None
     first: bool = False
+    loaded: tuple[str, ...] = ()
+    """Decisions on sources of operands that each iteration takes anew from outside of the body."""
 
     @property
     def handle(self) -> str:
@@ -115,7 +148,8 @@ class InRegisters:
         tensors = {t for s in product.part.computed_stages for t in (s.assign.tensor, *(r.tensor for r in s.reads))}
         every = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors)
         kept = sum(tensor_bytes(plan.program.tensors[n]) for n in tensors & rows.held.keys())
-        return InRegisters(rows, 1.0 - kept / every, not product.taken, first=product is rows.products[0])
+        first = product is rows.products[0]
+        return InRegisters(rows, 1.0 - kept / every, not product.taken, None, first, tuple(_loaded(rows, product.part)))
 
     def apply(self, terms: Terms, v: Columns, target: Target) -> Terms:
         """Terms without what stays in registers, and without the barrier in front of what takes it."""
@@ -137,7 +171,9 @@ class InRegisters:
             barrier = np.where(held, np.minimum(BARRIER_CYCLES / target.clock_hz, terms["launch"]), 0.0)
             found["launch"] = terms["launch"] - barrier
             total = np.maximum(total - barrier, 0.0)
-        total = np.where(held, self._fetched_ahead(found, total, v) * self._of_turn(v, target), total)
+        waited = sum((v[name] == GLOBAL for name in self.loaded if name in v), start=np.zeros_like(total))
+        taken = self._fetched_ahead(found, total, v) + waited * latency_cycles(target).get("L2", 0.0) / target.clock_hz
+        total = np.where(held, taken * self._of_turn(v, target), total)
         return found | {"total": total}
 
     def _fetched_ahead(self, terms: Terms, total: Column, v: Columns) -> Column:
@@ -155,14 +191,25 @@ class InRegisters:
         names = self.rows.loops.names
         late = v.get(names(MEETING.name), 0)
         asked, workers = v[names(RESIDENT.name)], v[self.handle]
-        threads = np.maximum(1, workers) * self.warps * target.limits["warp_threads"]
+        own = np.maximum(1, workers) * self.warps * target.limits["warp_threads"]
+        threads = np.maximum(own, MOST_THREADS)  # other parts of the block may be as wide
         limit = target.limits.get("registers_per_core", 65536) // (np.maximum(1, asked) * threads)
         shared_by, place = np.unique(np.maximum(1, workers), return_inverse=True)
         needed = np.array([self.rows.registers(int(w)) for w in shared_by])[place]
         last = np.asarray(v.get(names(AHEAD.name), 0)) == BESIDE_LAST
         turns = np.where(last, IN_TURNS * LAST_IN_TURNS, IN_TURNS)
-        blocks = np.where((asked > 1) & (needed <= limit), turns, 1.0)
+        blocks = np.where(asked > 1, np.where(needed <= limit, turns, TOO_FEW_REGISTERS), 1.0)
         return blocks * np.where(np.asarray(late) > 0, MET_LATER, 1.0)
+
+
+def _loaded(rows: WarpRows, part: TensorPart) -> Iterator[str]:
+    """Names of the decisions from where operands come that each iteration takes anew, and that no worker holds. Of one
+    straight from memory fragments are loaded in front of the calls, which wait for them."""
+    for operand in part.nest.intrinsic.inputs:
+        tensor = part.nest.mapping.operands[operand.name].tensor
+        window = rows.loops.windows.get(tensor)
+        if tensor not in rows.held and window is not None and rows.loops.moving(window):
+            yield stage_name(part.names, operand.name)
 
 
 def stages_in(rows: WarpRows, part: Part) -> list[FragmentStage]:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from autosched.costmodel.analytic.spatial.spatial_units import (
     array_seconds,
     epilogue_seconds,
+    loaded_states,
     on_units,
     read_beside,
     stage_seconds,
@@ -29,7 +30,7 @@ from autosched.ir.nodes import Stage
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan, ScalarPart, TensorPart
 from autosched.tiling.plans.step_names import StepNames
-from autosched.tiling.steps.spatial.scratchpads import (
+from autosched.tiling.steps.spatial.loops import (
     kept_level,
     resident_name,
     slots_name,
@@ -37,11 +38,12 @@ from autosched.tiling.steps.spatial.scratchpads import (
     spatial_orders,
     trips_name,
 )
+from autosched.tiling.steps.spatial.states import loads_name
 
 TERMS = ("compute", "scratchpad", "accumulators", "memory", "copies", "vector", "host", "exposed", "latency")
 """Seconds: the array's, of the ports that it reads and sums through, the bus's, of the unit that copies tiles in, of
 what computes element by element on the accelerator and on the host; of copies that the array waits for, and of waiting
-for first bytes."""
+for first bytes. Where an operand is in a state of the array also `loads`: of the unit that loads states."""
 
 Columns = Mapping[str, npt.NDArray[np.int64]]
 Column = npt.NDArray[np.float64]
@@ -69,7 +71,10 @@ def spatial_tensor(part: TensorPart, v: Columns, plan: Plan) -> dict[str, Column
     speed = main.bandwidth_bytes_per_s or target.clock_hz
     n = len(v[names("order")])
     beside = on_units(part, array_seconds(nest, target) | epilogue_seconds(part, plan))
-    compute = np.full(n, max(beside["compute"], beside["scratchpad"], beside["accumulators"]))
+    scratchpad, loads, waited_for = _loads(part, plan, v)
+    scratchpad += beside["scratchpad"]
+    compute = np.maximum(scratchpad, max(beside["compute"], beside["accumulators"]))
+    compute = np.maximum(compute + waited_for, loads)
     memory, unit, exposed, waits, rounds = (np.zeros(n) for _ in range(5))
     first = (main.latency_s or 0.0) if (lag := _latency(part, plan)) is None else lag
     made = [_copies_of(part, plan, o.name, v, speed) for o in nest.intrinsic.inputs]
@@ -96,9 +101,24 @@ def spatial_tensor(part: TensorPart, v: Columns, plan: Plan) -> dict[str, Column
     waited = np.where(ahead.copies > 0, np.minimum(first, ahead.idle - copied), 0.0)
     latency = np.maximum(waits * first - waited, rounds - hidden)
     terms = {name: np.full(n, seconds) for name, seconds in beside.items()}
+    terms |= {"loads": loads} if nest.intrinsic.held else {}
     return terms | {
-        "memory": memory, "copies": unit, "exposed": exposed, "latency": latency, "total": hidden + latency,
+        "scratchpad": scratchpad, "memory": memory, "copies": unit, "exposed": exposed,
+        "latency": latency, "total": hidden + latency,
     }  # fmt: skip
+
+
+def _loads(part: TensorPart, plan: Plan, v: Columns) -> tuple[Column, Column, Column]:
+    """Of the loads of a part's states: seconds of the port that they read through, and of the unit that makes them, and
+    those that the array waits for them. It waits for each where it has no room for the next."""
+    n = len(v[part.names("order")])
+    port, unit, waited = np.zeros(n), np.zeros(n), np.zeros(n)
+    for state in loaded_states(part.nest, plan):
+        count = v[loads_name(part.names, state.operand)]
+        port += count * state.port
+        unit += count * state.unit
+        waited += state.there if state.ahead else count * state.there
+    return port, unit, waited
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ does not change from element to element, which code computes before, not at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 
@@ -27,15 +28,51 @@ Seconds = dict[str, float]
 
 
 def array_seconds(nest: Nest, target: Target) -> Seconds:
-    """Seconds of the array, and of the ports of what it reads and sums into: all that its issues ask for."""
+    """Seconds of the array, and of the ports of what it reads and sums into: all that its issues ask for, without what
+    stays in its states."""
     intrinsic, out = nest.intrinsic, nest.intrinsic.accumulator
     issues = float(prod(a.units for a in nest.axes))
-    read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs)
+    read = sum(o.elements * o.dtype.bits / 8 for o in intrinsic.inputs if not o.state)
     return {
         "compute": issues * nest.issue_time / target.issues(intrinsic) / target.clock_hz,
         "scratchpad": issues * read / _port(target, "inputs"),
         "accumulators": issues * out.elements * out.dtype.bits / 8 / _port(target, "accumulators"),
     }
+
+
+@dataclass(frozen=True)
+class LoadedState:
+    """Of an operand in a state: what one load takes of the unit that makes it, until what it brings is there, and of
+    the port that it reads through, in seconds. `ahead`: the array goes on with what was loaded before."""
+
+    operand: str
+    unit: float
+    there: float
+    port: float
+    ahead: bool
+
+
+def loaded_states(nest: Nest, plan: Plan) -> list[LoadedState]:
+    """The states of a nest; without a figure of its load, one costs its port alone."""
+    found, target = [], plan.target
+    for o in nest.intrinsic.held:
+        loading = plan.units.loading(target, o)
+        unit = loading.cycles(o.elements) / target.clock_hz if loading else 0.0
+        last = (loading.latency or 0.0) / target.clock_hz if loading else 0.0
+        port = o.elements * o.dtype.bits / 8 / _port(target, "inputs")
+        ahead = loading is not None and loading.ahead
+        found.append(LoadedState(o.name, unit, max(unit, port, last), port, ahead))
+    return found
+
+
+def least_loads(part: TensorPart, plan: Plan) -> Seconds:
+    """What loading each tile of a state once takes: of the array where it waits, else of the unit that loads."""
+    found, nest = {"compute": 0.0, "loads": 0.0, "scratchpad": 0.0}, part.nest
+    for state in loaded_states(nest, plan):
+        tiles = float(prod(a.units for a in nest.operand_axes(state.operand)))
+        found["loads" if state.ahead else "compute"] += tiles * state.unit
+        found["scratchpad"] += tiles * state.port
+    return found
 
 
 def on_units(part: TensorPart, asked: Seconds) -> Seconds:

@@ -21,16 +21,17 @@ class Resource(IntEnum):
     COPIES_OUT = 5
     VECTOR = 6
     HOST = 7
+    LOADS = 8
 
 
-SERVERS = ("bus", "array", "scratchpad", "accumulators", "copies in", "copies out", "vector", "host")
+SERVERS = ("bus", "array", "scratchpad", "accumulators", "copies in", "copies out", "vector", "host", "loads")
 
 
 @dataclass
 class Amounts:
     """Of all executions together: bytes copied in, bytes stored, bytes that the array reads of scratchpads, and writes
-    to accumulators (reads of them pass beside), cycles of copies, of the array, of the unit that computes element by
-    element, and of the host; the array's operations."""
+    to accumulators (reads of them pass beside), cycles of copies, of the array, of loads of its states, of the unit
+    that computes element by element, and of the host; the array's operations."""
 
     loaded: float = 0.0
     stored: float = 0.0
@@ -38,6 +39,7 @@ class Amounts:
     accumulated: float = 0.0
     copies: float = 0.0
     array: float = 0.0
+    states: float = 0.0
     vector: float = 0.0
     host: float = 0.0
     operations: float = 0.0

@@ -1,4 +1,4 @@
-"""The commands of a statement on a spatial accelerator as three queues: copies in, the array, stores."""
+"""The commands of a statement on a spatial accelerator as queues: copies in, the array, stores, loads of its states."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from math import ceil
 from autosched.codegen.tree.kernel import Kernel
 from autosched.device.simulator.engine import TICKS, Code, Repeat, Take, Use
 from autosched.device.simulator.spatial.requests import Amounts, Resource
+from autosched.device.simulator.spatial.script_pieces import apart
 from autosched.device.simulator.spatial.together import QUEUES, Queued
 from autosched.device.simulator.walk.facts import Facts, Touch
 from autosched.device.simulator.walk.script import Node, ScriptLoop, Straight, script
@@ -32,7 +33,7 @@ class _Job:
 
 
 class StatementQueues:
-    """What a statement asks of each unit, as code of the three queues."""
+    """What a statement asks of each unit, as code of the queues."""
 
     def __init__(
         self,
@@ -58,12 +59,17 @@ class StatementQueues:
         for t in found.touches:
             if t.scope == "shared" and t.write:
                 self.slots[t.buffer] = max(turns_of(i) for i in t.index)
+        self.loadings: dict[str, Copying] = {}
+        for t in found.touches:
+            if t.scope == "state" and t.write and (loading := self.loading(t.buffer)) is not None:
+                self.loadings[t.buffer] = loading
+                self.slots[t.buffer] = 2 if loading.ahead else 1
         known = {q: [c.latency for c in self.copies(q) if c.latency is not None] for q in QUEUES}
         self.latency |= {q: max(stated) for q, stated in known.items() if stated}
 
     def programs(self, tree: list[Node]) -> list[tuple[Code, ...]]:
         """The code of each queue."""
-        made = self.body(tree, 1.0)
+        made = self.body(apart(tree, self.found), 1.0)
         return [tuple(made.get(queue, ())) for queue in QUEUES]
 
     def queued(self) -> Queued:
@@ -85,14 +91,19 @@ class StatementQueues:
         touches = [self.found.touches[n] for n in run.touches]
         filled = [t.buffer for t in touches if t.scope == "shared" and t.write]
         computes = bool(run.issues) or any(t.scope == "shared" and not t.write for t in touches)
+        taker = "preload" if any(t.scope == "state" and t.write for t in touches) else "execute"
         for t in touches:
             size = t.runs * t.bytes * (t.lane.width if t.lane else 1)
-            if t.scope == "shared" and t.write:
+            if t.scope == "state":  # one of all statements, which is no memory
+                amounts = self._note(job, taker, t.buffer)
+                amounts.states += self.load_cycles(t) if t.write else 0.0
+                (self.writes if t.write else self.reads)[taker].add(f"state {self.kernel.buffers[t.buffer].origin}")
+            elif t.scope == "shared" and t.write:
                 self._note(job, "load", t.buffer).copies += self.copy_cycles(t, "load")
                 self.writes["load"].add(t.buffer)
             elif t.scope == "shared":
-                self._note(job, "execute", t.buffer).scratch += size
-                self.reads["execute"].add(t.buffer)
+                self._note(job, taker, t.buffer).scratch += size
+                self.reads[taker].add(t.buffer)
             elif t.write:
                 self.writes["store"].add(t.buffer)
                 self.reads["store"].update(self.into)
@@ -132,6 +143,17 @@ class StatementQueues:
             if self.kernel.buffers[work.into].scope != "shared":  # zeros for what the program has not: no arithmetic
                 job.queues.setdefault("store", Amounts()).compute(work, self.units, self.target)
         return job
+
+    def loading(self, buffer: str) -> Copying | None:
+        """The instruction that loads a state."""
+        state = self.kernel.buffers[buffer].origin
+        held = (o for i in self.kernel.intrinsics for o in i.held if o.state == state)
+        return next((self.units.loading(self.target, o) for o in held), None)
+
+    def load_cycles(self, touch: Touch) -> float:
+        """Cycles of the unit that loads states."""
+        loading = self.loadings.get(touch.buffer)
+        return touch.runs * loading.cycles(touch.lane.width if touch.lane else 1) if loading else 0.0
 
     def copies(self, queue: str) -> list[Copying]:
         """The instructions that the chip describes for what a queue moves."""
@@ -211,6 +233,10 @@ class StatementQueues:
             made[queue] = [Repeat(count, tuple(inner)), *done]
         return made
 
+    def first_load(self) -> int:
+        """Ticks until what a load brings is in its state."""
+        return _ticks(max((c.latency or 0.0 for c in self.loadings.values()), default=0.0))
+
     def use(self, queue: str, a: Amounts, trips: float, gives: tuple[int, ...]) -> Use:
         """One command group of a queue, `trips` of them in all."""
         self.totals.add(a)
@@ -221,6 +247,10 @@ class StatementQueues:
             cycles = *units, (Resource.SCRATCH, scratch), (Resource.ACCUMULATORS, accumulators)
             uses = tuple((server, _ticks(amount / trips)) for server, amount in cycles if amount)
             return Use(uses, name="compute", amount=a.operations / trips, gives=gives)
+        if queue == "preload":
+            loaded = (Resource.LOADS, a.states), (Resource.SCRATCH, a.scratch / self.ports[0])
+            uses = tuple((server, _ticks(amount / trips)) for server, amount in loaded if amount)
+            return Use(uses, least=self.first_load(), name="load", amount=a.scratch / trips, gives=gives)
         copier = Resource.COPIES_IN if queue == "load" else Resource.COPIES_OUT
         asked = (copier, a.copies), (Resource.VECTOR, a.vector), (Resource.HOST, a.host)
         uses = ((Resource.BUS, _ticks(moved / self.bus)),) if moved else ()

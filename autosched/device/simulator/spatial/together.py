@@ -2,10 +2,10 @@
 
     C = A B;  D = relu(C);  F = G H        G's and H's copies run below the array's work on C and D
 
-Each queue (load, execute, store) takes its commands in the order of the program, a statement after the other. Beyond
-that a statement's queue waits where it has to: for all of an earlier statement that writes what the queue reads, or
-reads what it writes, in memory or in a scratchpad; and for all that is older than what the scratchpads hold together.
-Statements are tied as a whole: a block of the one is not followed into a block of the other.
+Each queue (load, execute, store, and preload for states) takes its commands in the order of the program, a statement
+after the other. Beyond that a statement's queue waits where it has to: for all of an earlier statement that writes what
+the queue reads, or reads what it writes, in memory or in a scratchpad; and for all that is older than what the
+scratchpads hold together. Statements are tied as a whole: a block of the one is not followed into a block of the other.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from autosched.device.simulator.spatial.requests import SERVERS, Resource
 from autosched.device.simulator.walk.facts import Facts
 from autosched.machine.target import Target
 
-QUEUES = ("load", "execute", "store")
+QUEUES = ("load", "execute", "store", "preload")
 FENCES = {
     "load": (Resource.BUS, Resource.COPIES_IN),
     "execute": (Resource.ARRAY, Resource.VECTOR, Resource.SCRATCH, Resource.ACCUMULATORS),
     "store": (Resource.BUS, Resource.COPIES_OUT, Resource.VECTOR, Resource.HOST),
+    "preload": (Resource.LOADS, Resource.SCRATCH),
 }
 """Units that a queue's last command waits for, so that all before it is done."""
 
@@ -67,7 +68,7 @@ def play_together(
     most: int = MOST_EVENTS,
 ) -> Together:
     """Play them beside each other. `tokens` are the semaphores that their codes have. `oldest`: of each, the first
-    statement that may still be under way when it begins. Actor `3 n + q` is queue `q` of statement `n`."""
+    statement that may still be under way when it begins. Actor `4 n + q` is queue `q` of statement `n`."""
     values = list(tokens)
     takes: dict[tuple[int, str], list[int]] = defaultdict(list)
     starts: dict[tuple[int, str], list[int]] = defaultdict(list)  # raised once all commands are given
@@ -96,7 +97,7 @@ def play_together(
     outcome = simulate(programs, len(SERVERS), values, record, most)
     ends: list[int] = []
     for n in range(len(statements)):
-        ends.append(max([*ends[-1:], *outcome.ends[3 * n : 3 * n + 3]]))
+        ends.append(max([*ends[-1:], *outcome.ends[len(QUEUES) * n : len(QUEUES) * (n + 1)]]))
     ends[-1] = outcome.end
     busy = tuple(_busy([c for code in s.codes for c in code]) for s in statements)
     return Together(outcome, tuple(ends), busy)

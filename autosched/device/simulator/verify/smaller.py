@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from autosched.ir.nodes import Axis, Guard, Loop, Stage, Statement
+from autosched.device.simulator.verify.cut_alike import cut_as_reductions
+from autosched.ir.nodes import Axis, Guard, Loop, Statement
 from autosched.ir.program import Program
 from autosched.ir.value import reads
 from autosched.logic import Const, Int, interval
@@ -39,28 +40,13 @@ MOST_REPAIRS = 24
 
 def smaller(plan: Plan, most: tuple[int, int], threads: int) -> Plan | None:
     """The plan cut down; None where that cannot be, or where what one stage reads another would no longer write."""
-    small = cut(plan.program, most, run_together(plan))
+    small = cut(plan.program, most, cut_as_reductions(plan))
     if unwritten(small) - unwritten(plan.program):
         return None
     try:
         return cut_plan(plan, small, threads)
     except (ValueError, LookupError):
         return None
-
-
-def run_together(plan: Plan) -> set[str]:
-    """The loops that a part runs as one with a reduction of another of its stages (a row that is summed, then scaled):
-    they are cut as that is."""
-    found: set[str] = set()
-    for part in plan.parts:
-        stages: tuple[Stage, ...] = ()
-        if isinstance(part, WarpCooperativePart):
-            stages = part.members
-        elif isinstance(part, FusedLoopsPart):
-            stages = tuple(m.stage for m in part.members)
-        summed = {(a.lower, a.upper) for s in stages for a in s.reduction}
-        found |= {a.name for s in stages for a in s.axes if (a.lower, a.upper) in summed}
-    return found
 
 
 def cut(program: Program, most: tuple[int, int], summed: Collection[str] = ()) -> Program:

@@ -45,13 +45,13 @@ from autosched.codegen.tree.uses import places as places_in
 from autosched.device.simulator.walk.facts import Facts, Fetch, Issue, Level, Stop, Touch, Work
 from autosched.device.simulator.walk.loop_classes import LoopClasses, questions
 from autosched.ir.value import Arith, Call, Index, Read, Select, Unary, reads, walk
-from autosched.logic import TRUE, And, Binary, Const, Int, free_vars
+from autosched.logic import TRUE, And, Binary, Const, Int, Var, free_vars
 from autosched.machine.rate_names import FUNCTIONS
 from autosched.tiling.plans.units import operation_of
 
 ASYNC = "async"
 """The kind of the level around copies that run on; its `step` is how many of them may be under way."""
-MEMORY = ("global", "workspace", "packed", "shared", "local")
+MEMORY = ("global", "workspace", "packed", "shared", "local", "state")
 
 
 def facts(kernel: Kernel, stmt: Stmt) -> Facts:
@@ -131,6 +131,9 @@ class _Walker:
                     described = [o for o in stmt.intrinsic.inputs if stmt.operands[o.name].descriptor is not None]
                     size = sum(o.elements * o.dtype.bits / 8 for o in described)
                     self.issues.append(Issue(stmt.intrinsic, path, *counts, self.statements, *into, size))
+                    for operand in stmt.intrinsic.held:
+                        ref, lane = stmt.operands[operand.name], Lane("element", operand.elements)
+                        self._touch(ref.buffer, (*ref.index, Var(lane.var)), lane, False, path, often)
                 case Prefetch():
                     self.works.append(Work(1, 0, 1, path, often, False, self.statements))
                 case AsyncCopies():  # a loop of one trip, so that what runs ahead can be told from what is waited for

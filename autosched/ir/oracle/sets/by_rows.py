@@ -18,7 +18,7 @@ import numpy as np
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
 from autosched.ir.oracle.assumed import integer_range
-from autosched.ir.oracle.numerics import round_float, store
+from autosched.ir.oracle.numerics import in_dtype, store
 from autosched.ir.oracle.sets.deciding import nodes
 from autosched.ir.program import Program
 from autosched.ir.value import ROUNDING, Arith, Call, Cast, Read, is_value, reads, walk
@@ -132,7 +132,7 @@ def floats_by_powers(
         if rounds:
             half = np.arange(values.size).reshape(values.shape) % 2 == 0
             values = np.where(half, np.round(values * 2) / 2, values)
-        arrays[name] = store(np.asarray(round_float(values, dtype)), dtype)
+        arrays[name] = in_dtype(values, dtype)
     return arrays
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from autosched.errors import DataError
 from autosched.ir.oracle.assumed import assumed_range, is_free
 from autosched.ir.oracle.inputs import random_inputs
-from autosched.ir.oracle.numerics import round_float, store
+from autosched.ir.oracle.numerics import in_dtype
 from autosched.ir.program import Program
 from autosched.ir.value import Arith, Call, is_value, walk
 
@@ -43,7 +43,7 @@ def drawn_inputs(
         own = program.tensors.get(name) or program.scalars[name]
         if own.dtype.is_float and not own.dtype.finite and _free(program, name):
             wide = DOMAINS[domain](np.asarray(drawn[name]).astype(np.float64))
-            kept = store(np.asarray(round_float(wide, own.dtype)), own.dtype)
+            kept = in_dtype(wide, own.dtype)
             drawn[name] = kept[()] if name in program.scalars else kept
     return drawn
 

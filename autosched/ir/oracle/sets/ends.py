@@ -13,7 +13,7 @@ are at one end each row, floats of another size each row (`by_rows`), and run-ti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -22,7 +22,8 @@ import numpy as np
 from autosched.ir.dtypes import DType
 from autosched.ir.nodes import Stage
 from autosched.ir.oracle.assumed import assumed_range, integer_range, is_free
-from autosched.ir.oracle.numerics import round_float, store
+from autosched.ir.oracle.distinct import with_distinct
+from autosched.ir.oracle.numerics import in_dtype, round_float, store
 from autosched.ir.oracle.sets.by_rows import IntegersByRows, floats_by_powers, turns, weaker
 from autosched.ir.oracle.sets.deciding import compared, decisive, nodes
 from autosched.ir.oracle.sets.scalar_values import scalar_sets, stored
@@ -53,6 +54,15 @@ class EndData:
 
 def end_inputs(program: Program, drawn: Mapping[str, Any]) -> Iterator[EndData]:
     """Data sets beside random ones (`random_inputs`); none where nothing decides, and there is no arithmetic."""
+    for made in _end_inputs(program, drawn):
+        yield replace(made, at=partial(_distinct_at, program, made.at))
+
+
+def _distinct_at(program: Program, at: Callable[[float], Arrays], strength: float) -> Arrays:
+    return with_distinct(program, at(strength))
+
+
+def _end_inputs(program: Program, drawn: Mapping[str, Any]) -> Iterator[EndData]:
     limits = decisive(program)
     called = {node.function for s in program.stages for node in nodes(s) if isinstance(node, Call)}
     floats = [n for n in program.inputs if _widens(program, n)]
@@ -183,7 +193,7 @@ def _near(program: Program, name: str, drawn: Any, values: Iterable[int | float]
     places = (np.arange(int(np.prod(np.shape(drawn)))) * step + len(kept) // 2) % len(kept)
     spread = np.asarray(kept)[places].reshape(np.shape(drawn))
     if dtype.is_float:
-        return store(np.asarray(round_float(spread.astype(np.float64), dtype)), dtype)
+        return in_dtype(spread.astype(np.float64), dtype)
     return store(spread.astype(np.uint64 if dtype.name == "u64" else np.int64), dtype)
 
 
@@ -204,7 +214,7 @@ def _in_range(program: Program, name: str, drawn: Any) -> Any:
     third = np.arange(values.size).reshape(values.shape) % 3
     wide = values.astype(np.float64)
     spread = np.where(third == 0, float(edges[0]), np.where(third == 1, float(edges[1]), wide))
-    return store(np.asarray(round_float(spread, dtype)), dtype)
+    return in_dtype(spread, dtype)
 
 
 def _floats(
@@ -214,8 +224,7 @@ def _floats(
     found = {}
     for number, name in enumerate(names):
         dtype = program.tensors[name].dtype
-        rounded = round_float(to(np.asarray(drawn[name]).astype(np.float64), number), dtype)
-        found[name] = store(np.asarray(rounded), dtype)
+        found[name] = in_dtype(to(np.asarray(drawn[name]).astype(np.float64), number), dtype)
     return found
 
 

@@ -39,7 +39,8 @@ def sum_by_group(program: Program, stage: Stage) -> tuple[Program, str] | None:
 
 
 def _group(stage: Stage, axis: Axis) -> int | None:
-    """The number that the axis is divided by in an address, where a group is no longer than the axis."""
+    """The greatest number that the axis is divided by in an address, where a group is no longer than the axis. Others
+    divide what is inside of a group (two elements in a byte), and have to divide it."""
     found: set[int] = set()
 
     def visit(node: Int) -> Int:
@@ -52,10 +53,10 @@ def _group(stage: Stage, axis: Axis) -> int | None:
         return node
 
     map_value(stage.assign.value, on_int=visit)
-    if len(found) != 1 or axis.lower != Const(0) or not isinstance(axis.upper, Const):
+    if not found or axis.lower != Const(0) or not isinstance(axis.upper, Const):
         return None
-    (by,) = found
-    return by if 1 < by <= axis.extent else None
+    by = max(found)
+    return by if 1 < by <= axis.extent and all(by % n == 0 for n in found) else None
 
 
 def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int]) -> tuple[Program, str]:
@@ -74,8 +75,12 @@ def _split(program: Program, stage: Stage, axis: Axis, size: int, tops: list[int
                 return own.get(n, node)
             case Binary("//", Var(n), Const(by)) if n == axis.name and by == size:
                 return Var(group)
+            case Binary("//", Var(n), Const(by)) if n == axis.name and size % by == 0:
+                return Var(group) * (size // by) + Var(within) // by
             case Binary("%", Var(n), Const(by)) if n == axis.name and by == size:
                 return Var(within)
+            case Binary("%", Var(n), Const(by)) if n == axis.name and size % by == 0:
+                return Var(within) % by
             case Binary(op, left, right):
                 return Binary(op, here(left), here(right))
         return node

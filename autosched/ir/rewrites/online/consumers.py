@@ -13,7 +13,7 @@ from autosched.ir.program import Program
 from autosched.ir.rewrites.online.members import Cascade
 from autosched.ir.value import Index, Read, is_plain, reads, substitute, substitute_index
 from autosched.ir.variables import index_vars
-from autosched.logic import Int, Var
+from autosched.logic import Const, Int, Var
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def consumer(
     subscripts = [i.name for i in index if isinstance(i, Var)]
     extra = tuple(a for n, a in axes.items() if n not in to)
     every = {*own, *(a.name for a in extra)}
-    if len(subscripts) != len(index) or set(subscripts) != every or len(every) != len(index):
+    if not all(isinstance(i, Var | Const) for i in index) or set(subscripts) != every or len(every) != len(subscripts):
         return None  # an element for each row and point, or tiles would write it twice
     for read in reads(value):
         if read.tensor in rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from autosched.ir.nodes import Axis, Guard, Loop, Statement
 from autosched.ir.rewrites.names import FreeNames
@@ -60,7 +61,18 @@ def rows_of(statement: Statement, axis: str, first: Int, count: int, names: Free
     return visit(statement, {})
 
 
-def placed(statement: Statement, places: Mapping[str, RowPlace]) -> Statement:
+class ElementPlace(Protocol):
+    """Where an intermediate's elements lie."""
+
+    @property
+    def name(self) -> str:
+        """The tensor."""
+
+    def of(self, index: tuple[Index, ...]) -> tuple[Index, ...]:
+        """The subscripts there of an element."""
+
+
+def placed(statement: Statement, places: Mapping[str, ElementPlace]) -> Statement:
     """The statement with intermediates where these places say."""
 
     def read(value: Value) -> Value:

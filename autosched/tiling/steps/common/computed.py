@@ -4,8 +4,8 @@ computing them costs.
 An element that moves with the operand is read from a narrow panel, re-laid before the run in the order of use, or from
 its tensor. One that stays for a group of depth units (`S[p // 32, j]`, a scale) is loaded once for each group, in a
 loop of its own around the group's units. Of elements of four bits a narrow panel has two in a byte, neighbours along
-the depth, or eight in 32 bits where floats are made of them without a conversion (`codegen.lower`). An element that
-stays for two units (`W[p // 2, j]`, a byte with two weights in it) is read like a byte of two.
+the depth; where floats are made of them without a conversion (`codegen.lower`) 32 bits have eight, or four of eight
+bits. An element that stays for two units (`W[p // 2, j]`, a byte with two weights in it) is read like a byte of two.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from math import gcd
 from typing import TypeGuard
 
 from autosched.backends import backend_of
-from autosched.ir.dtypes import DType, dtype
-from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Value, is_plain, map_value, walk
+from autosched.ir.dtypes import dtype
+from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Value, blank, is_plain, map_value, walk
 from autosched.ir.value import children as parts_of
 from autosched.logic import TRUE, Binary, Const, Int, Var, free_vars
 from autosched.logic.walk import children, substitute_int
 from autosched.tensorize.addresses.axes import value_axes
 from autosched.tiling.plans.cached_on_nest import of_nest
+from autosched.tiling.plans.integer_differences import lifted, map_differences
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.on_the_way import LOAD, PACKING, OnTheWay
@@ -31,8 +32,9 @@ from autosched.tiling.steps.common.layout import panel_elements, tensor_elements
 FEW_BITS = 4
 FEW = dtype("u4")
 PAIR = 2
-WORDS = (8, 4, PAIR)
-"""How many elements of four bits a word may have, where a table has their values; elsewhere a byte has two."""
+WORDS = {FEW_BITS: (8, 4), 8: (4,)}
+"""How many elements of so many bits a word may have, where floats are made of them without a conversion. Elsewhere a
+byte has two of four bits, and an element of eight is by itself."""
 FUNCTION = 20
 """Operations of a function's formula, as of `exp`."""
 TAKING_OUT = 1
@@ -93,24 +95,43 @@ def _source(nest: Nest, operand: str, read: Read) -> SourceElement | None:
     least = max(tensor_elements(seen, operand), nest.intrinsic.operands[operand].elements)
     along = grouped or word > 1 or set(nest.operand_axes(operand)) <= set(seen.operand_axes(operand))
     if const and along and panel_elements(seen, operand) <= PADDING * least:
-        narrow = read.dtype.bits == FEW_BITS and not grouped and word == 1
-        if narrow and _counts(nest.depth) and nest.depth.extent > 1:
-            word = word_units(nest, operand)
-            return SourceElement(read, _in_words(nest, operand, read, nest.depth, word), True, word=word, joined=True)
+        alone = not grouped and word == 1
+        if alone and _counts(nest.depth) and nest.depth.extent > 1 and (several := word_units(nest, operand, read)) > 1:
+            seen = _in_words(nest, operand, read, nest.depth, several)
+            return SourceElement(read, seen, True, word=several, joined=True)
         return SourceElement(read, seen, True, grouped, word)
     return SourceElement(read, seen, False, grouped, word) if vectorises(seen, operand) else None
 
 
 @of_nest
-def word_units(nest: Nest, operand: str) -> int:
-    """How many elements of four bits a word of a narrow panel has, neighbours along the depth: of WORDS the most that
-    divide the depth and its groups, where a table has their values."""
+def word_units(nest: Nest, operand: str, read: Read) -> int:
+    """How many elements of a tensor a word of its narrow panel has, neighbours along the depth: of WORDS the most that
+    divide the depth and its groups, where floats are made of them without a conversion."""
     assert nest.depth is not None
+    bits = read.dtype.bits
+    least = PAIR if bits == FEW_BITS else 1
     if not tabled(nest) or nest.intrinsic.operands[operand].dtype.name != "f32":
-        return PAIR
+        return least
+    if bits > FEW_BITS and not _in_differences(nest.computed[operand].value, read):
+        return least  # no table has so many numbers
     group = group_units(nest, operand)
     units = gcd(nest.depth.full_units, group) if group > 1 else nest.depth.full_units
-    return next((w for w in WORDS if units % w == 0), PAIR)
+    return next((w for w in WORDS.get(bits, ()) if units % w == 0), least)
+
+
+def _in_differences(value: Value, read: Read) -> bool:
+    """Whether a value has the element in differences of integers as floats alone."""
+
+    def without(left: Value, right: Value) -> tuple[Value, Value]:
+        first, second = (Literal(0.0, side.dtype) if _lifts(side, read) else side for side in (left, right))
+        return first, second
+
+    return read not in set(walk(map_differences(value, without)))
+
+
+def _lifts(side: Value, read: Read) -> bool:
+    found = lifted(side)
+    return found is not None and found[0] == read
 
 
 def tabled(nest: Nest) -> bool:
@@ -127,31 +148,27 @@ def _counts(depth: NestAxis | None) -> TypeGuard[NestAxis]:
 def _in_words(nest: Nest, operand: str, read: Read, depth: NestAxis, count: int) -> Nest:
     """The nest with words in the operand's place, of so many neighbours along the depth each: the first has the lowest
     bits."""
-    word = word_dtype(count)
+    size = read.dtype.bits
+    word = dtype(f"u{count * size}")
 
     def bits(unit: Int) -> Value:
         index = tuple(substitute_int(i, {depth.name: unit}) for i in read.index if isinstance(i, Int))
         element: Value = replace(read, index=index)
         if element.dtype.is_float:
             element = Call(f"bits_{FEW}", (element,), FEW)
-        return Arith("&", Cast(element, word), Literal((1 << FEW_BITS) - 1, word), word)
+        return Arith("&", Cast(element, word), Literal((1 << size) - 1, word), word)
 
     def place(k: int) -> Value:
         here = bits(Var(depth.name) * count + k)
         if k and depth.extent % count:
             here = Select(Var(depth.name) * count + k < depth.extent, here, Literal(0, word), word)
-        return Arith("<<", here, Literal(k * FEW_BITS, word), word) if k else here
+        return Arith("<<", here, Literal(k * size, word), word) if k else here
 
     joined = reduce(lambda left, right: Arith("|", left, right, word), map(place, range(count)))
     seen = _with_depth(nest, depth, -(-depth.extent // count))
     index = tuple(substitute_int(i, {depth.name: Var(depth.name) * count}) for i in read.index if isinstance(i, Int))
     mapping = replace(nest.mapping, operands={**nest.mapping.operands, operand: replace(read, index=index)})
     return replace(seen, mapping=mapping, computed={operand: OnTheWay(read.tensor, "", joined, PACKING)})
-
-
-def word_dtype(count: int) -> DType:
-    """The unsigned integer that has so many elements of four bits."""
-    return dtype(f"u{count * FEW_BITS}")
 
 
 def _with_depth(nest: Nest, depth: NestAxis, extent: int) -> Nest:
@@ -265,7 +282,7 @@ def kept_parts(nest: Nest, operand: str) -> tuple[Value, ...]:
 def stays(nest: Nest, operand: str, value: Value) -> bool:
     """Whether a part of an operand's value is the same for all depth units of a group."""
     found = sources(nest, operand) or ()
-    grouped = {s.read: Literal(0, s.read.dtype) for s in found if s.grouped}
+    grouped = {s.read: blank(s.read.dtype) for s in found if s.grouped}
     depth = {name for name, _, _ in nest.depth.members} if nest.depth is not None else set()
     return not depth & value_axes(map_value(value, lambda v: grouped.get(v, v) if isinstance(v, Read) else v))
 

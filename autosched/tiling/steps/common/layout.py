@@ -43,7 +43,7 @@ def offset_within(nest: Nest, operand: str, element: Int, extents: tuple[int, ..
     for axis in nest.axes:
         inside = lanes.get(axis.intrinsic_axis or "", Const(0))
         positions[axis.name] = Var(f"@{axis.name}") * axis.unit + inside
-    values = nest.at(positions)
+    values = nest.at(positions | {n: lanes[n] for n in nest.intrinsic.selected if n in lanes})
     placed = [substitute_int(part, values) for part in read.index if isinstance(part, Int)]
     return row_major(*merge_dimensions(placed, extents))
 

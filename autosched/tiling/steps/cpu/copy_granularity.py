@@ -40,6 +40,11 @@ def part_axes(nest: Nest, operand: str) -> Mapping[int, NestAxis]:
     return found
 
 
+def first_cache_bytes(target: Target) -> int:
+    """Bytes of the first level of cache."""
+    return next((m.bytes for m in target.memories if m.name == "L1"), DEFAULT_L1)
+
+
 def copy_of(operand: str) -> Handle:
     """How much of the operand's tensor a copy holds at a time."""
     return Handle(f"copy_{operand}", WHOLE)
@@ -49,7 +54,7 @@ def copy_granularity(nest: Nest, operand: str, copies: Bool, target: Target, nam
     """`copy_x`: the whole tensor before the nest, or a part of it in each iteration of the loops that `part_axes`
     names; no effect but where the operand is copied at all (`copies`). None where nothing can be cut, or all of it
     stays in the first cache anyway."""
-    first = next((m.bytes for m in target.memories if m.name == "L1"), DEFAULT_L1)
+    first = first_cache_bytes(target)
     size = tensor_elements(nest, operand) * nest.intrinsic.operands[operand].dtype.bytes
     axes = part_axes(nest, operand)
     if not axes or size <= first:

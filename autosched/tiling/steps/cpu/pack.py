@@ -24,6 +24,7 @@ from autosched.tiling.steps.common.layout import (
 )
 from autosched.tiling.steps.cpu.block_panel import BLOCK, block_panel, offers_blocks
 from autosched.tiling.steps.cpu.columns import COLUMNS, is_streamed, several_columns
+from autosched.tiling.steps.cpu.computed_once import computed_once
 from autosched.tiling.steps.cpu.copy_granularity import copy_granularity
 from autosched.tiling.steps.cpu.fills import copied_extents, copied_offset, cut_by_ends, reach_ends
 from autosched.tiling.steps.cpu.interleave import interleave
@@ -44,7 +45,8 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
     """One decision per input operand. `direct` is offered where a register fills by one vector load, splat or group, or
     by a few loads and shuffles (but for constants, which are laid out before the run); `padded` where a guard says no
     more than that the address is inside the tensor; `interleaved` as `interleave` says; `block` where a panel that
-    is packed within the call outgrows a cache, and loops can be around it; `columns` where a constant `is_streamed`.
+    is packed within the call outgrows a cache, and loops can be around it; `columns` where a constant `is_streamed`;
+    `load` alone where the operand is computed there (`computed_once`: in which tiles).
     What `copy_granularity` decides stands beside."""
     decisions: list[Decision] = []
     rules: list[Rule] = []
@@ -54,6 +56,9 @@ def pack(nest: Nest, target: Target, names: StepNames) -> Step:
         if loaded(nest, operand.name):
             decisions.append(Decision(names.pack(operand.name), (LOAD,), (LABELS[LOAD],)))
             rules += whole_groups(nest, operand.name, names)
+            if (once := computed_once(nest, operand.name, target, names)) is not None:
+                decisions += once.decisions
+                rules += once.rules
             continue
         computed = operand.name in nest.computed
         kinds = [DIRECT] if not computed and in_place(nest, operand.name) else []

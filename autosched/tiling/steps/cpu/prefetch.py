@@ -65,7 +65,8 @@ def prefetch(nest: Nest, target: Target, threads: int, names: StepNames, keep: b
     if nest.intrinsic.matrices is not None:
         return Step("prefetch", (Decision(column, (NO,)), *out))  # asking for rows of matrices ahead gained nothing
     if any(loaded(nest, o.name) for o in nest.intrinsic.inputs):
-        beyond = streamed_bytes(nest) > cache_bytes(target) and nest.depth.units > FAR
+        inside = bool(nest.mapping.program.names_around)  # of loops, whose next windows lie behind this one in a panel
+        beyond = (inside or streamed_bytes(nest) > cache_bytes(target)) and nest.depth.units > FAR
         far = Decision(column, (NO, FAR), ("no", "far")) if beyond else Decision(column, (NO,), ("no",))
         return Step("prefetch", (far, *out))
     if not streams(nest):

@@ -1,1 +1,1 @@
-"""The steps of a nest on a GPU. Read `gpu_steps` (their order), `block_tile` and `slice_copies`."""
+"""The steps of a nest on a GPU. Read `gpu_steps` (their order), `block_tile` and `operands.slice_copies`."""

@@ -17,8 +17,8 @@ from autosched.tiling.plans.outputs import OutputAccess
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS, workers_name
-from autosched.tiling.steps.gpu.operand_paths import CHUNK_BYTES, stored_bytes, stored_in_boxes
-from autosched.tiling.steps.gpu.slice_copies import BOX
+from autosched.tiling.steps.gpu.operands.operand_paths import CHUNK_BYTES, stored_bytes, stored_in_boxes
+from autosched.tiling.steps.gpu.operands.slice_copies import BOX
 from autosched.tiling.steps.gpu.split_k import CLUSTER, may_gather, may_split
 
 DIRECT, ROWS, BULK_STORE, SPAN_STORE = 0, 1, 2, 3

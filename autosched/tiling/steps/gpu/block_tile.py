@@ -88,7 +88,7 @@ def gpu_tile(nest: Nest, target: Target, names: StepNames) -> Step:
     rules.append(Rule(names("threads_in_block"), Var(names("threads_in_block")) <= most, sentence))
     inert = {}
     if len(pair) == 2:
-        decisions.append(Decision(names(RASTER.name), (0, 1), RASTERS))
+        decisions.append(Decision(names(RASTER.name), (0, 1), RASTERS, held=0))
         one = [Var(names(f"grid_{a.name}")).eq(1) for a in pair]
         inert[names(RASTER.name)] = one[0] | one[1]
     return Step("gpu tile", tuple(decisions), tuple(rules), derived, inert)

@@ -10,13 +10,13 @@ from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Step
 from autosched.tiling.steps.gpu.block_results import gpu_epilogue
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, gpu_tile
-from autosched.tiling.steps.gpu.fragment_loads import gpu_fragments
 from autosched.tiling.steps.gpu.grid_order import gpu_grid
 from autosched.tiling.steps.gpu.occupancy import gpu_limits
-from autosched.tiling.steps.gpu.operand_sources import gpu_stage, staged
+from autosched.tiling.steps.gpu.operands.fragment_loads import gpu_fragments
+from autosched.tiling.steps.gpu.operands.operand_sources import gpu_stage, staged
+from autosched.tiling.steps.gpu.operands.shared_layout import gpu_layout
+from autosched.tiling.steps.gpu.operands.slice_copies import gpu_copy
 from autosched.tiling.steps.gpu.promotion import gpu_promote
-from autosched.tiling.steps.gpu.shared_layout import gpu_layout
-from autosched.tiling.steps.gpu.slice_copies import gpu_copy
 from autosched.tiling.steps.gpu.split_k import gpu_split
 from autosched.tiling.steps.gpu.warp_roles import gpu_roles
 

@@ -18,7 +18,7 @@ from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Handle, Rule, Step
 from autosched.tiling.steps.gpu.block_tile import outside_blocks
-from autosched.tiling.steps.gpu.slice_copies import BULK, SYNC
+from autosched.tiling.steps.gpu.operands.slice_copies import BULK, SYNC
 
 GROUPS = (1, 8, 16)
 GROUPED = 10, 11
@@ -86,7 +86,7 @@ def gpu_grid(nest: Nest, target: Target, pair: tuple[NestAxis, ...], names: Step
     if kinds:
         cluster = Var(names(CLUSTER_SHAPE.name))
         labels = ("none", *(cluster_label(pair, kind) for kind in kinds))
-        decisions.append(Decision(names(CLUSTER_SHAPE.name), tuple(range(1 + len(kinds))), labels))
+        decisions.append(Decision(names(CLUSTER_SHAPE.name), tuple(range(1 + len(kinds))), labels, held=0))
         rules += _cluster_rules(pair, kinds, names)
         inert[names(CLUSTER_SHAPE.name)] = Var(names("staged")).eq(0)
     grids = [Var(names(f"grid_{a.name}")) for a in pair]

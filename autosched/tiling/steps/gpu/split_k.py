@@ -7,13 +7,15 @@ Sums in another order than the program's need an instruction that promises no or
 
 from __future__ import annotations
 
+from math import prod
+
 from autosched.ir.value import Literal
 from autosched.logic import Const, Int, Var, any_of, ceil_div, where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Handle, Rule, Step
-from autosched.tiling.steps.gpu.block_tile import gpu_pair, workers_name
+from autosched.tiling.steps.gpu.block_tile import gpu_pair, outside_blocks, workers_name
 from autosched.tiling.steps.gpu.warp_roles import BARRIER_BYTES, PRODUCER, offers_roles
 
 STREAM = 0
@@ -84,17 +86,27 @@ def gpu_split(nest: Nest, target: Target, names: StepNames) -> Step:
              "stream-K of {" + tiles.name + "} tiles on {" + resident.name + "} blocks: even without it, or too few"),
     )  # fmt: skip
     decisions: tuple[Decision, ...] = (
-        Decision(split.name, (1, *SPLITS[1:], STREAM), ("1", *map(str, SPLITS[1:]), "stream")),
+        Decision(
+            split.name, (1, *SPLITS[1:], STREAM), ("1", *map(str, SPLITS[1:]), "stream"), held=_even(nest, target)
+        ),
     )
     derived = {each: share, work: where(stream, resident, tiles * where(stream, 1, split)), held: Const(0)}
     inert = {split.name: Var(names("staged")).eq(0)}
     if may_gather(nest, target):
         gather = Var(names(GATHER.name))
-        decisions += (Decision(gather.name, (MEMORY, CLUSTER), ("memory", "cluster")),)
+        decisions += (Decision(gather.name, (MEMORY, CLUSTER), ("memory", "cluster"), held=MEMORY),)
         rules += _gathered(nest, gather, names)
         derived[held] = where(gather.eq(CLUSTER), share_bytes(nest, names), 0)
         inert[gather.name] = split.eq(1) | stream
     return Step("gpu split", decisions, rules, derived, inert)
+
+
+def _even(nest: Nest, target: Target) -> int | None:
+    """No split where blocks of any tile are so many that none is legal; None where one may be."""
+    out = nest.intrinsic.accumulator
+    each = target.limits.get("registers_per_core", 65536) * 32 // (out.elements * out.dtype.bits)
+    tiles = outside_blocks(nest) * prod(a.units for a in gpu_pair(nest)) // max(1, each)
+    return 1 if tiles >= 2 * target.cores else None
 
 
 def _gathered(nest: Nest, gather: Var, names: StepNames) -> tuple[Rule, ...]:

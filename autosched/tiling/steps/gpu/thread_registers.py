@@ -17,8 +17,8 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.steps.common.register_tile import held_tiles
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
-from autosched.tiling.steps.gpu.operand_sources import DESCRIPTOR, GLOBAL, stage_name
-from autosched.tiling.steps.gpu.slice_copies import BULK
+from autosched.tiling.steps.gpu.operands.operand_sources import DESCRIPTOR, GLOBAL, stage_name
+from autosched.tiling.steps.gpu.operands.slice_copies import BULK
 from autosched.tiling.steps.gpu.warp_roles import PRODUCER_WARPS
 
 REGISTER_STEP = 8  # of what a launch gives a thread
@@ -90,7 +90,7 @@ DESCRIBED = RegisterTerms(26, held=50, copies=65, checked=180)
 
 def thread_registers(operand: Operand, threads: int) -> int:
     """32-bit registers of each thread that one fragment of the operand fills."""
-    return -(-operand.elements * operand.dtype.bits // (32 * threads))
+    return -(-operand.elements * operand.copies * operand.field_bits // (32 * threads))
 
 
 def sequence_registers(intrinsic: Intrinsic, operand: Operand, own: int) -> int:

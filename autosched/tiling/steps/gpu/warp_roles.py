@@ -7,7 +7,7 @@ from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.step_names import StepNames
 from autosched.tiling.step import Decision, Handle, Rule, Step
-from autosched.tiling.steps.gpu.slice_copies import BULK
+from autosched.tiling.steps.gpu.operands.slice_copies import BULK
 
 TOGETHER, PRODUCER = 0, 1
 PRODUCER_WARPS = 4

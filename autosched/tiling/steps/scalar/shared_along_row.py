@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from autosched.ir.nodes import Stage
 from autosched.ir.program import Program
 from autosched.ir.rewrites.reuse import COSTLY
-from autosched.ir.value import Call, Literal, Value, map_value, reads, walk
+from autosched.ir.value import Call, Value, blank, map_value, reads, walk
 from autosched.tiling.plans.plan import WarpCooperativePart
 from autosched.tiling.plans.teams import along_lanes, inner_axes, numbered
 
@@ -60,7 +60,7 @@ def row_bits(part: WarpCooperativePart, program: Program) -> int:
 
 
 def _without(value: Value, parts: set[Value]) -> Value:
-    return map_value(value, lambda v: Literal(0, v.dtype) if v in parts else v)
+    return map_value(value, lambda v: blank(v.dtype) if v in parts else v)
 
 
 def _costly(part: WarpCooperativePart, member: Stage) -> Iterator[Value]:

@@ -9,51 +9,33 @@ is resident let the next copy run while the array computes on the last.
 
 from __future__ import annotations
 
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var, all_of, any_of, ceil_div
 from autosched.logic.expr import where
 from autosched.machine.target import Target
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.nest_geometry import NestAxis
-from autosched.tiling.plans.step_names import StepNames, tiled_axes
-from autosched.tiling.step import Decision, Handle, Rule, Step
+from autosched.tiling.plans.step_names import StepNames
+from autosched.tiling.step import Decision, Rule, Step
+from autosched.tiling.steps.spatial.loops import (
+    ORDER,
+    kept_level,
+    resident_name,
+    slots_name,
+    spatial_loops,
+    spatial_orders,
+    trips_name,
+)
+from autosched.tiling.steps.spatial.states import loads_name, loads_of
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 SLOTS = (1, 2)
-ORDER = Handle("order")
 
 
 def is_spatial(target: Target) -> bool:
     """Whether the target has memories that the program fills."""
     return any(m.holds for m in target.memories)
-
-
-def spatial_loops(nest: Nest) -> tuple[NestAxis, ...]:
-    """The axes with a loop over blocks: up to two of the output, then the reduction's."""
-    return (*tiled_axes(nest)[-2:], *((nest.depth,) if nest.depth else ()))
-
-
-def spatial_orders(nest: Nest) -> tuple[tuple[NestAxis, ...], ...]:
-    """The orders of the loops over blocks, outermost first; a row's `order` is a place here."""
-    return tuple(permutations(spatial_loops(nest)))
-
-
-def trips_name(names: StepNames, axis: NestAxis) -> str:
-    return names(f"trips_{axis.name}")
-
-
-def resident_name(names: StepNames, operand: str) -> str:
-    return names(f"resident_{operand}")
-
-
-def slots_name(names: StepNames, operand: str) -> str:
-    return names(f"slots_{operand}")
-
-
-def kept_level(nest: Nest, order: tuple[NestAxis, ...]) -> int:
-    """How many loops are outside all that belong to the reduction: accumulators are started and stored there."""
-    return order.index(nest.depth) if nest.depth in order else len(order)
 
 
 def spatial_steps(nest: Nest, target: Target, names: StepNames) -> list[Step]:
@@ -90,7 +72,7 @@ def loop_orders(nest: Nest, names: StepNames) -> Step:
 
 def residency(nest: Nest, target: Target, names: StepNames) -> Step:
     """`resident_a`, `slots_a` of each input, `slots_c` of accumulators; rules that memories hold them. Derived: bytes
-    of each."""
+    of each, and `loads_b`: how often the state that holds an input is loaded (`states`)."""
     decisions: list[Decision] = []
     rules: list[Rule] = []
     derived: dict[str, Int] = {}
@@ -122,6 +104,7 @@ def residency(nest: Nest, target: Target, names: StepNames) -> Step:
         total = names(f"bytes_in_{memory.name}")
         derived[total] = _sum([Var(names(f"bytes_{o}")) for o in held])
         rules.append(Rule(total, Var(total) <= memory.bytes, f"{{{total}}} bytes in {memory.name} > {memory.bytes:,}"))
+    derived |= {loads_name(names, o.name): loads_of(nest, o.name, names) for o in nest.intrinsic.held}
     return Step("residency", tuple(decisions), tuple(rules), derived, inert)
 
 

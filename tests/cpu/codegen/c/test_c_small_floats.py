@@ -21,7 +21,7 @@ from autosched.ir.dtypes import DTYPES, DType
 from autosched.ir.oracle.evaluate import Frame, value
 from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Value
 
-SMALL = tuple(d for d in DTYPES.values() if d.small_float and not d.padding)
+SMALL = tuple(d for d in DTYPES.values() if d.small_float and not d.padding and not d.scale)
 F32, U4, S4, U8, U32, E2M1 = (DTYPES[n] for n in ("f32", "u4", "s4", "u8", "u32", "e2m1"))
 FLAGS = (("-O2",), ("-O3",), ("-O2", "-mno-avx512f", "-Wno-psabi"), ("-O2", "-mno-avx", "-Wno-psabi"))
 compiled = pytest.mark.compiler
@@ -90,6 +90,23 @@ def test_every_pattern(lanes: int, flags: tuple[str, ...], tmp_path: Path) -> No
         values |= {"other": Cast(x, DTYPES["e4m3"]), "rounded": Cast(Call("sqrt", (x,), dtype), DTYPES["s8"], True)}
         cases.append(case(f"from_{dtype}", values, {"x": dtype}, {"x": patterns(dtype)}, lanes))
     check(cases, tmp_path, flags)
+
+
+@needs_compiler
+@compiled
+@pytest.mark.x86
+@pytest.mark.sampled("4--O2")
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_every_scale(lanes: int, flags: tuple[str, ...], tmp_path: Path) -> None:
+    """All bytes of e8m0, 0 (2^-127) and 255 (NaN) too, to floats and back to bits."""
+    scale = DTYPES["e8m0"]
+    x, byte = read("x", scale), read("u", U8)
+    values: dict[str, Value] = {"wide": Cast(x, F32), "copy": x, "bits": Call("bits_u8", (x,), U8)}
+    values |= {"half": Cast(x, DTYPES["f16"]), "other": Cast(x, DTYPES["e4m3"]), "double": Cast(x, DTYPES["f64"])}
+    values |= {"made": Cast(Call("bits_e8m0", (byte,), scale), F32)}
+    arrays = {"x": patterns(scale), "u": patterns(scale).view(np.uint8)}
+    check([case("scales", values, {"x": scale, "u": U8}, arrays, lanes)], tmp_path, flags)
 
 
 @needs_compiler

@@ -9,7 +9,7 @@ from support.compiled.c_build import needs_compiler
 pytestmark = [needs_compiler, pytest.mark.compiler, pytest.mark.x86]
 
 
-@pytest.mark.parametrize("programs", [6, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [6, pytest.param(70, marks=pytest.mark.slow)])
 def test_nothing_is_wrong(programs: int) -> None:
     count, wrong = search(0, programs)
     assert not wrong, "\n\n".join(wrong)

@@ -101,15 +101,26 @@ TERMS = {
     "from_a_literal": "3.0 - f32(W[p, j])",
     "twice": "(f32(W[p, j]) - 5.0) * (f32(W[p, j]) - f32(Z[p // g, j]))",
 }
+DIFFERENCES = ("less", "from", "twice")
+"""Terms with differences of integers alone: one of a literal is a sum."""
 WORDS_OF = {8: (16, 8), 4: (12, 4)}
-"""How many elements a word has where registers of 512 bits take them, by depth and group."""
+"""How many elements of four bits a word has where registers of 512 bits take them, by depth and group. One of 32 bits
+has four of eight bits, too, where differences alone take them."""
 
 
 @pytest.mark.x86
-@pytest.mark.sampled("u4-u4-8-less", "s4-s4-8-from", "u4-s4-8-twice", "s4-u16-4-less", "e2m1-u4-8-alone")
+@pytest.mark.sampled(
+    "u4-u4-8-less", "s4-s4-8-from", "u4-s4-8-twice", "s4-u16-4-less", "e2m1-u4-8-alone", "s8-s8-8-less", "u8-s8-4-from"
+)
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("word", WORDS_OF)
-@pytest.mark.parametrize(("few", "zero"), [("u4", "u4"), ("u4", "s4"), ("s4", "s4"), ("s4", "u16"), ("e2m1", "u4")])
+@pytest.mark.parametrize(
+    ("few", "zero"),
+    [
+        ("u4", "u4"), ("u4", "s4"), ("s4", "s4"), ("s4", "u16"), ("e2m1", "u4"),
+        ("u8", "u8"), ("u8", "s8"), ("s8", "s8"), ("s8", "u16"),
+    ],
+)  # fmt: skip
 def test_elements_of_words(few: str, zero: str, word: int, term: str) -> None:
     """Rows of the identity take out every pattern at each place of a word, alone and in differences, bit for bit."""
     k, g = WORDS_OF[word]
@@ -122,7 +133,9 @@ def f(X: f32[m, k], W: const[{few}[k, n]], Z: const[{zero}[kg, n]], Y: f32[m, n]
             Y[i, j] += X[i, p] * ({TERMS[term]})
 """
     program = parse(text, filename="f.py")
-    codes = (np.arange(k)[:, None] * 3 + np.arange(48)[None, :]).astype(np.uint8) & np.uint8(15)
+    bits = DTYPES[few].bits
+    codes = (np.arange(k)[:, None] * 3 + np.arange(48)[None, :] * (1 if bits == 4 else 5)).astype(np.uint8)
+    codes &= np.uint8((1 << bits) - 1)
     zeros = np.random.default_rng(0).integers(0, 1 << DTYPES[zero].bits, (k // g, 48))
     given = {"X": np.eye(k, dtype=np.float32), "W": _patterns(codes, few), "Z": _patterns(zeros, zero)}
     wanted = ir_run(program, given)["Y"]
@@ -131,7 +144,7 @@ def f(X: f32[m, k], W: const[{few}[k, n]], Z: const[{zero}[kg, n]], Y: f32[m, n]
         assert np.array_equal(compiled(kernel)(**given), wanted), kernel.schedule
     if "avx512f" in host_features() and few != "e2m1":
         held = {b.dtype.bits for kernel in made for b in kernel.buffers.values() if b.name == "W_panel"}
-        assert word * 4 in held
+        assert (word * 4 if bits == 4 else 32 if term in DIFFERENCES else 8) in held
 
 
 def _patterns(bits: np.ndarray, name: str) -> np.ndarray:
@@ -140,4 +153,5 @@ def _patterns(bits: np.ndarray, name: str) -> np.ndarray:
     if dtype.is_float:
         return bits.astype(np.uint8).view(dtype.numpy)
     _, high = dtype.limits
-    return np.where(bits > high, bits - (1 << dtype.bits), bits).astype(dtype.numpy)
+    wide = bits.astype(np.int64)
+    return np.where(wide > high, wide - (1 << dtype.bits), wide).astype(dtype.numpy)

@@ -4,6 +4,7 @@ where its sums are finite and where they are not."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -43,7 +44,13 @@ def deferred_plans(program: Program, threads: int = 1) -> list[Plan]:
         pytest.skip("needs AVX2")
     known = Catalogue.builtin()
     found = plan_program(program, target, known, usable(known, target, "cpu", ()), threads=threads)
-    return [p for p in found.every if any(r.name == "defer" for r in p.rewrites)]
+    return [p for p in found.every if any(r.name.split()[0] == "defer" for r in p.rewrites)]
+
+
+def tiled(threads: int = 1, **sizes: int) -> tuple[Program, list[Plan]]:
+    """Sums of groups that are scaled and added up as they are finished, in tiles."""
+    program, plans = weights(threads, m=16, n=128, k=32, g=16, **sizes)
+    return program, [p for p in plans if any(r.name == "defer 16x64" for r in p.rewrites)]
 
 
 @cache
@@ -69,6 +76,26 @@ def test_machine_code(threads: int) -> None:
     check_machine_code(made, expect(program))
 
 
+@pytest.mark.sampled("1")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tiles_in_machine_code(threads: int) -> None:
+    program, plans = tiled(threads)
+    assert all(p.in_tile_loops for p in plans)
+    made = kernels(plans[:2], 2)
+    assert made
+    check_machine_code(made, expect(program))
+
+
+def test_sums_of_groups_stay_in_a_tile() -> None:
+    """What one group hands on to the next is no larger than a tile."""
+    _, plans = tiled()
+    plan = next(p for p in plans if p.intrinsics in (("x86/vfmadd.f32.zmm",), ("x86/vfmadd.f32.ymm",)))
+    (kernel,) = kernels([plan], 1)
+    handed = [b for b in kernel.buffers.values() if b.name.startswith(("Y_group", "Y_tile"))]
+    assert handed
+    assert all(np.prod([int(str(e)) for e in b.shape]) <= 16 * 64 for b in handed)
+
+
 @needs_compiler
 def test_exported_c(tmp_path: Path) -> None:
     program, plans = weights(m=1, k=44)
@@ -88,9 +115,11 @@ def test_what_data_ask_for_is_asked_once_a_row(m: int) -> None:
         assert any(isinstance(s, Branch) for s in statements(kernel.main.body)), kernel.schedule
 
 
+@pytest.mark.sampled("weights-infinite", "weights-nan")
 @pytest.mark.parametrize("kind", ["infinite", "nan"])
-def test_sums_that_are_not_finite(kind: str) -> None:
-    program, plans = weights()
+@pytest.mark.parametrize("planned", [weights, tiled])
+def test_sums_that_are_not_finite(planned: Callable[[], tuple[Program, list[Plan]]], kind: str) -> None:
+    program, plans = planned()
     made = kernels(plans[:4], 2)
     for seed in range(2):
         data = grouped_data(program, seed, kind)
@@ -105,7 +134,7 @@ def test_sums_that_are_not_finite(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 160, 40))
+@pytest.mark.parametrize("first", [0, 40])
 def test_random_programs(first: int) -> None:
     if "avx2" not in host_features():
         pytest.skip("needs AVX2")
@@ -118,3 +147,18 @@ def test_random_programs(first: int) -> None:
         if made:
             check_machine_code(made, expect(program))
     assert count > 10
+
+
+@pytest.mark.slow
+def test_random_programs_in_tiles() -> None:
+    if "avx2" not in host_features():
+        pytest.skip("needs AVX2")
+    count = 0
+    for seed in range(3):
+        text = re.sub(r"\b(W|S|H|Z|V): ([a-z0-9]+\[[^]]*\])", r"\1: const[\2]", grouped_text(seed, (16, 64)))
+        program = ir.parse(text)
+        made = kernels([p for p in deferred_plans(program) if p.in_tile_loops][:1], 2)
+        count += len(made)
+        if made:
+            check_machine_code(made, expect(program))
+    assert count

@@ -74,7 +74,7 @@ def kernels(seed: int) -> tuple[Program, list[Kernel]]:
 
 
 @pytest.mark.x86
-@pytest.mark.parametrize("seeds", [(0, 10), pytest.param(range(200), marks=pytest.mark.slow)], ids=["few", "many"])
+@pytest.mark.parametrize("seeds", [(0, 10), pytest.param(range(100), marks=pytest.mark.slow)], ids=["few", "many"])
 def test_machine_code(seeds: Sequence[int]) -> None:
     for seed in seeds:
         program, made = kernels(seed)

@@ -83,7 +83,7 @@ def test_machine_code(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.x86
-@examples(40)
+@examples(24)
 @given(st.integers(0, 10**6))
 def test_machine_code_of_many(seed: int) -> None:
     _machine_code(seed)

@@ -39,8 +39,7 @@ def test_one_pass_computes_the_program() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("target", [0, 1])
+@pytest.mark.parametrize(("target", "threads"), [(0, 2), (1, 1)])
 @pytest.mark.parametrize("name", ONE_PASS)
 def test_one_pass_on_every_machine(name: str, target: int, threads: int) -> None:
     plans = list(one_pass_plans(ONE_PASS[name], TARGETS[target], threads))

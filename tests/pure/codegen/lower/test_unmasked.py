@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from autosched.codegen.lower.gpu.unmasked import unmasked_apart
+from autosched.codegen.lower.gpu.bodies.unmasked import unmasked_apart
 from autosched.codegen.tree.kernel import Assign, For, Lane, Stmt
 from autosched.ir.dtypes import DTYPES
 from autosched.ir.value import Literal, Select, Value

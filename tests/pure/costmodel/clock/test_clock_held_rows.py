@@ -14,7 +14,7 @@ from autosched.search.tuning.tune import usable
 from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.tied_groups import settled
-from autosched.tiling.steps.gpu.held_rows import (
+from autosched.tiling.steps.gpu.bodies.held_rows import (
     EACH_ITERATION,
     FETCHED,
     LATER,
@@ -23,6 +23,7 @@ from autosched.tiling.steps.gpu.held_rows import (
     WHEN_NEEDED,
     WITH_PRODUCT,
 )
+from autosched.tiling.steps.gpu.operands.operand_sources import GLOBAL, SHARED
 
 SIZES = {"h": 1, "n": 128, "l": 128, "d": 64, "tile": 64, "block": 64}
 FLASH = {machine: BlockChain("flash", machine, F16 | SIZES) for machine in (A100, H200)}
@@ -67,6 +68,22 @@ def test_what_comes_ahead_costs_no_wait() -> None:
     assert beside < fetched < waiting
     assert seconds(ahead=FETCHED, resident=2) < seconds(ahead=FETCHED, resident=0)
     assert seconds(ahead=FETCHED, meeting=LATER) < seconds(ahead=FETCHED, meeting=EACH_ITERATION)
+
+
+def test_fragments_straight_from_memory_are_waited_for_in_each_iteration() -> None:
+    """Of keys and values, of which each iteration has others: queries stay in registers."""
+    case = FLASH[A100]
+    found = [t.held for t in timed_parts(case.plan) if t.around]
+    products = [h for h in found if h is not None and h.issued is None]
+    assert len(products) == 2
+    latency = next(m.latency_s for m in case.machine.memories if m.name == "L2")
+    for product in products:
+        (name,) = product.loaded
+        assert name.endswith("stage_b")
+        values = {product.handle: np.ones(2), product.rows.loops.names(RESIDENT.name): np.zeros(2)}
+        terms = {"mma": np.ones(2), "total": np.ones(2)}
+        straight, staged = product.apply(terms, values | {name: np.array([GLOBAL, SHARED])}, case.machine)["total"]
+        assert straight - staged == pytest.approx(latency)
 
 
 def test_numbers_of_the_text_cost_nothing() -> None:

@@ -22,6 +22,7 @@ from autosched.device.emulated import simulator
 from autosched.device.protocol import Device
 from autosched.device.simulator import SimulatorDevice
 from autosched.device.simulator.verify import verify
+from autosched.device.simulator.verify.cut_alike import cut_as_reductions
 from autosched.device.simulator.verify.runner import INTERPRETER
 from autosched.device.simulator.verify.smaller import cut, cut_plan, unwritten
 from autosched.device.simulator.verify.verify import Verifier
@@ -139,6 +140,44 @@ def test_rows_that_are_summed_and_scaled_by_one_part_are_cut_alike() -> None:
     assert verdict.difference.ok
 
 
+SQUARE = """
+def square(X: f32[m, n], W: f32[n, n], Y: f32[m, n], *, m=4, n=100):
+    Z: f32[m]
+    P: f32[m, n]
+    A: f32[m, n]
+    for i in range(m):
+        Z[i] = 0
+        for j in range(n):
+            Z[i] += X[i, j]
+    for i, j in grid(m, n):
+        P[i, j] = X[i, j] * Z[i]
+    for i, e in grid(m, n):
+        A[i, e] = 0
+        for j in range(n):
+            A[i, e] += P[i, j] * W[j, e]
+    for i, e in grid(m, n):
+        if X[i, e] > 2.0:
+            A[i, e] = 0
+    for i, e in grid(m, n):
+        Y[i, e] = A[i, e]
+"""
+
+
+def test_loops_that_are_only_equally_long_are_cut_apart() -> None:
+    """`e` is as long as `j`, which the same part sums over; it was cut to the length of `j`, and Y's was not."""
+    program = autosched.parse(SQUARE)
+    found = planned(TuneRequest(program, H200, only=("cuda/fma.f32.v1",))).plans
+    plan = next(p for p in found if not p.tensor_parts)
+    assert any(isinstance(q, WarpCooperativePart) and len(q.members) > 1 for q in plan.parts)
+    along = {s.name: [a.name for a in s.axes] for s in plan.program.stages}
+    alike = cut_as_reductions(plan)
+    assert {along["Z"][1], along["P"][1], along["A"][2]} <= alike
+    assert not {along["A"][1], along["Y"][1]} & alike
+    verdict = verify.Verifier(0).cut_down(plan, plan.space.schedule(int(plan.space.few[0])), 1)
+    assert verdict.difference is not None
+    assert verdict.difference.ok
+
+
 def test_what_is_too_large_says_how_large() -> None:
     program = workload("attention", h=1, n=128, l=128, d=32)
     found = planned(TuneRequest(program, H200)).plans
@@ -152,6 +191,21 @@ def test_what_is_too_large_says_how_large() -> None:
     asked = dataclasses.replace(INTERPRETER, emulated=300_000)
     verdict = verify.Verifier(0, runner=asked).cut_down(plan, plan.space.schedule(int(plan.space.few[0])), 1, 100_000)
     assert "that it runs), and tile loops are not cut down; with --emulate it is run" in verdict.by
+
+
+def test_what_the_emulator_will_not_run_is_known_before_it_is_built() -> None:
+    _, (plan, *_) = plans("softmax", "portable/*v4", m=8, n=64)
+    candidate = Candidate(plan, 0)
+    assert SimulatorDevice(target=AVX512).too_large(candidate) == ""
+    few = dataclasses.replace(INTERPRETER, name="the emulator", final=10)
+    said = SimulatorDevice(target=AVX512, runner=few).too_large(candidate)
+    assert re.fullmatch(
+        r"the emulator runs at most 10, and the best kernel by the clock has [0-9,]+ statements: "
+        r"it is run with its loops cut down; smaller sizes \(-D\) are run whole",
+        said,
+    )
+    enough = dataclasses.replace(few, final=1_000_000)
+    assert SimulatorDevice(target=AVX512, runner=enough).too_large(candidate) == ""
 
 
 def test_of_a_plan_without_instructions_no_mapping_is_said_to_be_proved() -> None:

@@ -187,6 +187,18 @@ def test_copies_cost_what_the_chip_describes() -> None:
     assert model(rated, row) == found[80, 64]
 
 
+def test_copies_of_blocks_of_one_tile_are_charged_and_waited_for() -> None:
+    """They stand in one straight run with the product and, where the reduction has one block, with the store."""
+    plan, totals = planned(PRODUCT.replace("48", "8"), chip()), {}
+    for slots in (1, 2):
+        blocks = {"block_i": 1, "block_j": 1, "block_p": 1, "order": "i j p", "resident_a": 1, "resident_b": 2}
+        found = model(plan, plan.space.row_of(blocks | {"slots_a": slots, "slots_b": slots, "slots_c": slots}))
+        assert found["bus"] == pytest.approx(((8 + TILES) * 64 + ELEMENTS * 4) / 16 * 1e-9)
+        totals[slots] = found["total"] - found["start"]
+    assert totals[2] < totals[1]
+    assert totals[1] >= TILES * (80 + 4 + 8) * 1e-9  # latency, bytes and product of each tile, none beside another
+
+
 def test_a_target_says_how_long_a_start_takes() -> None:
     late = target_from_yaml(CHIP.replace("  rates:", "  start: {value: 3 us, source: a guess}\n  rates:"), "chip.yaml")
     assert late.start_s == 3e-6

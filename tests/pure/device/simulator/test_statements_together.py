@@ -94,9 +94,9 @@ def test_what_is_tied_waits_and_each_unit_does_one_thing_at_a_time(name: str, of
                 assert ticks == sum(busy[server] for busy in played.busy) <= played.outcome.end
             for n, second in enumerate(queued if len(run.parts) > 1 else ()):
                 for m, first in enumerate(queued[:n]):
-                    early = [s.end for q in range(3) for s in by_actor[3 * m + q]]
+                    early = [s.end for q in range(len(QUEUES)) for s in by_actor[len(QUEUES) * m + q]]
                     for q, queue in enumerate(QUEUES):
-                        late = [s.start for s in by_actor[3 * n + q] if s.end > s.start]
+                        late = [s.start for s in by_actor[len(QUEUES) * n + q] if s.end > s.start]
                         if conflict(first, second, queue) and early and late:
                             tied += 1
                             assert max(early) <= min(late)
@@ -109,7 +109,10 @@ def check_by_text(kernel: Kernel, run: StatementRun, by_actor: dict[int, list[Se
     was, where accumulators are stored by a statement of their own.)"""
     first = kernel.main.body.index(next(s for s, f in BY_FACTS[id(kernel)][1] if f is run.parts[0]))
     touched = [accesses(kernel, kernel.main.body[first + n]) for n in range(len(run.parts))]
-    spans = [[[s for s in by_actor[3 * n + q] if s.end > s.start] for q in range(3)] for n in range(len(run.parts))]
+    queues = range(len(QUEUES))
+    spans = [
+        [[s for s in by_actor[len(QUEUES) * n + q] if s.end > s.start] for q in queues] for n in range(len(run.parts))
+    ]
     for n, (read, _) in enumerate(touched):
         for m, (_, written) in enumerate(touched[:n]):
             early = [s.end for queue in spans[m] for s in queue]

@@ -49,13 +49,13 @@ def test_cascades_are_of_many_kinds() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_and_fifty_programs() -> None:
+def test_eighty_programs() -> None:
     """`python -m tests.fuzz.cascades --programs 5000` looks at more of them."""
-    found = search(1000, 150)
+    found = search(1000, 80)
     assert not found.wrong
-    assert found.counts["accepted: online at rescaled"] >= 30
-    assert found.counts["accepted: online at real"] >= 30
-    assert sum(n for what, n in found.counts.items() if what.startswith("refused")) >= 40
+    assert found.counts["accepted: online at rescaled"] >= 15
+    assert found.counts["accepted: online at real"] >= 15
+    assert sum(n for what, n in found.counts.items() if what.startswith("refused")) >= 20
 
 
 def test_a_wrong_program_is_told() -> None:

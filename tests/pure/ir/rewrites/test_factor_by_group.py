@@ -78,8 +78,8 @@ def test_random_programs() -> None:
 @pytest.mark.slow
 def test_more_random_programs() -> None:
     """`python -m tests.fuzz.grouped` looks at others."""
-    assert not list(wrong_programs(0, 120))
-    assert not list(wrong_programs(5000, 1200))
+    assert not list(wrong_programs(0, 60))
+    assert not list(wrong_programs(5000, 500))
 
 
 @pytest.mark.slow

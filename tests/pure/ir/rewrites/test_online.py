@@ -351,3 +351,18 @@ def causal(S: f32[n, n], V: f32[n], A: f32[n], *, n=16):
         before = ir.parse(text, sizes={"n": n})
         found = next(f for f in autosched.rewrites(before, block=16, tile=16) if f.after is not None)
         assert str(found.after).count("for j_block") == loops
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_stage_behind_the_pass_may_write_at_a_fixed_index(parts: int) -> None:
+    """A batch of one: the stage is computed with its tile of rows."""
+    text = ATTENTION.replace("SCORE", "S[i, j]").replace("O[i, e]", "A[i, e]").replace(" / Z[i]", "")
+    text = text.replace("    Z: ", "    A: f32[n, d]\n    Z: ").replace("O: f32[n, d]", "O: f32[1, n, d]")
+    before = ir.parse(f"{text}    for i, e in grid(n, d):\n        O[0, i, e] = A[i, e] / Z[i]\n")
+    found = autosched.rewrites(before, block=8, parts=parts, tile=3)[0]
+    assert found.after is not None
+    (last,) = [s for s in found.after.stages if s.assign.tensor == "O"]
+    assert any("tile" in a.name for a in last.axes)
+    rng = np.random.default_rng(0)
+    data = {name: rng.normal(size=before.tensors[name].extents).astype(np.float32) for name in "QKV"}
+    np.testing.assert_allclose(ir.run(found.after, data)["O"], ir.run(before, data)["O"], rtol=1e-5)

@@ -65,13 +65,13 @@ def test_programs_are_of_many_kinds() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_and_fifty_programs() -> None:
+def test_eighty_programs() -> None:
     """`python -m tests.fuzz.rewritten --programs 5000` looks at more of them."""
-    found = search(5000, 150)
+    found = search(5000, 80)
     assert not found.wrong
-    assert found.counts["accepted: online at rescaled"] >= 15
-    assert found.counts["accepted: defer at rescaled"] >= 5
-    assert found.counts["counterexamples"] >= 10
+    assert found.counts["accepted: online at rescaled"] >= 8
+    assert found.counts["accepted: defer at rescaled"] >= 2
+    assert found.counts["counterexamples"] >= 5
 
 
 def test_a_wrong_factor_is_told() -> None:

@@ -17,7 +17,7 @@ import autosched
 from autosched.errors import MissingError, UnknownNameError, UsageError
 from autosched.search import SearchSpace, Strategy, strategies, strategy
 from autosched.search.evaluate.simulate import all_strategies
-from autosched.search.external.kernel_tuner_bridge import KernelTuned
+from autosched.search.external.kernel_tuner_bridge import KernelTuned, hypercube
 from autosched.store.exchanged import read_any
 
 needs_optuna = pytest.mark.skipif(find_spec("optuna") is None, reason="the extra optuna is not installed")
@@ -43,6 +43,23 @@ class TestKernelTuner(StrategyConformance):
 def test_each_searches_a_recorded_space(name: str) -> None:
     found = autosched.simulate(read_any(CACHE), [name], trials=24, repeats=1)
     assert len({row.trial for row in found.rows}) == 24
+
+
+@needs_tuner
+@pytest.mark.parametrize("name", [n for n in strategies(extras=True) if n.startswith("kt-")])
+def test_a_seed_decides_each_run(name: str) -> None:
+    """Kernel Tuner draws the first populations of differential evolution from a generator without a seed."""
+    space = SearchSpace([make_plan("a", tiles=3), make_plan("b", 1.2, tiles=3)], clock)
+    one, again = (play(strategy(name, space, 3), 20, 4) for _ in range(2))
+    assert [t.key for t in one] == [t.key for t in again]
+
+
+@needs_tuner
+def test_points_of_a_hypercube_are_in_all_parts_of_each_dimension() -> None:
+    found = hypercube(8, [8, 4, 1])
+    assert sorted(found[:, 0].tolist()) == list(range(8))
+    assert sorted(found[:, 1].tolist()) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert set(found[:, 2].tolist()) == {0}
 
 
 @needs_tuner

@@ -12,8 +12,11 @@ from support.paths import ROOT, TESTS
 
 from autosched.search.evaluate.compare import Row
 from autosched.search.evaluate.landscape import Landscape
+from autosched.store.exchanged import read_any
 from benchmarks import search
 from benchmarks.common.budgets import budgets_markdown, leads, shared
+from benchmarks.common.reached import behind, reached_markdown
+from benchmarks.common.roofline import with_roofline
 from benchmarks.common.search_table import Score, Space, against, markdown, overall, scored, text, together
 
 CACHE = TESTS / "data" / "kernel_tuner" / "convolution_A4000_cut.json"
@@ -72,9 +75,10 @@ def test_the_page_has_the_tables_of_what_is_kept() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     for table in markdown(search.read(search.RESULTS / "search.json")).split("\n\n"):
         assert table.strip() in page, "python -m benchmarks.search --markdown"
+    assert reached_markdown(search.read(search.RESULTS / "search.json")) in page, "the last line but one of --markdown"
 
 
-@pytest.mark.parametrize("name", ["search_public.json", "search_clock.json"])
+@pytest.mark.parametrize("name", ["search_public.json", "search_clock.json", "search_roofline.json"])
 def test_the_page_has_the_leads_that_are_kept(name: str) -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     kept = search.pages(search.read(search.RESULTS / name))
@@ -83,12 +87,43 @@ def test_the_page_has_the_leads_that_are_kept(name: str) -> None:
         assert part.strip() in page, f"python -m benchmarks.search --markdown --json benchmarks/results/{name}"
 
 
-@pytest.mark.parametrize("name", ["search.json", "search_public.json", "search_clock.json"])
+@pytest.mark.parametrize("name", ["search.json", "search_public.json", "search_clock.json", "search_roofline.json"])
 def test_the_page_says_which_results_are_stale(name: str) -> None:
     """Of the code that decides which rows are tried (not of its words): `--markdown` says the line anew."""
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     said = search.stated(search.RESULTS / name)
     assert said in page, f"python -m benchmarks.search --markdown --json benchmarks/results/{name}"
+
+
+def test_how_near_the_optimum_is_told_of_spaces_with_a_clock() -> None:
+    """By the median over the seeds of `auto`, the furthest behind first; other spaces are not in it."""
+    kept = {name: Space(100, name != "unclocked", 1.0, 64) for name in ("near", "far", "further", "unclocked")}
+    regrets_of = {"near": (0.0, 0.01, 9.0), "far": (0.02, 0.03, 0.0), "further": (0.5,), "unclocked": (1.0,)}
+    for name, regrets in regrets_of.items():
+        for seed, regret in enumerate(regrets):
+            kept[name].add("auto", seed, Score((9.0, regret, 0.0), 0.5))
+            kept[name].add("random", seed, Score((9.0, 9.0, 9.0), 0.5))
+    assert behind(kept) == (3, {"further": 0.5, "far": 0.02})
+    assert reached_markdown(kept).endswith("in 1 of 3 spaces with a clock; not in `further` (50.0 %), `far` (2.0 %).")
+    assert reached_markdown({"unclocked": kept["unclocked"]}) == ""
+
+
+def test_a_roofline_knows_computing_and_memory_alone() -> None:
+    """On rows whose times are as before; what has no clock has none then."""
+    recording = read_any(ROOT / "benchmarks" / "recorded" / "complete" / "softmax.json.gz")
+    simple = with_roofline(recording)
+    for plan, before in zip(simple.plans, recording.plans, strict=True):
+        assert set(plan.terms) == {"compute", "memory", "total"}
+        assert (plan.terms["total"] == np.maximum(before.terms["compute"], before.terms["memory"])).all()
+        assert (plan.time_s == before.time_s).all()
+    unclocked = read_any(CACHE)
+    assert all(not plan.terms for plan in with_roofline(unclocked).plans)
+
+
+def test_a_roofline_wants_a_file_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        search.main(["--roofline", "--only-table"])
+    assert "a --json of its own" in capsys.readouterr().err
 
 
 def test_seeds_that_only_some_strategies_have_count_for_these() -> None:

@@ -9,6 +9,7 @@ from autosched.ir.rewrites.selected import with_choices
 from autosched.ir.value import Read, Select, walk
 from autosched.tensorize import Match, match
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tiling.variants.conditional import usable_as
 
 CATALOGUE = Catalogue.builtin()
 
@@ -51,12 +52,30 @@ SPARSE = "f32(D[i, p]) * f32(F[s32(4 * (p // 2)) + s32(E[i, p]), j])"
 SPARSE_INSTRUCTION = "cuda/mma.sp.m16n8k32.f16.f16.f32"
 
 
+DISTINCT = "    assume(distinct(E, 2))\n"
+
+
 def test_a_selection_of_a_known_range() -> None:
-    found = answer(SPARSE, SPARSE_INSTRUCTION, assume="    assume(E <= 3)\n", types="f16")
+    found = answer(SPARSE, SPARSE_INSTRUCTION, assume="    assume(E <= 3)\n" + DISTINCT, types="f16")
     assert found.verdict == "match"
     assert found.mappings[0].adapters == ("choose",)
-    found = answer(SPARSE.replace("E[i, p])", "E[i, p] & 3)"), SPARSE_INSTRUCTION, types="f16")
-    assert found.verdict == "match"
+    known = [o.statement for o in found.mappings[0].certificate.obligations]
+    assert "each 2 neighbours of E differ, as assumed" in known
+
+
+def test_two_that_are_kept_must_not_be_one() -> None:
+    """What PTX leaves undefined is asked of the program, and no plan takes it for granted."""
+    masked = SPARSE.replace("E[i, p])", "E[i, p] & 3)")
+    for statement, assume, left in (
+        (SPARSE, "    assume(E <= 3)\n", ["distinct(E, 2)"]),
+        (masked, DISTINCT, ["0 <= E <= 3"]),
+        (masked, "", ["0 <= E <= 3", "distinct(E, 2)"]),
+    ):
+        found = answer(statement, SPARSE_INSTRUCTION, assume=assume, types="f16")
+        assert found.verdict == "conditional"
+        assert [c.text for c in found.mappings[0].conditions] == left
+        modes = ("refuse",) if left == ["0 <= E <= 3"] else ("refuse", "guard", "assume")
+        assert all(usable_as(found.mappings[0], mode) is None for mode in modes)
 
 
 @pytest.mark.parametrize("assume", ["    assume(E <= 1)\n", "    assume(E <= 7)\n"])

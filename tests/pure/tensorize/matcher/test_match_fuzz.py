@@ -31,15 +31,15 @@ def test_pairs_that_were_wrong(why: str) -> None:
 
 
 @pytest.mark.slow
-def test_three_hundred_pairs() -> None:
+def test_two_hundred_pairs() -> None:
     """`python -m tests.fuzz.matches --pairs 20000` looks at more of them."""
-    found = search(0, 300)
+    found = search(0, 200)
     assert not found.wrong
     counts = found.counts
-    assert counts["mappings"] >= 200
-    assert counts["mappings with staged guards"] >= 80
+    assert counts["mappings"] >= 130
+    assert counts["mappings with staged guards"] >= 30
     assert counts["counterexamples"] >= 50
-    assert counts["adapted mappings"] >= 3
+    assert counts["adapted mappings"] >= 2
 
 
 @pytest.mark.slow

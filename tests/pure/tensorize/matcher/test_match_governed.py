@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fuzz.matches import Findings, check_pair
 from fuzz.pairs import governed
-from fuzz.withheld import withheld
+from fuzz.withheld import elsewhere, withheld
 from support.match.agreement import disagreement, expect
 from support.match.computes import CATALOGUE, check, made_up
 
@@ -38,7 +38,7 @@ def product(guard: str = "", x: str = "s32") -> Program:
     return parse(PRODUCT.format(x=x, guard=f"if {guard}:\n                " if guard else ""))
 
 
-PAIRS = {"governed": governed, "withheld": withheld}
+PAIRS = {"governed": governed, "withheld": withheld, "elsewhere": elsewhere}
 
 
 def fuzz(seeds: range, kind: str) -> Findings:
@@ -49,7 +49,7 @@ def fuzz(seeds: range, kind: str) -> Findings:
     return found
 
 
-@pytest.mark.parametrize(("kind", "least"), [("governed", 20), ("withheld", 5)])
+@pytest.mark.parametrize(("kind", "least"), [("governed", 20), ("withheld", 5), ("elsewhere", 3)])
 def test_random_pairs(kind: str, least: int) -> None:
     found = fuzz(range(25), kind)
     assert not found.wrong
@@ -57,7 +57,9 @@ def test_random_pairs(kind: str, least: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "seeds", "least"), [("governed", 300, 250), ("withheld", 125, 30)])
+@pytest.mark.parametrize(
+    ("kind", "seeds", "least"), [("governed", 300, 250), ("withheld", 125, 30), ("elsewhere", 100, 3)]
+)
 def test_many_random_pairs(kind: str, seeds: int, least: int) -> None:
     found = fuzz(range(25, seeds), kind)
     assert not found.wrong

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from support.match.agreement import disagreement, expect
 from support.match.examples import EXAMPLES, examples
 from support.plans import covering_rows, machine
-from support.programs.windowed import CORE, WINDOWS, engine_text, in_vectors, instruction, line_text, windowed_plans
+from support.programs.windowed import (
+    CORE,
+    WINDOWS,
+    engine_text,
+    group_text,
+    in_vectors,
+    instruction,
+    line_text,
+    windowed_plans,
+)
 
 import autosched
 from autosched.machine.target import Target
@@ -30,6 +39,12 @@ CASES = [(name, line_text(**sizes)) for name, all_sizes in LINES.items() for siz
     ("engine", engine_text(5, 6, 4, 8, 1, 0)),
     ("engine", engine_text(5, 6, 3, 9, 1, 1)),
     ("engine_2", engine_text(7, 8, 4, 5, 2, 1)),
+    ("groups", group_text(9, 8)),
+    ("groups", group_text(6, 6)),
+    ("groups", group_text(5, 6, guard="p != 3")),
+    ("groups", group_text(4, 8, by_groups=True)),
+    ("groups_of_rows", group_text(6, 10, rows=True)),
+    ("groups_of_rows", group_text(4, 6, guard="p < x + 4", rows=True)),
 ]
 TARGETS = {"accelerator": (CORE, instruction), "vectors": (machine(), in_vectors)}
 
@@ -95,6 +110,11 @@ def test_an_accumulator_with_elements_that_no_step_writes_has_no_plan() -> None:
 @st.composite
 def programs(draw: st.DrawFn) -> tuple[str, str]:
     name = draw(st.sampled_from(sorted(set(WINDOWS) - {"engine", "engine_2", "floats"})))
+    if name.startswith("groups"):
+        guard = draw(st.sampled_from(["", "", "p != 1", "x < 5", "p <= x"]))
+        size, by_groups = draw(st.integers(1, 12)), not guard and draw(st.booleans())
+        k = draw(st.integers(1, 6)) * 2 if by_groups else draw(st.integers(1, 12))
+        return name, group_text(size, k, guard, by_groups, rows=name != "groups")
     taps = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
     guard = draw(st.sampled_from(["", "", "r <= x", "x < 5", "r != 1", "x + r < 7", "x + r > 2 and x + r < 9"]))
     sizes = {"stride": draw(st.integers(1, 3)), "dilation": draw(st.integers(1, 2)), "pad": draw(st.integers(0, 2))}

@@ -8,8 +8,8 @@ from support.paths import ROOT
 from autosched.errors import SpecError
 from autosched.tensorize.check.verify import check
 from autosched.tensorize.spec.catalogue import Catalogue
+from autosched.tensorize.spec.keys.models import FileKeys, IntrinsicKeys, NumericsKeys, OperandKeys
 from autosched.tensorize.spec.load import load_text
-from autosched.tensorize.spec.models import FileKeys, IntrinsicKeys, NumericsKeys, OperandKeys
 
 PAGE = (ROOT / "docs" / "intrinsics.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\w*\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

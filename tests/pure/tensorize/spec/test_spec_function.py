@@ -18,8 +18,8 @@ from autosched.machine.catalogue import load_target
 from autosched.tensorize.check.function_error import errors, moved
 from autosched.tensorize.check.verify import check
 from autosched.tensorize.spec.catalogue import Catalogue
-from autosched.tensorize.spec.function import formulas_of
 from autosched.tensorize.spec.load import load_text
+from autosched.tensorize.spec.programs.function import formulas_of
 from autosched.tiling.planner.plan_program import plan_program
 
 TEXT = resources.files("autosched.intrinsics").joinpath("portable/functions.yaml").read_text(encoding="utf-8")

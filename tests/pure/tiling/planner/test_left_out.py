@@ -138,3 +138,18 @@ def test_each_family_near_the_best_has_a_plan() -> None:
     assert with_each_family([one, other], [one, other, tiled], cycles) == [one, tiled]
     assert with_each_family([one, other], [one, other, tiled], cycles | {id(tiled): 160.0}) == [one, other]
     assert with_each_family([one], [one, other, tiled], cycles) == [one]  # no family gives up its only plan
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("f32(A[i, p]) * f32(B[p, j])", r"no factor is the same along all of the sum, or in groups .* \(C\)"),
+        ("f32(A[i, p])", "no stage is a product of matrices"),
+    ],
+)
+def test_why_no_factor_is_deferred(body: str, why: str) -> None:
+    text = "def f(A: f16[64, 64], B: f16[64, 64], C: f32[64, 64]):\n    for i, j in grid(64, 64):\n"
+    text += f"        C[i, j] = 0\n        for p in range(64):\n            C[i, j] += {body}\n"
+    request = TuneRequest(parse(text), load_target("nvidia-h100"), device="simulator", families=("deferred",))
+    with pytest.raises(NoScheduleError, match=f"deferred: {why}"):
+        planned(request)

@@ -132,6 +132,16 @@ def test_a_mask_that_nothing_makes_is_the_cause() -> None:
     assert "S: describe an instruction of kind compute that writes b1 from f32" in str(caught.value.hint)
 
 
+def test_a_masked_choice_is_told_the_instruction_that_computes_it() -> None:
+    """Not one that writes b1: that would copy the mask, which the program has."""
+    text = "def data(A: f32[20, 75], B: f32[75], M: b1[20, 75], C: f32[20, 75]):\n    for i, j in grid(20, 75):\n"
+    text += "        C[i, j] = A[i, j] + B[j] if M[i, j] != 0 else A[i, j]\n"
+    with pytest.raises(NoScheduleError) as caught:
+        planned("vector", parse(text, filename="m.py"))
+    hint = "chooses by a mask: `c[i] = a[i] if m[i] != 0 else b[i]`, with m: b1 and f32 a, b, c"
+    assert hint in str(caught.value.hint)
+
+
 def test_what_many_stages_lack_is_told_once() -> None:
     with pytest.raises(NoScheduleError) as caught:
         planned("vector", "softmax", without="^vla/(load|store)")

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.operands.left_behind import LeftBehind, left_behind
 from autosched.codegen.lower.common.operands.panels import panel
-from autosched.codegen.lower.common.operands.sources import MemorySource
+from autosched.codegen.lower.common.operands.sources import MemorySource, OperandSource
 from autosched.codegen.lower.common.operands.words import PlaceInWord, in_float, in_word
 from autosched.codegen.lower.common.positions import Position, elements
 from autosched.codegen.tree.kernel import Buffer, Function, Prefetch
@@ -24,19 +25,22 @@ from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import DIRECT, PANEL, tiled_axes
 from autosched.tiling.steps.common.computed import PAIR, SourceElement, group_units, kept_parts, sources
+from autosched.tiling.steps.cpu.computed_once import ONCE, once_of
 from autosched.tiling.steps.cpu.prefetch import FAR_BYTES
 
 
 @dataclass(frozen=True)
 class ComputedSource:
     """An operand's source that computes each element of `held`: what it is computed from, and where that lies. `kept`:
-    parts of the value with the registers that hold them for a group of depth units, one for each of the operand's."""
+    parts of the value with the registers that hold them for a group of depth units, one for each of the operand's;
+    `behind`: where registers stay for other tiles."""
 
     nest: Nest
     operand: str
     held: Mapping[Read, tuple[SourceElement, MemorySource]]
     kept: Mapping[Value, str]
     tiled: tuple[NestAxis, ...]
+    behind: LeftBehind | None = None
 
     def keep(self, at: dict[str, Position], element: Int) -> list[tuple[Read, Value, Bool]]:
         """For each part that is kept: the register's element, its value at a place, and where that is real."""
@@ -190,4 +194,19 @@ def computed_source(part: TensorPart, operand: str, ctx: Context) -> ComputedSou
     tiled = tuple(a for a in tiled_axes(nest) if a in nest.operand_axes(operand))
     shape = (*(register[a.name] for a in tiled), nest.intrinsic.operands[operand].elements)
     kept = {p: ctx.declare(f"{operand}_kept", p.dtype, shape, "register").name for p in kept_parts(nest, operand)}
-    return ComputedSource(nest, operand, held, kept, tiled)
+    once = once_of(operand).of(part.names, ctx.values) == ONCE
+    behind = left_behind(part, operand, tiled, ctx) if once else None
+    return ComputedSource(nest, operand, held, kept, tiled, behind)
+
+
+def computed_first(
+    sources: Mapping[str, OperandSource], first: Int
+) -> tuple[dict[str, OperandSource], dict[str, OperandSource]] | None:
+    """The sources of the first tile that visits the depth from unit `first` on, and of those behind it; None where all
+    tiles are alike."""
+    own, behind = dict[str, OperandSource](), dict[str, OperandSource]()
+    for name, source in sources.items():
+        if isinstance(source, ComputedSource) and source.behind is not None:
+            behind[name] = left = replace(source.behind, first=first)
+            own[name] = replace(source, behind=left)
+    return ({**sources, **own}, {**sources, **behind}) if own else None

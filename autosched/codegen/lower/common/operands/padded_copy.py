@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Lane, Stmt
-from autosched.ir.value import Literal, Read, Select
+from autosched.ir.value import Read, Select, blank
 from autosched.logic import Const, Int, Var, all_of, minimum
 from autosched.tiling.steps import Interleave
 
@@ -163,7 +163,7 @@ class Copy:
         lane = Lane(LANE, width * size) if width * size > 1 else None
         element: Int = Var(LANE) if lane else Const(0)
         along = start + (element // size if size > 1 else element)
-        zero = Literal(0, self.tensor.dtype)
+        zero = blank(self.tensor.dtype)
         n = self._inside
         index = (*at, along) if n == 1 else (*at, along // n, along % n)
         if self.group is None:

@@ -16,7 +16,7 @@ from autosched.codegen.tree.kernel import Assign, Buffer, For, If, Lane, Stmt
 from autosched.codegen.tree.rename import place as place_value
 from autosched.codegen.tree.rename import place_index
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Literal, Read, Select, Value
+from autosched.ir.value import Literal, Read, Select, Value, blank
 from autosched.logic import TRUE, Bool, Compare, Const, Int, Var, all_of, free_vars, interval, minimum
 from autosched.logic.walk import substitute_bool
 from autosched.tiling.plans.nest import Nest
@@ -140,7 +140,7 @@ class Filling:
     def parts(self) -> Split:
         """What is computed, with its parts that stay along the reductions."""
         if self.computed is None or self.nest.intrinsic.matrices is not None:
-            return Split((), self.computed or Literal(0, self.tensor.dtype))
+            return Split((), self.computed or blank(self.tensor.dtype))
         depth = {name for a in panel_axes(self.nest, self.operand)[2] for name, _, _ in a.members}
         return split_invariant(self.computed, frozenset(depth), "")
 
@@ -269,7 +269,7 @@ class Filling:
         real = [c for c in real if not _always(c, box)]
         own = tuple(Var(f"{identifier(a.name)}r") for a in tiled)
         if part is not None:
-            fill = Literal(0, part.dtype)
+            fill = blank(part.dtype)
             value = or_fill(place_value(part, axes), all_of(*real), fill)
             body: tuple[Stmt, ...] = (Assign(buffer.name, (*own, Var(LANE) if lane else Const(0)), value, lane),)
             return self.units(tiled, units, body)
@@ -287,7 +287,7 @@ class Filling:
             element = place_value(value, axes, lambda r: registers.get(r, r))
         fill = nest.fill(self.operand)
         if fill.dtype != element.dtype:  # what the operand is computed from: nothing past the ends is used
-            fill = Literal(0, element.dtype)
+            fill = blank(element.dtype)
         value = or_fill(element, all_of(*real), fill)
         index = panel_index(nest, self.operand, at, place, self.piece)
         body = (Assign(buffer.name, index, value, lane),)
@@ -315,8 +315,8 @@ class Filling:
 
 
 def or_zero(read: Value, real: Bool) -> Value:
-    """The element where it is real, else zero."""
-    return or_fill(read, real, Literal(0, read.dtype))
+    """The element where it is real, else what has zero bits."""
+    return or_fill(read, real, blank(read.dtype))
 
 
 def or_fill(read: Value, real: Bool, fill: Literal) -> Value:

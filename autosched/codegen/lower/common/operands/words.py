@@ -1,9 +1,10 @@
-"""Elements of four bits taken out of the word of a narrow panel that has them.
+"""Elements of four or eight bits taken out of the word of a narrow panel that has them.
 
 Where a word has more than two, its values are f32. Of a difference of integers as floats (`integer_differences`) the
 element at bit b stays where it is: under the exponent of 2**(23 - b) it is the integer that it was, so a mask and that
 exponent make the float, in one operation, and the other side moves from its base to that power of two. The upper half
-of a word of eight is shifted down first, since a fraction has 23 bits. Any other element is shifted down and looked up.
+of a word of 32 bits is shifted down first, since a fraction has 23 bits. Any other element, which has four bits, is
+shifted down and looked up.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from autosched.codegen.lower.common.positions import Position
 from autosched.ir.dtypes import dtype
 from autosched.ir.value import Arith, Call, Cast, FromIndex, Literal, Read, Value
 from autosched.logic import Int
-from autosched.tiling.steps.common.computed import FEW, FEW_BITS, PAIR, SourceElement
+from autosched.tiling.steps.common.computed import PAIR, SourceElement
 
 F32, U32, S32 = dtype("f32"), dtype("u32"), dtype("s32")
-HALF = 4
-"""How many elements of a word stand low enough in it."""
+HALF_BITS = 16
+"""Of a word, which stand low enough in it."""
 FRACTION, BIAS = 23, 127
 
 
@@ -30,6 +31,10 @@ class PlaceInWord:
     place: Int
 
     @property
+    def bits(self) -> int:
+        return self.source.read.dtype.bits
+
+    @property
     def signed(self) -> bool:
         return self.source.read.dtype.kind == "int"
 
@@ -38,19 +43,20 @@ class PlaceInWord:
         so that it brings its sign along."""
         kind = self.source.read.dtype
         if self.signed and self.source.word == PAIR:
-            up = FromIndex(S32.bits - FEW_BITS - self.place * FEW_BITS, S32)
+            up = FromIndex(S32.bits - self.bits - self.place * self.bits, S32)
             high = Arith("<<", Cast(word, S32), up, S32)
-            return Cast(Arith(">>", high, Literal(S32.bits - FEW_BITS, S32), S32), kind)
-        low = Arith(">>", Cast(word, U32), FromIndex(self.place * FEW_BITS, U32), U32)
-        bits = Arith("&", low, Literal((1 << FEW_BITS) - 1, U32), U32)
-        return Call(f"bits_{kind}", (Cast(bits, FEW),), kind) if kind.is_float else Cast(bits, kind)
+            return Cast(Arith(">>", high, Literal(S32.bits - self.bits, S32), S32), kind)
+        low = Arith(">>", Cast(word, U32), FromIndex(self.place * self.bits, U32), U32)
+        bits = Arith("&", low, Literal((1 << self.bits) - 1, U32), U32)
+        few = Cast(bits, dtype(f"u{self.bits}") if kind.is_float else kind)
+        return Call(f"bits_{kind}", (few,), kind) if kind.is_float else few
 
     def in_float(self, word: Value) -> Value:
-        """2**(23 - b) plus the element at bit b; plus 8 of a signed one, whose highest bit is turned."""
-        down = FromIndex(self.place // HALF * (HALF * FEW_BITS), U32)
-        bits = Arith("&", Arith(">>", Cast(word, U32), down, U32), self._at_bit((1 << FEW_BITS) - 1), U32)
+        """2**(23 - b) plus the element at bit b, and half of its range if it is signed: its highest bit is turned."""
+        down = FromIndex(self.place // self._half * HALF_BITS, U32)
+        bits = Arith("&", Arith(">>", Cast(word, U32), down, U32), self._at_bit((1 << self.bits) - 1), U32)
         if self.signed:
-            turned = Arith("|", self._at_bit(1 << (FEW_BITS - 1)), self._exponent, U32)
+            turned = Arith("|", self._at_bit(1 << (self.bits - 1)), self._exponent, U32)
             return _float(Arith("^", bits, turned, U32))
         return _float(Arith("|", bits, self._exponent, U32))
 
@@ -58,12 +64,16 @@ class PlaceInWord:
         """The other side of a difference: `base` plus an integer, moved to where `in_float` has 0."""
         zero: Value = _float(self._exponent)
         if self.signed:
-            zero = Arith("+", zero, Literal(float(1 << (FEW_BITS - 1)), F32), F32)
+            zero = Arith("+", zero, Literal(float(1 << (self.bits - 1)), F32), F32)
         return Arith("-", other, Arith("-", Literal(base, F32), zero, F32), F32)
 
     @property
+    def _half(self) -> int:
+        return HALF_BITS // self.bits
+
+    @property
     def _bit(self) -> Int:
-        return self.place % HALF * FEW_BITS
+        return self.place % self._half * self.bits
 
     def _at_bit(self, bits: int) -> Value:
         return Arith("<<", Literal(bits, U32), FromIndex(self._bit, U32), U32)

@@ -10,7 +10,7 @@ from support.compiled.c_build import needs_compiler
 from support.compiled.native import check_exported_c, check_machine_code
 from support.match.agreement import Expected, expect
 from support.plans import this_machine
-from support.programs.windowed import in_vectors, line_text, windowed_plans
+from support.programs.windowed import group_text, in_vectors, line_text, windowed_plans
 
 from autosched.codegen.lower import lower
 from autosched.codegen.tree.kernel import Kernel
@@ -24,6 +24,8 @@ LINES = [
     ("dilated", line_text(9, 3, dilation=2, pad=2)),
     ("flipped", line_text(9, 3, reverse=True, guard="x < 8")),
     ("floats", line_text(10, 3, pad=1, dtypes=("f32", "f32"))),
+    ("groups", group_text(6, 6)),
+    ("groups_of_rows", group_text(6, 10, rows=True)),
 ]
 
 

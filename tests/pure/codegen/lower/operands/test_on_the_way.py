@@ -37,7 +37,7 @@ def test_they_compute_the_program(name: str) -> None:
 
 
 @pytest.mark.slow
-@examples(40)
+@examples(20)
 @given(computed_texts(), st.integers(0, 1), st.integers(1, 2), st.integers(0, 99))
 def test_random_expressions(text: str, target: int, threads: int, seed: int) -> None:
     program = parse(text, filename="f.py")

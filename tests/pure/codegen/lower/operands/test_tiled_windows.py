@@ -214,7 +214,7 @@ def test_products_in_tiles_compute_the_program(name: str, threads: int) -> None:
 
 
 @pytest.mark.slow
-@examples(15)
+@examples(8)
 @given(random_products(), st.integers(1, 9), st.integers(1, 3))
 def test_random_products_in_tiles(text: str, tile: int, threads: int) -> None:
     program = parse(text, filename="f.py")

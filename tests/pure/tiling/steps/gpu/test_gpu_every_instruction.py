@@ -6,9 +6,12 @@ import dataclasses
 import re
 import zlib
 from collections.abc import Iterator
+from math import prod
+from random import Random
 
 import numpy as np
 import pytest
+from fuzz.fragments import plans_on, text_for
 from support.cards.gpu_plans import CATALOGUE, H200
 from support.compiled.kernel_check import check_kernel
 
@@ -22,6 +25,8 @@ from autosched.tensorize.matcher.match import match
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.variants.conditional import candidates_of
 
+TWO = 2
+"""Factors of a product."""
 FEW = dataclasses.replace(H200, cores=3)
 BITS = """
 def bits(A: b1[{m}, {k}], B: b1[{n}, {k}], C: s32[{m}, {n}]):
@@ -34,17 +39,23 @@ def bits(A: b1[{m}, {k}], B: b1[{n}, {k}], C: s32[{m}, {n}]):
 
 def names() -> Iterator[str]:
     """All that add up products on this GPU, `wgmma` with its least n: the others are the same instruction, wider. What
-    overwrites its target is not asked about products (`tests/cuda/emulation/test_packed.py`), nor what selects
-    elements or scales groups, which has no text yet."""
+    overwrites its target is not asked about products (`tests/cuda/emulation/test_packed.py`); what selects elements or
+    scales groups is asked about its own."""
     seen = set()
     for outline in CATALOGUE.outlines(["cuda/*"]):
         name = outline.name
         intrinsic = CATALOGUE[name]
         kind = re.sub(r"n\d+k", "k", name) if "wgmma" in name else name
         sums = intrinsic.kind == "compute" and intrinsic.accumulates and "cuda" in outline.printers
-        if sums and kind not in seen:
+        if sums and len(intrinsic.inputs) == TWO and kind not in seen:
             seen.add(kind)
             yield name
+
+
+def with_more_operands() -> list[str]:
+    """Those that have scales, or numbers that select, beside their factors."""
+    every = [o.name for o in CATALOGUE.outlines(["cuda/mma*"]) if "cuda" in o.printers]
+    return [n for n in every if len(CATALOGUE[n].inputs) > TWO]
 
 
 def program_for(intrinsic: Intrinsic) -> Program:
@@ -74,6 +85,25 @@ def test_a_row_computes_the_oracles_numbers(name: str) -> None:
     assert intrinsic in kernel.intrinsics
     difference = check(kernel, compute(program, 0, slack=slack(plan)))
     assert difference.ok, (plan.space.schedule(row), difference)
+
+
+@pytest.mark.sampled("cuda/mma.sp.m16n8k32.f16.f16.f32", "cuda/mma.m16n8k32.e2m1.e4m3.f32.mxf8f6f4")
+@pytest.mark.parametrize("name", with_more_operands())
+def test_a_row_with_scales_or_a_selection_computes_the_oracles_numbers(name: str) -> None:
+    text = min((text_for(name, Random(seed)) for seed in range(8)), key=work)
+    plan = plans_on(text, name)[0]
+    row = int(plan.space.sample(1, np.random.default_rng(zlib.crc32(name.encode())))[0])
+    kernel = lower(plan, plan.space.schedule(row))
+    check_kernel(kernel)
+    assert [i.name for i in kernel.intrinsics] == [name]
+    difference = check(kernel, compute(plan.program, 0, slack=slack(plan)))
+    assert difference.ok, (plan.space.schedule(row), difference)
+
+
+def work(text: str) -> int:
+    """Terms of a program's sum."""
+    (stage,) = parse(text).stages
+    return prod(a.extent for a in stage.axes)
 
 
 def test_turing_is_offered_what_it_brought() -> None:

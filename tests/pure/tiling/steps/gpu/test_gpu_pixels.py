@@ -22,7 +22,7 @@ from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.request import request
-from autosched.tiling.steps.gpu.tma_boxes import no_bulk_copy, pixels_of
+from autosched.tiling.steps.gpu.operands.tma_boxes import no_bulk_copy, pixels_of
 from autosched.tiling.variants.conditional import candidates_of
 
 F16 = {"a": "f16", "b": "f16", "acc": "f32"}

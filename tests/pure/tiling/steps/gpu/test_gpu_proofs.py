@@ -17,8 +17,8 @@ from autosched.logic import Int, evaluate, to_z3
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.space.explain import z3_reading
 from autosched.tiling.space.request import request
-from autosched.tiling.steps.gpu.shared_layout import SharedLayout
-from autosched.tiling.steps.gpu.shared_proofs import ANSWERS, in_short, layouts, prove_shared, valid
+from autosched.tiling.steps.gpu.operands.shared_layout import SharedLayout
+from autosched.tiling.steps.gpu.operands.shared_proofs import ANSWERS, in_short, layouts, prove_shared, valid
 
 BF16 = {"a": "bf16", "b": "bf16", "acc": "f32"}
 SPACES: dict[str, tuple[str, str, dict[str, Any]]] = {

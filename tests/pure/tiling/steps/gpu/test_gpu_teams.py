@@ -20,7 +20,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Call, reads, walk
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
-from autosched.tensorize.spec.function import formulas_of
+from autosched.tensorize.spec.programs.function import formulas_of
 from autosched.tiling.planner.make_plans import make_plans
 from autosched.tiling.plans.float_policy import FloatPolicy
 from autosched.tiling.plans.plan import Plan, ScalarPart, WarpCooperativePart

@@ -1,0 +1,1 @@
+"""The keys of an intrinsic file: their types, and what they mean together."""

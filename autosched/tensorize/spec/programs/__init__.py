@@ -1,0 +1,1 @@
+"""`semantics:` as programs: what an instruction computes, in the forms that matching takes."""
