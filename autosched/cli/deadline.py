@@ -56,6 +56,8 @@ class Outside:
             if sys.stderr.isatty():
                 talk().show_cursor()
             status = self._answered()
+        except Exception as error:  # nobody else would say it: the process ends here
+            complain(f"what was found could not be told: {error!r}")
         finally:
             leave(status)
 

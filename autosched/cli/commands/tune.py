@@ -108,8 +108,15 @@ def tune(
     start = context.find_object(Start) or Start(time.monotonic())
     limit = Deadline(inputs.timeout(timeout), began=start.at)
     first: TuneRequest | None = None
+    own = [target] * (target != "native")
+    flags = flags_of({"-t": own, "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}, numerics)
+
+    def explain(name: str) -> str:
+        return match_command(programs[0], define or [], [*flags, *([] if intrinsic else ["-i", name])])
+
+    said = partial(_said, json=json, brief=quiet, explain=explain, began=start.at)
     try:
-        with Outside(limit, partial(_said, json=json, brief=quiet, began=start.at)) as outside, limit:
+        with Outside(limit, said) as outside, limit:
             known = inputs.catalogue(intrinsics)
             loaded = [inputs.with_data(one, data) for one in inputs.programs(programs, define)]
             _check_choices(effort, cache, numerics, conditions)
@@ -151,16 +158,9 @@ def tune(
                 with Progress(first, quiet=quiet, verbose=verbose) as progress:
                     outside.fail = partial(_failed, first, limit, json)
                     tuning, result = run(first, progress, limit)
-            own = [target] * (target != "native")
-            flags = flags_of({"-t": own, "--intrinsics": intrinsics, "-i": intrinsic, "--data": data}, numerics)
             commands = form_commands(programs[0], loaded[0].name, define or [], flags, _where(device, store))
             given = given_by(known, intrinsics, intrinsic, machine)
-
-            def explain(name: str) -> str:
-                return match_command(programs[0], define or [], [*flags, *([] if intrinsic else ["-i", name])])
-
-            said = partial(_said, json=json, brief=quiet, began=start.at)
-            status = said(tuning, result, forms=commands, given=given, explain=explain)
+            status = said(tuning, result, forms=commands, given=given)
             if result.reason == "interrupted":
                 _interrupted(store, f"stopped after {result.done} trials")
             raise typer.Exit(status)

@@ -53,7 +53,8 @@ def declared(program: Program) -> list[str]:
     body = text[text.index("gemm(") :]
     found = re.findall(r"^ +(?:for \(|const )?(?:\w+ \**)+(?:const )?(\w+)(?:\[\w+\])* *(?:=|;)", body, re.MULTILINE)
     free = {name for name in found if Names()(name) == name}
-    return sorted(free - {*program.tensors, *program.scalars, *program.sizes})
+    loops = {a.name for s in program.stages for a in s.axes}
+    return sorted(free - {*program.tensors, *program.scalars, *program.sizes, *loops})
 
 
 @pytest.mark.sampled("some names")
