@@ -224,7 +224,7 @@ def _stages(part: Part) -> Iterator[str]:
     """The stages that a part computes, by name."""
     match part:
         case TensorPart():
-            yield from (c.stage for c in part.nest.computed.values())
+            yield from part.nest.never_stored
             yield from (s.name for s in part.computed_stages)
         case ScalarPart():
             yield part.stage.name

@@ -181,7 +181,7 @@ def as_text(
     lines += _left(tuning, result)
     if result.runner_up is not None and result.distinguishable is False:
         lines.append(f"       indistinguishable from trial {result.runner_up.number}")
-    used = {mapping.stage.name for mapping in best.candidate.plan.mappings}
+    used = best.candidate.plan.stages_on_intrinsics
     gained = zip(tuning.forms, gains(tuning), strict=True)
     plan = best.candidate.plan
     forms = [(form, gain) for form, gain in gained if worth_telling(form, gain, used, request.program, plan.program)]

@@ -24,6 +24,7 @@ from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.analysis.join_loops import join_loops
 from autosched.tiling.analysis.nontemporal import nontemporal_store
+from autosched.tiling.planner.added_groups import with_group_sums
 from autosched.tiling.planner.computed_operands import on_the_way
 from autosched.tiling.planner.held_together import HeldStages, held_together
 from autosched.tiling.planner.nests import MOST_PLANS, usable_nests, with_scalar
@@ -102,8 +103,10 @@ def make_plans(
         joined = layout.plan(rows=True)
         plans.append(joined)
         # Bodies of a block name their slices themselves.
-        computing = () if within else on_the_way(program, mapped, target, policy.formulas)
-        plans += [replace(layout, nests=n).plan(rows=True) for n in computing]
+        computing = () if within else tuple(on_the_way(program, mapped, target, policy.formulas))
+        ways = () if within else (mapped, *computing)
+        grouped = [g for n in ways for g in with_group_sums(program, n, literal, target)]
+        plans += [replace(layout, nests=n).plan(rows=True) for n in (*grouped, *computing)]
         if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
         if not mapped and any(_joins_stages(p) for p in joined.parts):
@@ -261,7 +264,7 @@ class _PlanLayout:
     def parts(self) -> list[Part]:
         program, target = self.program, self.target
         prepared = program.prepared
-        computed = {c.stage for nest in self.nests.values() for c in nest.computed.values()}
+        computed = {s for nest in self.nests.values() for s in nest.never_stored}
         fused = _fused(program, self.nests, {*self.literal, *computed}, self.policy, _passes_on(target))
         if scheme_of(target) == "spatial":
             fused = {name: tuple(map(self.finishing, group)) for name, group in fused.items()}
@@ -401,7 +404,9 @@ def _fused(
             if nests[stage.name].intrinsic.matrices is not None or through:  # each stage takes the sums anew
                 others = (by_name[e.consumer].assign.tensor != stage.assign.tensor for e in chain)
                 chain = tuple(e for e, _ in zip(chain, takewhile(bool, others), strict=False))
-            fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: p for p, c in e.axes}) for e in chain)
+            groups = nests[stage.name].groups
+            own = {} if groups is None else groups.axes
+            fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: own.get(p, p) for p, c in e.axes}) for e in chain)
     return fused
 
 

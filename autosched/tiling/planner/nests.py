@@ -116,6 +116,8 @@ def nest_or_reason(mapping: match_types.Mapping, target: Target, made: Nest | No
             return "steps are left out of the lanes of a CPU's vectors only"
         if mapping.fills and is_gpu(target):
             return "fragments are filled with zeros only"
+        if is_gpu(target) and (one := [o.name for o in nest.intrinsic.inputs if not nest.operand_axes(o.name)]):
+            return f"all of {one[0]} is one element, which lanes of warps read by themselves"
         if nest.intrinsic.accumulator.opaque is not None and _drops_elements(nest):
             return "nobody knows which lane holds which of the sums, some of which a guard drops"
         return nest

@@ -135,7 +135,7 @@ def plan_program(
             plans = [p for p in plans if _worth_its_loops(p, family)][:MOST_IN_LOOPS]
             if not plans:
                 left_out[family] = NO_NEST if family == SLICES else NO_BODY
-        found += [variant.named(p) for p in plans if set(variant.stages) <= {m.stage.name for m in p.mappings}]
+        found += [variant.named(p) for p in plans if set(variant.stages) <= p.stages_on_intrinsics]
     cycles = {id(p): plan_cycles(p, lanes_store=typed and grids) for p in found}
     every = compatible(program, sorted(found, key=lambda p: cycles[id(p)]))
     if units is not NO_UNITS:

@@ -50,7 +50,7 @@ def unplanned(
     laid out: by name the instructions, and what stands in the way of the first. Of stages that add nothing up only
     where an instruction is among those `asked` for: vector code is as good there."""
     used = {m.intrinsic.name for plan in plans for m in plan.mappings}
-    done = {m.stage.name for plan in plans for m in plan.mappings}
+    done = {name for plan in plans for name in plan.stages_on_intrinsics}
     found: dict[str, tuple[tuple[str, ...], str]] = {}
     by_stage: dict[str, list[Match]] = {}
     for match in matches:

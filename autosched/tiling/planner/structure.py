@@ -63,6 +63,7 @@ def of_nest(nest: Nest | None) -> Hashable:
         tuple(f"{r.tensor}{r.index}" for r in mapping.operands.values()),
         tuple(c.text for c in (*mapping.conditions, *mapping.assumed)),
         tuple(c.title for c in nest.computed.values()),
+        nest.groups and nest.groups.title,
     )
 
 

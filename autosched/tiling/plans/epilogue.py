@@ -66,7 +66,7 @@ def fusable_epilogue(
             return None  # overwrites without reading: nothing flows
     if not elements and not through:
         return None
-    ways = _correspondences(producer, consumer, elements) if elements else _through(consumer, fused)
+    ways = corresponding(producer, consumer, elements) if elements else _through(consumer, fused)
     for back in ways:
         if all(_order_kept(other, (consumer, back)) for other in (*fused, (consumer, back))):
             return Epilogue(producer.name, consumer.name, tuple((p, c) for c, p in back.items()))
@@ -79,7 +79,7 @@ def _through(consumer: Stage, fused: Sequence[Fused]) -> Iterator[dict[str, str]
     for stage, axes in reversed(fused):
         elements = [r.index for r in consumer.reads if r.tensor == stage.assign.tensor]
         if elements:
-            for back in _correspondences(stage, consumer, elements):
+            for back in corresponding(stage, consumer, elements):
                 yield {c: axes[own] for c, own in back.items()}
             return
 
@@ -107,10 +107,10 @@ def fusable_start(
         return None
     if any(s.assign.tensor in moved | {target} or target in _read_by(s) for s in between):
         return None
-    return next(_correspondences(sums, before, (before.assign.index,)), None)
+    return next(corresponding(sums, before, (before.assign.index,)), None)
 
 
-def _correspondences(
+def corresponding(
     producer: Stage, other: Stage, elements: Sequence[tuple[Index, ...]]
 ) -> Iterator[dict[str, str]]:
     """The axes of an elementwise stage in terms of the producer's spatial ones, such that `elements`, at the stage's

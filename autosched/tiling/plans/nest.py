@@ -21,6 +21,7 @@ from autosched.tensorize.fewer_rows import choose_tile_rows
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.lengths import at_length
 from autosched.tensorize.match_types import Mapping
+from autosched.tiling.plans.group_sums import GroupSums
 from autosched.tiling.plans.guards import GuardPlacement, place_guards
 from autosched.tiling.plans.nest_geometry import NestAxis, NestGeometry
 from autosched.tiling.plans.on_the_way import OnTheWay
@@ -31,14 +32,22 @@ from autosched.tiling.plans.windowed_operands import window_lanes
 @dataclass(frozen=True)
 class Nest(NestGeometry):
     """A stage on an intrinsic, with its guards placed. `computed`: operands that are no elements of a tensor in memory,
-    but computed where they are taken."""
+    but computed where they are taken. `groups`: the stage's sums are those of groups, which are added up with factors
+    as each is summed; None where they are the intrinsic's alone."""
 
     computed: MappingOf[str, OnTheWay] = field(default_factory=dict)
+    groups: GroupSums | None = None
 
     @cached_property
     def cache(self) -> dict[Hashable, Any]:
         """What `cached_on_nest.of_nest` keeps."""
         return {}
+
+    @property
+    def never_stored(self) -> tuple[str, ...]:
+        """The stages that it computes in passing: those of operands computed on the way, and of sums of groups."""
+        sums = () if self.groups is None else (self.groups.stage,)
+        return (*(c.stage for c in self.computed.values()), *sums)
 
     @cached_property
     def shortened(self) -> tuple[NestAxis, Intrinsic] | None:

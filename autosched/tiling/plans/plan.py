@@ -93,6 +93,7 @@ class TensorPart:
         granted = " and ".join(c.text for c in self.nest.mapping.assumed)
         under = f" if {asked}" if asked else f" assuming {granted}" if granted else ""
         where = "".join(f" {c.title}" for c in self.nest.computed.values())
+        where += "" if self.nest.groups is None else f" {self.nest.groups.title}"
         return f"{self.nest.stage.name}: {self.nest.intrinsic.name}({on}){start}{fused}{under}{where}"
 
 
@@ -306,6 +307,12 @@ class Plan:
         """Those of its parts, and of what finishes their sums."""
         finished = (f.proved for p in self.tensor_parts for f in p.epilogue)
         return (*(p.nest.mapping for p in self.tensor_parts), *(m for m in finished if m is not None))
+
+    @property
+    def stages_on_intrinsics(self) -> frozenset[str]:
+        """The names of the stages that its mappings compute, and of those whose sums of groups they add up."""
+        groups = (p.nest.groups for p in self.tensor_parts)
+        return frozenset({m.stage.name for m in self.mappings} | {g.stage for g in groups if g is not None})
 
     @property
     def guards(self) -> tuple[Assume, ...]:

@@ -43,10 +43,10 @@ def deferred_programs(
     `typed` as in `variants.adapted`."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
-    after = separate_versions(program).program
+    after, checked = separate_versions(program).program, not accepts(numerics, "real")
     steps: list[RewriteVerdict] = []
     for name in [s.name for s in after.stages if is_product(s)]:
-        found = next((v for v in defer(after, name) if accepted(v, numerics)), None)
+        found = next((v for v in defer(after, name, checked) if accepted(v, numerics)), None)
         if found is not None and found.after is not None:
             after = found.after
             steps.append(replace(found, after=None))

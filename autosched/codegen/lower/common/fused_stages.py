@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.tree.kernel import Assign, Lane
 from autosched.codegen.tree.rename import place, place_index
 from autosched.codegen.tree.update import updated
 from autosched.ir.nodes import Assign as Assignment
-from autosched.ir.value import Read, Value
+from autosched.ir.value import Read, Value, map_value
 from autosched.logic import Bool, Int
+from autosched.tiling.plans.group_sums import GroupSums
 from autosched.tiling.plans.plan import Fused
 
 
@@ -48,3 +51,23 @@ def epilogue(
     ctx.tensor(stage.assign.tensor)
     index = place_index(stage.assign.index, here)
     return (Assign(stage.assign.tensor, index, value, lane, valid),)
+
+
+def group_added(
+    groups: GroupSums, summed: Read, total: Read, kept: Mapping[Value, Value], axes: dict[str, Int], ctx: Context
+) -> Value:
+    """What `total` is once the sum of a group, in the register `summed`, is added; `axes` places the nest's axes, and
+    `kept` has factors in registers."""
+    here = {own: axes[other] for own, other in groups.axes.items()}
+    for read in groups.factors:
+        ctx.tensor(read.tensor)
+    registers = {groups.tensor: summed, groups.adding.assign.tensor: total}
+    value = map_value(updated(groups.adding), on_value=lambda v: kept.get(v, v))
+    return place(value, here, lambda read: registers.get(read.tensor, read))
+
+
+def group_factor(groups: GroupSums, factor: Value, axes: dict[str, Int], ctx: Context) -> Value:
+    """A factor of a group's sum; `axes` places the nest's axes."""
+    for read in groups.factors:
+        ctx.tensor(read.tensor)
+    return place(factor, {own: axes[other] for own, other in groups.axes.items()})

@@ -48,7 +48,7 @@ from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps.gpu.block_tile import SCOPE_WARPS
 from autosched.tiling.steps.gpu.operands.fragment_loads import AHEAD, FRAGMENTS
 from autosched.tiling.steps.gpu.operands.slice_copies import ASYNC, BULK, SYNC
-from autosched.tiling.steps.gpu.promotion import PROMOTE
+from autosched.tiling.steps.gpu.promotion import PROMOTE, kept_factors
 from autosched.tiling.steps.gpu.thread_registers import PRODUCER_REGISTERS, hands_over, worker_registers
 from autosched.tiling.steps.gpu.warp_roles import PRODUCER, ROLES
 
@@ -71,13 +71,18 @@ class SlicePipeline:
         self.nest, self.grid, self.slices, self.micro, self.ctx = nest, grid, slices, micro, ctx
         names = grid.names
         self.roles = ROLES.of(names, ctx.values) == PRODUCER
-        self.promote = PROMOTE.of(names, ctx.values)
         self.schedule = SliceSchedule.of(nest, grid, slices, ctx, self.roles)
+        self.promote = self.schedule.group or PROMOTE.of(names, ctx.values)
         self.sums = ctx.barrier("sums", 1) if grid.gathered else ""
         sums = ctx.buffers[micro.acc]
         self.from_zero = zero_sums and micro.overwrites and not self.promote
         """Whether sums begin with the first slice's calls."""
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
+        threads = ctx.lanes * SCOPE_WARPS.get(nest.intrinsic.scope, 0) or 1
+        self.factors = {
+            value: ctx.declare("factor", value.dtype, sums.shape, "register").name
+            for value in kept_factors(nest, threads)
+        }
         ahead = FRAGMENTS.of(names, ctx.values) == AHEAD
         self.ahead = FragmentPipeline(self.schedule, micro, ctx) if ahead else None
 
@@ -229,18 +234,25 @@ class SlicePipeline:
         last = ((SLICE + 1) % self.promote).eq(0) | (SLICE + 1).eq(work.count)
         part = self.micro.on_slices(sources, (first, base) if self.micro.overwrites else NOWHERE, self.partial)
         clear = () if part.overwrites else (If(first, part.cleared(self.grid.register)),)
-        add = self.micro.add(part.acc_read(), self.grid.register)
-        calls = self.grouped(part.depth_loop(at, self.grid.register, depth_range), 0)
+        summed, groups, counts = part.acc_read(), self.nest.groups, self.grid.register
+        beside: Phase = ()
+        if groups is None:
+            add = self.micro.add(summed, counts)
+        else:
+            add = self.micro.add_group(groups, summed, self.factors, at, counts)
+            loads = self.micro.kept_factors(groups, self.factors, at, counts)
+            beside = (If(last, loads),) if self.factors else ()
+        calls = self.grouped(part.depth_loop(at, self.grid.register, depth_range), 0, beside)
         return (*clear, *calls), (If(last, add),)
 
-    def grouped(self, calls: Phase, pending: int) -> Phase:
+    def grouped(self, calls: Phase, pending: int, beside: Phase = ()) -> Phase:
         """Calls that run on as a group of their own, waited for but for the `pending` last; registers that such a call
-        reads may not be filled anew before it has ended."""
+        reads may not be filled anew before it has ended. `beside`: what else is done until then."""
         if not self.nest.intrinsic.asynchronous:
-            return calls
+            return (*beside, *calls)
         if self.alone:
-            return tuple(_each_alone(calls))
-        return (AsyncCalls(calls), WaitCalls(pending))
+            return (*beside, *_each_alone(calls))
+        return (AsyncCalls(calls), *beside, WaitCalls(pending))
 
     @property
     def alone(self) -> bool:

@@ -7,15 +7,17 @@ counts the boxes that have landed in a stage, `empty` the workers that are done 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from autosched.codegen.lower.common.context import Context
 from autosched.codegen.lower.gpu.grid import BlockWork, TileGrid
 from autosched.codegen.lower.gpu.results import worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices, vector_bytes
 from autosched.codegen.tree.kernel import AsyncCopies, BarrierArrive, BarrierWait, For, If, Stmt
-from autosched.logic import TRUE, Const, Int, Var
+from autosched.logic import TRUE, Const, Int, Var, evaluate
 from autosched.tiling.plans.nest import Nest
 from autosched.tiling.steps.gpu.operands.slice_copies import BULK, COPY, STAGE_COUNT
+from autosched.tiling.steps.gpu.promotion import group_slices
 
 SLICE = Var("slice")
 Phase = tuple[Stmt, ...]
@@ -52,6 +54,13 @@ class SliceSchedule:
         """Slices along the depth."""
         assert self.nest.depth is not None
         return -(-self.nest.depth.units // self.size)
+
+    @property
+    def group(self) -> int:
+        """Slices of a group whose sums are added up; 0 where there are no groups."""
+        units = {a.name: a.units for a in self.nest.reduction if a is not self.nest.depth}
+        every = self.in_depth * prod(units.values())
+        return 0 if self.nest.groups is None else int(evaluate(group_slices(self.nest, Const(every)), {}))
 
     def wait_full(self, work: BlockWork, number: Int = SLICE) -> BarrierWait:
         """The engine has fetched the slice of that number."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from autosched.codegen.lower.common.context import Context
+from autosched.codegen.lower.common.fused_stages import group_added, group_factor
 from autosched.codegen.lower.common.operands.sources import OperandSource
 from autosched.codegen.lower.common.register_tile import RegisterTile
 from autosched.codegen.lower.common.tile_places import Places
@@ -13,8 +14,9 @@ from autosched.codegen.lower.common.tile_registers import fields_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSource
 from autosched.codegen.tree.kernel import Assign, RegisterRef, Stmt
 from autosched.ir.dtypes import DType
-from autosched.ir.value import Arith, Literal, Value
-from autosched.logic import FALSE, Bool, Const, Int, all_of
+from autosched.ir.value import Arith, Literal, Read, Value, reads
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, all_of
+from autosched.tiling.plans.group_sums import GroupSums
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 
@@ -74,6 +76,31 @@ class WorkerTile(RegisterTile):
         total = Arith("+", self.acc_read(), value, value.dtype)
         index = (*self.acc_index(), self.element(self.accumulator.elements))
         return self.over(self.tiled, counts, (Assign(self.acc, index, total, self.lane(self.accumulator.elements)),))
+
+    def kept_factors(
+        self, groups: GroupSums, kept: Mapping[Value, str], at: Places, counts: dict[str, int]
+    ) -> tuple[Stmt, ...]:
+        """Factors of a group's sum, loaded into the registers that `kept` names, shaped like its accumulators."""
+        axes, valid = self.output(at)
+        n = self.accumulator.elements
+        index = (*self.acc_index(), self.element(n))
+        loads = (
+            Assign(name, index, group_factor(groups, factor, axes, self.ctx), self.lane(n), valid)
+            for factor, name in kept.items()
+        )
+        return self.over(self.tiled, counts, tuple(loads))
+
+    def add_group(
+        self, groups: GroupSums, summed: Read, kept: Mapping[Value, str], at: Places, counts: dict[str, int]
+    ) -> tuple[Stmt, ...]:
+        """A group's sum for each of the worker's lanes, added to its accumulators with the group's factors."""
+        axes, valid = self.output(at)
+        index = (*self.acc_index(), self.element(self.accumulator.elements))
+        held = {factor: Read(name, index, factor.dtype) for factor, name in kept.items()}
+        total = group_added(groups, summed, self.acc_read(), held, axes, self.ctx)
+        inside = any(r.tensor in self.ctx.program.tensors for r in reads(total))  # others are in registers
+        lane = self.lane(self.accumulator.elements)
+        return self.over(self.tiled, counts, (Assign(self.acc, index, total, lane, valid if inside else TRUE),))
 
     def cleared(self, counts: dict[str, int]) -> tuple[Stmt, ...]:
         """Accumulators at zero, for sums of a share of the reduction."""

@@ -22,6 +22,8 @@ from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.asked_once import asked_once
 from autosched.tiling.plans.plan import ScalarPart
 
+ASKED = 16
+"""Elements of which a thread of a GPU asks one after the other whether they are computed at all."""
 PREPARE = Shape(width=16)
 """How a preparation computes: it is not timed, so nothing is decided about it."""
 
@@ -78,6 +80,10 @@ class ScalarLoops:
         var = Var(identifier(axis.name))
         lower, upper = substitute_int(axis.lower, ats[0]), substitute_int(axis.upper, ats[0])
         body = self.loops(k + 1, tuple(at | {axis.name: var} for at in ats), vectored)
+        if self.asks(k):
+            chunk = Var(f"{var.name}_asked")
+            inside = For(var.name, lower + chunk * ASKED, lower + chunk * ASKED + ASKED, body)
+            return self.shared(k, For(chunk.name, Const(0), Const(axis.extent // ASKED), (inside,)))
         return self.shared(k, For(var.name, lower, upper, body))
 
     def shared(self, k: int, loop: For) -> tuple[Stmt, ...]:
@@ -87,6 +93,14 @@ class ScalarLoops:
         if self.part.scheme == "gpu":
             return (replace(loop, kind="block.x"),)
         return shared_out(loop, self.shape.threads, self.behind)
+
+    def asks(self, k: int) -> bool:
+        """Whether a thread has several elements along axis `k`, the last that a GPU shares out, most of which nobody
+        computes: threads that look at one and end are many."""
+        last = k + 1 == len(self.axes) or self.axes[k + 1].name not in self.spatial
+        axis = self.axes[k]
+        even = isinstance(axis.lower, Const) and isinstance(axis.upper, Const) and axis.extent % ASKED == 0
+        return last and even and bool(asked_once(self.stage)) and self.part.scheme == "gpu" and k > 0 and self.apart(k)
 
     def apart(self, k: int) -> bool:
         """Whether a GPU shares out all loops down to axis `k`: of what it prepares, and of elements that ask data

@@ -118,7 +118,7 @@ def _unit_cycles(
     calls = s.workers * s.accumulators
     mma = calls * s.steps / (issue_rate(intrinsic, target) * calls_share(intrinsic, s.fragments, s.swizzle))
     promotions = np.where(s.promote > 0, s.steps / np.maximum(s.promote * s.slice_units, 1.0), 0.0)
-    added = promotions * s.workers * s.accumulators * intrinsic.accumulator.elements
+    added = promotions * s.workers * s.accumulators * s.added
     mma = mma + (added + inputs.operations) / target.rates.get("scalar", 128.0)
     read = inputs.read_bytes / memory_speed(target, "shared")
     by_tma = s.copy == BULK

@@ -17,6 +17,10 @@ from autosched.tiling.steps import StepNames, gpu_pair
 from autosched.tiling.steps.gpu.block_tile import workers_name
 from autosched.tiling.steps.gpu.split_k import CLUSTER, STREAM
 
+GROUP_OPERATIONS = 2.4
+"""For each element of a group's sum, with its factor: tensor cores wait meanwhile, as workers do this at the same time
+(measured on an H200: fp8 products of 4096 rows with scales of blocks, 73 us of 254; `docs/experiments/hopper.md`)."""
+
 
 @dataclass(frozen=True)
 class BlockSchedule:
@@ -42,6 +46,7 @@ class BlockSchedule:
     swizzle: Column  # bytes of a swizzled span, 0: none
     fragments: Column  # when a worker loads its fragments (`fragment_loads`)
     promote: Column  # slices between two promotions of the accumulators, 0: none
+    added: float  # operations of lanes to promote one accumulator
     epilogue: Column  # how results leave registers
     warps: Column  # of a block, producers included
     warp_specialized: npt.NDArray[np.bool_]  # whether producer warps fetch the slices
@@ -87,6 +92,7 @@ class BlockSchedule:
             swizzle=column("swizzle", zero),
             fragments=column("fragments", zero),
             promote=column("promote", zero),
+            added=_added(nest),
             epilogue=column_of(v, names("epilogue")) if names("epilogue") in v and not least else zero,
             warps=np.maximum(column_of(v, names("warps")), 1.0) if names("warps") in v else workers,
             warp_specialized=column("roles", zero) > 0,
@@ -94,6 +100,12 @@ class BlockSchedule:
             cluster_reduction=cluster_reduction,
             second_grid=(shares > 1) & ~cluster_reduction,
         )
+
+
+def _added(nest: Nest) -> float:
+    """Operations of lanes to empty one tile of partial sums."""
+    elements = float(nest.intrinsic.accumulator.elements)
+    return elements if nest.groups is None else elements * GROUP_OPERATIONS
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,8 @@ def cut_plan(plan: Plan, program: Program, threads: int) -> Plan:
         match part:
             case TensorPart() if part.nest.computed:
                 raise ValueError("operands computed on the way are not cut")
+            case TensorPart() if part.nest.groups is not None:
+                raise ValueError("sums of groups are not cut")
             case TensorPart():
                 mapping = replace(part.nest.mapping, program=program, stage=stages[part.nest.stage.name])
                 behind = tuple(replace(f, stage=stages[f.stage.name]) for f in part.epilogue)

@@ -36,12 +36,13 @@ from autosched.ir.value import Arith, Literal, Read, Select, Unary, Value, walk
 from autosched.logic import Int
 
 
-def defer(program: Program, only: str = "") -> Iterator[RewriteVerdict]:
-    """Every sum with a factor that leaves it, each on its own; `only` the stage of that name if there is one."""
+def defer(program: Program, only: str = "", checked: bool = True) -> Iterator[RewriteVerdict]:
+    """Every sum with a factor that leaves it, each on its own; `only` the stage of that name if there is one. Sums of
+    groups that overflow are computed as written, unless they are not `checked`: they are equal over the reals alone."""
     for stage in program.stages:
         if only not in ("", stage.name):
             continue
-        found = _whole(program, stage) or _by_group(program, stage)
+        found = _whole(program, stage) or _by_group(program, stage, checked)
         if found is not None:
             yield found
 
@@ -150,8 +151,8 @@ def _changing(term: Value, cascade: Cascade) -> bool:
     return any(cascade.kind(v) == "data" for v in walk(term))
 
 
-def _by_group(program: Program, stage: Stage) -> RewriteVerdict | None:
-    """A factor that is the same for groups of the reduction axis."""
+def _by_group(program: Program, stage: Stage, checked: bool) -> RewriteVerdict | None:
+    """A factor that is the same for groups of the reduction axis; whether it overflows is `checked`, or not."""
     split = sum_by_group(program, stage)
     if split is None:
         return None
@@ -161,10 +162,14 @@ def _by_group(program: Program, stage: Stage) -> RewriteVerdict | None:
         return None
     cascade, carried = found
     try:
-        verdict = _verdict(cascade, carried, factor_by_group(stage, grouped, carried))
+        verdict = _verdict(cascade, carried, factor_by_group(stage, grouped, carried, checked))
     except NoText:
         return None
     if verdict is None:
         return None
     axis = stage.reduction[0].name
-    return replace(verdict, axis=axis, stages=(stage.name,), deferred={stage.name: verdict.deferred[part]})
+    told = replace(verdict, axis=axis, stages=(stage.name,), deferred={stage.name: verdict.deferred[part]})
+    if checked:
+        return told
+    said = f"sums of groups of {stage.name} are taken to be finite, and so are products of their factors"
+    return replace(told, numerics="real", error=None, because=(*told.because, said))

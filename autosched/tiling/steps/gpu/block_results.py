@@ -52,18 +52,21 @@ def gpu_epilogue(
     limit = target.limits.get("shared_bytes", 0)
     total = names("shared_bytes")
     rules = [Rule(total, Var(total) <= limit, "{" + total + f"}} bytes of shared memory in a block > {limit:,}")]
+    shares: Int = Var(names("share_bytes")) if nest.depth is not None else Const(0)
+    gathers = nest.depth is not None and may_gather(nest, target)
+    # Whether workers finish their tiles by themselves, in other blocks of a cluster.
+    apart: Bool = Var(names("gather")).eq(CLUSTER) if gathers else FALSE
     lanes_inside = all(a in pair for a in nest.spatial if a.intrinsic_axis)
     # A stage that reads what another has stored would find it in memory, where a tile has not been stored yet.
     through_tile = len(outputs) == 1 and outputs[0].dtype.bits >= 8 and not outputs[0].again
     if not through_tile or not limit or not pair or not lanes_inside:
-        nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): Const(0)}
-        return Step("gpu epilogue", (), tuple(rules), nothing | {total: before})
+        meeting = _worker_barriers(nest, pair, apart, names) if pair else Const(0)
+        nothing: dict[str, Int] = {names("out_bytes"): Const(0), names("worker_barriers"): meeting}
+        return Step("gpu epilogue", (), tuple(rules), nothing | {total: before + shares})
     (output,) = outputs
     epilogue, row_along = Var(names(EPILOGUE.name)), row_axis(nest, output, pair)
     kinds = _kinds(nest, target, output, row_along)
-    apart: Bool = FALSE  # whether workers finish their tiles by themselves, in other blocks of a cluster
-    if nest.depth is not None and may_gather(nest, target):
-        apart = Var(names("gather")).eq(CLUSTER)
+    if gathers:
         sentence = "workers of a cluster that shares a reduction finish apart, and rows are stored by all together"
         rules.append(Rule(names("gather_rows"), epilogue.ne(ROWS) | ~apart, sentence))
     by_boxes: Bool = FALSE
@@ -73,7 +76,6 @@ def gpu_epilogue(
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
     own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
     out = Var(names("out_bytes"))
-    shares: Int = Var(names("share_bytes")) if nest.depth is not None else Const(0)
     tile = _tile_bytes(output, pair, row_along, names)
     one_span = tile // maximum(_row_bytes(output, row_along, names) // SPAN_BYTES, 1)
     held = where(epilogue.eq(SPAN_STORE), one_span, tile) if SPAN_STORE in kinds else tile

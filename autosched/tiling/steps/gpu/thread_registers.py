@@ -19,6 +19,7 @@ from autosched.tiling.steps.common.register_tile import held_tiles
 from autosched.tiling.steps.gpu.block_tile import gpu_pair, worker_threads
 from autosched.tiling.steps.gpu.operands.operand_sources import DESCRIPTOR, GLOBAL, stage_name
 from autosched.tiling.steps.gpu.operands.slice_copies import BULK
+from autosched.tiling.steps.gpu.promotion import factor_registers
 from autosched.tiling.steps.gpu.warp_roles import PRODUCER_WARPS
 
 REGISTER_STEP = 8  # of what a launch gives a thread
@@ -181,7 +182,8 @@ def registers_taken(nest: Nest, target: Target, names: StepNames) -> Int:
     taken, threads = taken_by(nest), worker_threads(nest.intrinsic, target)
     each = thread_registers(nest.intrinsic.accumulator, threads) * (1 + Var(names("promoted")))
     sums = Var(names("accumulators")) * each
-    whole: Int = taken.base + sums
+    factors = factor_registers(nest, threads)
+    whole: Int = taken.base + sums + Var(names("accumulators")) * factors if factors else taken.base + sums
     hundredths: Int = Const(0)
     for name, count in terms(nest, names, threads, sums).items():
         share = getattr(taken, name)
