@@ -8,6 +8,7 @@ from fuzz.grouped import grouped_text, wrong_programs
 
 import autosched
 from autosched import ir
+from autosched.ir.rewrites.factors.defer import defer
 from autosched.ir.rewrites.verdict import RewriteVerdict
 
 WEIGHTS = """
@@ -29,16 +30,26 @@ AFTER = """\
     for i_3, j_3 in grid(2, 3):
         Y_as_written[i_3, j_3] = (u8(0) if abs(Y[i_3, j_3]) < inf else 1)
     for i_4, j_4 in grid(2, 3):
-        if Y_as_written[i_4, j_4] != 0:
-            Y[i_4, j_4] = 0.0
+        Y[i_4, j_4] = (Y[i_4, j_4] if abs(Y[i_4, j_4]) < inf else 0.0)
+    for i_5, j_5 in grid(2, 3):
+        if Y_as_written[i_5, j_5] != 0:
             for p in range(8):
-                Y[i_4, j_4] += X[i_4, p] * ((f32(W[p, j_4]) - f32(Z[p // 4, j_4])) * S[p // 4, j_4])
+                Y[i_5, j_5] += X[i_5, p] * ((f32(W[p, j_5]) - f32(Z[p // 4, j_5])) * S[p // 4, j_5])
 """  # noqa: E501
 
 
 def deferred(text: str) -> RewriteVerdict:
     (found,) = (v for v in autosched.rewrites(ir.parse(text)) if v.name == "defer")
     return found
+
+
+def test_at_real_nothing_is_checked_and_factors_are_multiplied_first() -> None:
+    scaled = WEIGHTS.replace("* S[p // 4, j])", "* S[p // 4, j]) * R[i, p // 4]")
+    text = scaled.replace("Y: f32", "R: f32[2, 2], Y: f32")
+    (found,) = defer(ir.parse(text), checked=False)
+    assert (found.numerics, found.error) == ("real", None)
+    assert found.because[-1] == "sums of groups of Y are taken to be finite, and so are products of their factors"
+    assert str(found.after).endswith("            Y[i, j] += Y_group[p_3, i, j] * (R[i, p_3] * S[p_3, j])\n")
 
 
 def test_the_program_after() -> None:
