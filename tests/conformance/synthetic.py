@@ -34,6 +34,7 @@ class FakePlan:
     space: Space
     speed: float = 1.0
     mappings: tuple[Mapping, ...] = ()
+    stages_on_intrinsics: frozenset[str] = frozenset()
     relies: tuple[str, ...] = ()
     rewrites: tuple[RewriteVerdict, ...] = ()
     parts: tuple[Part, ...] = ()
