@@ -4,11 +4,13 @@
 
 Groups are written out, or come of a factor that `defer` takes from a sum. Those that are written out lie in any order
 of dimensions, in batches and in groups of groups; what adds them up may have factors, functions and a start, or
-something that forbids it: a guard, another reader, its own result. Each kernel runs in the interpreter, and is printed.
+something that forbids it: a guard, another reader, its own result, targets that iterations share. Axes have names of
+the kernels' own variables, and what follows may write an operand. Each kernel runs in the interpreter, and is printed.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ from autosched.tiling.plans.plan import Plan  # noqa: E402
 ROWS, PLANS = 3, 2
 """Looked at of a program: plans, and rows of each."""
 MORE = {A100: "cuda/mma.m16n8k32.*", RTX: "cuda/mma.m16n8k32.*", H200: "cuda/wgmma.m64n64k*"}
-FORBIDDEN = ("reader", "guard", "own", "less")
+FORBIDDEN = ("reader", "guard", "own", "less", "meets")
 
 
 def added_text(seed: int) -> str:
@@ -56,7 +58,8 @@ def added_text(seed: int) -> str:
     if acc == "f32" and r.random() < 0.2:
         value = f"exp({part} * 0.001) * R[i, q]"
     start = r.choice(["0", "0", "0", "D[j]", None])
-    target = f"C[{b}i, j]"
+    target = f"C[{b}i, j]" if wrong != "meets" else f"C[{b}i, {r.choice(['j // 2', 'j % 5', 'max(j, 3)'])}]"
+    column = r.choice(["j", "j", "e", "jr", "warp", "v"])
     value = f"{value} * {target}" if wrong == "own" else value
     guard = f"if p < {g - 1}:\n                " if wrong == "guard" else ""
     shapes = {"A": f"{t}[{'2, ' * batch}{m}, {k}]", "B": f"{t}[{f'{n}, {k}' if across else f'{k}, {n}'}]",
@@ -68,15 +71,21 @@ def added_text(seed: int) -> str:
     sizes = ", ".join(str(size) for _, size in outer)
     spatial = f"{'b, ' * batch}i, j in grid({'2, ' * batch}{m}, {n})"
     inner = f"o, q in grid(2, {groups})" if two else f"q in range({groups})"
+    there = f"[{'0, ' * batch}x, y]"
+    behind = f"    for x, y in grid({m}, {min(n, k)}):\n        A{there} = {t}(C{there})\n"
+    added = (
+        f"    for {spatial}:\n"
+        + (f"        {target} = {start}\n" if start is not None else "")
+        + f"        for {inner}:\n            {target} {'-=' if wrong == 'less' else '+='} {value}\n"
+    )
     first = "".join("0, " if name not in "ij" else f"{name}, " for name, _ in outer)[:-2]
     return (
         f"def f({', '.join(given)}):\n    P: {acc}[{sizes}]\n"
         f"    for {at} in grid({sizes}):\n        {part} = 0\n        for p in range({g}):\n"
         f"            {guard}{part} += {acc}({left}) * {acc}({right})\n"
-        f"    for {spatial}:\n"
-        + (f"        {target} = {start}\n" if start is not None else "")
-        + f"        for {inner}:\n            {target} {'-=' if wrong == 'less' else '+='} {value}\n"
+        + re.sub(r"\bj\b", column, added)
         + (f"    for i, j in grid({m}, {n}):\n        X[i, j] = P[{first}]\n" if wrong == "reader" else "")
+        + (behind if r.random() < 0.15 and t != "e4m3" else "")
     )
 
 

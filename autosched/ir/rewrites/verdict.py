@@ -16,8 +16,8 @@ SCHEMA = "autosched/rewrite/1"
 class RewriteVerdict:
     """`numerics` is the weakest level that has to be accepted; `rescale` are the factors of carried states, by stage;
     `because` are arguments about the program's structure; `error` bounds the distance to the program
-    in exact arithmetic; `finite` are tensors whose elements that a mask leaves out are taken to be finite; `after` is
-    the program that results."""
+    in exact arithmetic; `finite` are tensors whose elements that a mask leaves out are taken to be finite; `relies`
+    says what callers must see to; `after` is the program that results."""
 
     name: str
     axis: str
@@ -32,6 +32,7 @@ class RewriteVerdict:
     because: tuple[str, ...] = ()
     error: str | None = None
     finite: tuple[str, ...] = ()
+    relies: tuple[str, ...] = ()
     reason: NotRewritten | None = None
     after: Program | None = None
 

@@ -11,6 +11,7 @@ from autosched.ir.value import Literal, reads
 from autosched.logic import Const, Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
+from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.plans.epilogue import corresponding
 from autosched.tiling.plans.group_sums import GroupSums
 from autosched.tiling.plans.nest import Nest, make_nest
@@ -21,7 +22,7 @@ from autosched.tiling.steps.gpu.thread_registers import MOST_ADDRESSED, taken_by
 
 
 def with_group_sums(
-    program: Program, nests: Mapping[str, Nest], elsewhere: Collection[str], target: Target
+    program: Program, nests: Mapping[str, Nest], dependences: Dependences, elsewhere: Collection[str], target: Target
 ) -> Iterator[dict[str, Nest]]:
     """The nests of a plan on a GPU, by stage, with those that can adding up sums of groups, in the place of the stages
     that add them, unless these are computed `elsewhere`; nothing where none can."""
@@ -31,8 +32,10 @@ def with_group_sums(
     replaced: set[str] = set()
     for name, nest in nests.items():
         both = adding_up(program, nest)
-        free = both is not None and name not in made and both.stage.name not in elsewhere
-        if both is not None and free and _fits(both, target):
+        if both is None or name in made or both.stage.name in elsewhere or not _fits(both, target):
+            continue
+        alone = dependences.stage(both.stage.name).of_kind("independent")
+        if {a.name for a in program.stage(both.stage.name).spatial} <= {*alone}:  # each sum is one iteration's
             made[both.stage.name] = both
             replaced |= {name, both.stage.name}
     if made:

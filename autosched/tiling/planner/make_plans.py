@@ -105,7 +105,7 @@ def make_plans(
         # Bodies of a block name their slices themselves.
         computing = () if within else tuple(on_the_way(program, mapped, target, policy.formulas))
         ways = () if within else (mapped, *computing)
-        grouped = [g for n in ways for g in with_group_sums(program, n, literal, target)]
+        grouped = [g for n in ways for g in with_group_sums(program, n, dependences, literal, target)]
         plans += [replace(layout, nests=n).plan(rows=True) for n in (*grouped, *computing)]
         if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
@@ -406,6 +406,9 @@ def _fused(
                 chain = tuple(e for e, _ in zip(chain, takewhile(bool, others), strict=False))
             groups = nests[stage.name].groups
             own = {} if groups is None else groups.axes
+            taken = set() if groups is None else {r.tensor for r in program.stage(groups.stage).reads}
+            kept = [by_name[e.consumer].assign.tensor not in taken for e in chain]  # other blocks still read those
+            chain = tuple(e for e, _ in zip(chain, takewhile(bool, kept), strict=False))
             fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: own.get(p, p) for p, c in e.axes}) for e in chain)
     return fused
 

@@ -326,10 +326,12 @@ class Plan:
 
     @property
     def relies(self) -> tuple[str, ...]:
-        """What callers of the plan's kernels must see to: conditions that were assumed, and data that were given."""
+        """What callers of the plan's kernels must see to: conditions that were assumed, data that were given, and what
+        rewrites take for granted."""
         assumed = [c.text for m in self.mappings for c in m.assumed]
         data = [f"{name} holds the data of SHA-256 {d.sha256}" for name, d in self.program.data.items()]
-        return tuple(dict.fromkeys([*assumed, *data]))
+        rewritten = [text for r in self.rewrites for text in r.relies]
+        return tuple(dict.fromkeys([*assumed, *data, *rewritten]))
 
     @property
     def intrinsics(self) -> tuple[str, ...]:

@@ -40,6 +40,23 @@ def f(E: f32[11, n], I: s32[m], Y: f32[m, n], S: f32[m], *, m=9, n=8):
         for j in range(n):
             S[i] += Y[i, j]
 """,
+    # A grid has no bounds that move: the elements of a row asked, and no block had them.
+    "asked in a triangle": """
+def f(A: f32[10, 20], B: f32[16, 20], F: u8[10, 16], Y: f32[10, 16]):
+    for i in range(10):
+        for j in range(i, 16):
+            if F[i, j] != 0:
+                for p in range(20):
+                    Y[i, j] += A[i, p] * B[j, p]
+""",
+    # Each thread asks of 16 elements.
+    "asked in runs": """
+def f(A: f32[5, 20], B: f32[32, 20], F: u8[5, 32], Y: f32[5, 32]):
+    for i, j in grid(5, 32):
+        if F[i, j] > 127:
+            for p in range(20):
+                Y[i, j] += A[i, p] * B[j, p]
+""",
     # Bounds that depend on other axes have no extent, which the plans with turned operands asked for.
     "triangle of bytes": """
 def f(A: s8[m, m], B: s8[m, n], C: s32[m, n], *, m=12, n=34):

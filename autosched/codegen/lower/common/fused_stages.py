@@ -62,8 +62,10 @@ def group_added(
     for read in groups.factors:
         ctx.tensor(read.tensor)
     registers = {groups.tensor: summed, groups.adding.assign.tensor: total}
-    value = map_value(updated(groups.adding), on_value=lambda v: kept.get(v, v))
-    return place(value, here, lambda read: registers.get(read.tensor, read))
+    value = place(updated(groups.adding), here, lambda read: registers.get(read.tensor, read))
+    # Placed first: axes of the program may have the names of variables by which registers are indexed.
+    held = {place(factor, here): register for factor, register in kept.items()}
+    return map_value(value, on_value=lambda v: held.get(v, v))
 
 
 def group_factor(groups: GroupSums, factor: Value, axes: dict[str, Int], ctx: Context) -> Value:

@@ -21,6 +21,7 @@ from autosched.logic import Const, Var
 from autosched.logic.walk import substitute_int
 from autosched.tiling.plans.asked_once import asked_once
 from autosched.tiling.plans.plan import ScalarPart
+from autosched.tiling.plans.scalar_parts import is_constant
 
 ASKED = 16
 """Elements of which a thread of a GPU asks one after the other whether they are computed at all."""
@@ -100,15 +101,16 @@ class ScalarLoops:
         last = k + 1 == len(self.axes) or self.axes[k + 1].name not in self.spatial
         axis = self.axes[k]
         even = isinstance(axis.lower, Const) and isinstance(axis.upper, Const) and axis.extent % ASKED == 0
-        return last and even and bool(asked_once(self.stage)) and self.part.scheme == "gpu" and k > 0 and self.apart(k)
+        return last and even and k > 0 and bool(asked_once(self.stage)) and self.apart(k)
 
     def apart(self, k: int) -> bool:
-        """Whether a GPU shares out all loops down to axis `k`: of what it prepares, and of elements that ask data
-        whether they are computed at all; each a subscript by itself."""
+        """Whether a GPU shares out all loops down to axis `k`, whose bounds are numbers: of what it prepares, and of
+        elements that ask data whether they are computed at all; each a subscript by itself."""
         subscripts = {i.name for i in self.stage.assign.index if isinstance(i, Var)}
         inner = {a.name for a in self.axes[1 : k + 1]}
         each = self.part.prepared or bool(asked_once(self.stage))
-        return each and self.part.scheme == "gpu" and inner <= subscripts
+        still = all(map(is_constant, self.axes[1 : k + 1]))
+        return each and self.part.scheme == "gpu" and still and inner <= subscripts
 
     def tiles(self, axis: Axis, k: int, ats: Ats) -> tuple[Stmt, ...]:
         """Several rows at a time, then one at a time."""

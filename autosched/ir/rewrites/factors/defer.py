@@ -171,5 +171,5 @@ def _by_group(program: Program, stage: Stage, checked: bool) -> RewriteVerdict |
     told = replace(verdict, axis=axis, stages=(stage.name,), deferred={stage.name: verdict.deferred[part]})
     if checked:
         return told
-    said = f"sums of groups of {stage.name} are taken to be finite, and so are products of their factors"
-    return replace(told, numerics="real", error=None, because=(*told.because, said))
+    said = f"sums of groups of {stage.name} are finite, and so are products of their factors"
+    return replace(told, numerics="real", error=None, because=(*told.because, f"{said} (assumed)"), relies=(said,))

@@ -48,7 +48,8 @@ def test_at_real_nothing_is_checked_and_factors_are_multiplied_first() -> None:
     text = scaled.replace("Y: f32", "R: f32[2, 2], Y: f32")
     (found,) = defer(ir.parse(text), checked=False)
     assert (found.numerics, found.error) == ("real", None)
-    assert found.because[-1] == "sums of groups of Y are taken to be finite, and so are products of their factors"
+    assert found.relies == ("sums of groups of Y are finite, and so are products of their factors",)
+    assert found.because[-1] == f"{found.relies[0]} (assumed)"
     assert str(found.after).endswith("            Y[i, j] += Y_group[p_3, i, j] * (R[i, p_3] * S[p_3, j])\n")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 import numpy as np
 import pytest
+from support.cards.checked_kernels import wrong_interpreted
 from support.cards.gpu_plans import CATALOGUE
 
 from autosched import ir
@@ -32,14 +34,17 @@ PLAIN = {
 }  # fmt: skip
 
 
-def plans(name: str = "nvidia-h200", only: str = "cuda/wgmma.m64n64k16.*", **changes: str) -> tuple[Plan, ...]:
-    target = dataclasses.replace(load_target(name), cores=3)
-    program = ir.parse(TEXT.format(**PLAIN | changes))
-    return plan_program(program, target, CATALOGUE, usable(CATALOGUE, target, "simulator", [only])).every
+def plans(text: str, only: str = "cuda/wgmma.m64n64k16.*") -> tuple[Plan, ...]:
+    target = dataclasses.replace(load_target("nvidia-h200"), cores=3)
+    return plan_program(ir.parse(text), target, CATALOGUE, usable(CATALOGUE, target, "simulator", [only])).every
+
+
+def adding_of(text: str) -> Plan | None:
+    return next((p for p in plans(text) if any(t.nest.groups for t in p.tensor_parts)), None)
 
 
 def adding(**changes: str) -> Plan | None:
-    return next((p for p in plans(**changes) if any(t.nest.groups for t in p.tensor_parts)), None)
+    return adding_of(TEXT.format(**PLAIN | changes))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +90,34 @@ def test_what_follows_on_each_element_of_the_whole_sum_is_fused() -> None:
     assert [(f.stage.name, f.axes) for f in part.epilogue] == [("Y", {"r": "i", "c": "j"})]
 
 
+SHARED = ["C[i + j, 0]", "C[i, j // 8]", "C[i % 16, j]", "C[i, max(j, 3)]", "C[2 * i - j + 63, 0]"]
+
+
+@pytest.mark.parametrize("target", SHARED)
+def test_a_target_that_several_iterations_share_is_none(target: str) -> None:
+    text = TEXT.format(**PLAIN).replace("C: f32[64, 64]", "C: f32[256, 64]").replace("C[i, j] +=", f"{target} +=")
+    assert adding_of(text.replace("        C[i, j] = 0\n", "")) is None
+
+
+def test_what_follows_writes_nothing_that_the_sum_reads() -> None:
+    """Other blocks still read it."""
+    more = {"behind": "    for r, c in grid(64, 64):\n        A[r, c] = f16(C[r, c])\n"}
+    plan = adding(**more)
+    assert plan is not None
+    (part,) = plan.own_tensor_parts
+    assert part.epilogue == ()
+
+
+@pytest.mark.parametrize("name", ["e", "ir", "jr", "warpgroup", "slice"])
+def test_axes_may_have_the_names_of_the_kernels_variables(name: str) -> None:
+    loop = "for i, {} in grid(64, 64):\n        C"
+    text = TEXT.format(**PLAIN).replace(loop.format("j"), loop.format(name))
+    text = text.replace("C[i, j]", f"C[i, {name}]").replace("+= P[q, i, j]", f"+= P[q, i, {name}]")
+    plan = adding_of(text)
+    assert plan is not None
+    assert [*wrong_interpreted(plan, 2, 0, Counter())] == []
+
+
 def test_shares_are_whole_groups() -> None:
     """A block that has a share of the reduction has all slices of each of its groups."""
     plan = adding()
@@ -96,4 +129,5 @@ def test_shares_are_whole_groups() -> None:
 
 
 def test_a_tile_that_registers_do_not_hold_twice_has_no_plan() -> None:
-    assert not any(t.nest.groups for p in plans(only="cuda/wgmma.m64n256k16.*") for t in p.tensor_parts)
+    found = plans(TEXT.format(**PLAIN), "cuda/wgmma.m64n256k16.*")
+    assert not any(t.nest.groups for p in found for t in p.tensor_parts)
