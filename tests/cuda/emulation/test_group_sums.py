@@ -131,4 +131,4 @@ def test_random_programs_are_right() -> None:
     """`python -m tests.fuzz.added --programs 500` looks at more of them."""
     count, wrong = search(0, 20)
     assert not wrong, wrong
-    assert count["programs with groups"] >= 5
+    assert count["programs with groups"] >= 3
