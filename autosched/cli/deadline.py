@@ -56,7 +56,7 @@ class Outside:
             if sys.stderr.isatty():
                 talk().show_cursor()
             status = self._answered()
-        except Exception as error:  # nobody else would say it: the process ends here
+        except Exception as error:  # the process ends below, and Python would print no traceback
             complain(f"what was found could not be told: {error!r}")
         finally:
             leave(status)

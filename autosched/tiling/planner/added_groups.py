@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from autosched.ir.nodes import Axis, Stage, is_zero
+from autosched.ir.nodes import Stage, is_zero
 from autosched.ir.program import Program
-from autosched.ir.value import Literal, reads
-from autosched.logic import Const, Int, Var
+from autosched.ir.value import Literal
+from autosched.logic import Int, Var
 from autosched.logic.walk import substitute_int
 from autosched.machine.target import Target
+from autosched.tiling.analysis.accesses import all_reads
 from autosched.tiling.analysis.dependence import Dependences
 from autosched.tiling.plans.epilogue import corresponding
 from autosched.tiling.plans.group_sums import GroupSums
 from autosched.tiling.plans.nest import Nest, make_nest
+from autosched.tiling.plans.scalar_parts import is_constant
 from autosched.tiling.steps import is_gpu
 from autosched.tiling.steps.gpu.block_tile import worker_threads
 from autosched.tiling.steps.gpu.promotion import factor_registers
@@ -23,14 +25,12 @@ from autosched.tiling.steps.gpu.thread_registers import MOST_ADDRESSED, taken_by
 
 def with_group_sums(
     program: Program, nests: Mapping[str, Nest], dependences: Dependences, elsewhere: Collection[str], target: Target
-) -> Iterator[dict[str, Nest]]:
+) -> dict[str, Nest] | None:
     """The nests of a plan on a GPU, by stage, with those that can adding up sums of groups, in the place of the stages
-    that add them, unless these are computed `elsewhere`; nothing where none can."""
-    if not is_gpu(target):
-        return
+    that add them, unless these are computed `elsewhere`; None where none can."""
     made: dict[str, Nest] = {}
     replaced: set[str] = set()
-    for name, nest in nests.items():
+    for name, nest in nests.items() if is_gpu(target) else ():
         both = adding_up(program, nest)
         if both is None or name in made or both.stage.name in elsewhere or not _fits(both, target):
             continue
@@ -38,8 +38,7 @@ def with_group_sums(
         if {a.name for a in program.stage(both.stage.name).spatial} <= {*alone}:  # each sum is one iteration's
             made[both.stage.name] = both
             replaced |= {name, both.stage.name}
-    if made:
-        yield {n: nest for n, nest in nests.items() if n not in replaced} | made
+    return {n: nest for n, nest in nests.items() if n not in replaced} | made if made else None
 
 
 def _fits(nest: Nest, target: Target) -> bool:
@@ -64,7 +63,8 @@ def adding_up(program: Program, nest: Nest) -> Nest | None:
     if nest.intrinsic.accumulator.opaque is not None or not nest.intrinsic.accumulates or nest.intrinsic.selected:
         return None
     tensor = stage.assign.tensor
-    readers = [k for k, s in enumerate(stages) if k != first and tensor in _touched(s)]
+    touched = ({s.assign.tensor, *(r.tensor for r in all_reads(s))} for s in stages)
+    readers = [k for k, tensors in enumerate(touched) if k != first and tensor in tensors]
     if not program.tensors[tensor].intermediate or len(readers) != 1 or readers[0] < first:
         return None
     adding, between = stages[readers[0]], stages[first + 1 : readers[0]]
@@ -77,15 +77,10 @@ def adding_up(program: Program, nest: Nest) -> Nest | None:
         return None
     summed = _summed(stage, adding, axes, groups)
     same = program.tensors[tensor].dtype == program.tensors[adding.assign.tensor].dtype == summed.target.dtype
-    if not same or not groups or not all(map(_constant, summed.axes)):
+    if not same or not groups or not all(map(is_constant, summed.axes)):
         return None
     made = make_nest(replace(mapping, stage=summed))
     return replace(made, computed=nest.computed, groups=GroupSums(tensor, stage.name, adding, axes, groups))
-
-
-def _touched(stage: Stage) -> set[str]:
-    start = () if stage.init is None else reads(stage.init)
-    return {stage.assign.tensor, *(r.tensor for r in (*stage.reads, *start))}
 
 
 def _axes(stage: Stage, adding: Stage) -> dict[str, str] | None:
@@ -109,7 +104,3 @@ def _summed(stage: Stage, adding: Stage, axes: dict[str, str], groups: Sequence[
     order = [by_name[n] for n in (*spatial, *groups)] + [a for a in stage.axes if a.name not in axes.values()]
     assign = replace(stage.assign, tensor=adding.assign.tensor, index=index)
     return Stage(adding.name, tuple(order), (), assign, adding.init)
-
-
-def _constant(axis: Axis) -> bool:
-    return isinstance(axis.lower, Const) and isinstance(axis.upper, Const)

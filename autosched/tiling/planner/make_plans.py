@@ -94,6 +94,7 @@ def make_plans(
         beside = is_gpu(target) and waits_for_memory(program, stage, dependences, target, policy)
         choices.append([None, *nests] if beside else with_scalar(program, stage, nests, dependences, target))
     plans: list[Plan] = []
+    adding: set[Hashable] = set()
     choices = _without_passes(program, stages, choices, literal, policy, _passes_on(target))
     within = is_gpu(target) and prefix
     ordered = _each_once(chain(_of_one_scope(choices), _best_first(choices))) if within else _best_first(choices)
@@ -105,8 +106,12 @@ def make_plans(
         # Bodies of a block name their slices themselves.
         computing = () if within else tuple(on_the_way(program, mapped, target, policy.formulas))
         ways = () if within else (mapped, *computing)
-        grouped = [g for n in ways for g in with_group_sums(program, n, dependences, literal, target)]
-        plans += [replace(layout, nests=n).plan(rows=True) for n in (*grouped, *computing)]
+        grouped = [(n, with_group_sums(program, n, dependences, literal, target)) for n in ways]
+        for way, added in grouped:  # the choice for a stage whose work another nest takes over makes no other plan
+            if added is not None and (key := _without_adding(way, added)) not in adding:
+                adding.add(key)
+                plans.append(replace(layout, nests=added).plan(rows=True))
+        plans += [replace(layout, nests=n).plan(rows=True) for n in computing]
         if len(plans) >= MOST_PLANS:
             break  # those that follow are cut off below
         if not mapped and any(_joins_stages(p) for p in joined.parts):
@@ -120,6 +125,13 @@ def make_plans(
                     plans = plans[: max(1, MOST_PLANS - len(others))]
                 plans += [replace(plan, name=f"{plan.name} [{rewrite.name}]") for plan in others]
     return _unique(plans)[:MOST_PLANS]
+
+
+def _without_adding(nests: Mapping[str, Nest], added: Mapping[str, Nest]) -> Hashable:
+    """What the nests with sums of groups are made of."""
+    made = {n for n, nest in added.items() if nest.groups is not None}
+    kept = ((n, nest) for n, nest in nests.items() if n not in made)
+    return tuple((n, id(nest.mapping), tuple(c.title for c in nest.computed.values())) for n, nest in kept)
 
 
 def _without_passes(
@@ -401,14 +413,14 @@ def _fused(
                 continue
             behind = list(takewhile(lambda s: s.name not in nests and s.name not in elsewhere, stages[k + 1 :]))
             chain = epilogue_chain(stage, behind, through)
-            if nests[stage.name].intrinsic.matrices is not None or through:  # each stage takes the sums anew
-                others = (by_name[e.consumer].assign.tensor != stage.assign.tensor for e in chain)
-                chain = tuple(e for e, _ in zip(chain, takewhile(bool, others), strict=False))
             groups = nests[stage.name].groups
             own = {} if groups is None else groups.axes
+            # What other blocks still read, and sums that each stage takes anew.
             taken = set() if groups is None else {r.tensor for r in program.stage(groups.stage).reads}
-            kept = [by_name[e.consumer].assign.tensor not in taken for e in chain]  # other blocks still read those
-            chain = tuple(e for e, _ in zip(chain, takewhile(bool, kept), strict=False))
+            if nests[stage.name].intrinsic.matrices is not None or through:
+                taken.add(stage.assign.tensor)
+            others = (by_name[e.consumer].assign.tensor not in taken for e in chain)
+            chain = tuple(e for e, _ in zip(chain, takewhile(bool, others), strict=False))
             fused[stage.name] = tuple(Fused(by_name[e.consumer], {c: own.get(p, p) for p, c in e.axes}) for e in chain)
     return fused
 

@@ -58,9 +58,7 @@ def group_added(
 ) -> Value:
     """What `total` is once the sum of a group, in the register `summed`, is added; `axes` places the nest's axes, and
     `kept` has factors in registers."""
-    here = {own: axes[other] for own, other in groups.axes.items()}
-    for read in groups.factors:
-        ctx.tensor(read.tensor)
+    here = _of_adding(groups, axes, ctx)
     registers = {groups.tensor: summed, groups.adding.assign.tensor: total}
     value = place(updated(groups.adding), here, lambda read: registers.get(read.tensor, read))
     # Placed first: axes of the program may have the names of variables by which registers are indexed.
@@ -70,6 +68,11 @@ def group_added(
 
 def group_factor(groups: GroupSums, factor: Value, axes: dict[str, Int], ctx: Context) -> Value:
     """A factor of a group's sum; `axes` places the nest's axes."""
+    return place(factor, _of_adding(groups, axes, ctx))
+
+
+def _of_adding(groups: GroupSums, axes: dict[str, Int], ctx: Context) -> dict[str, Int]:
+    """Where the axes are of the stage that adds groups up; what it reads becomes part of the kernel."""
     for read in groups.factors:
         ctx.tensor(read.tensor)
-    return place(factor, {own: axes[other] for own, other in groups.axes.items()})
+    return {own: axes[other] for own, other in groups.axes.items()}

@@ -288,7 +288,7 @@ class TileResults:
         a thread has room for it beside its sums."""
         read = Read(shares.name, self._share(micro, Var("from"), tile), shares.dtype)
         lanes, counts = micro.accumulator.elements, self.grid.register
-        threads = self.ctx.lanes * SCOPE_WARPS.get(self.nest.intrinsic.scope, 0) or 1
+        threads = worker_lanes(self.nest, self.ctx)
         each = self.ctx.registers // (threads * worker_of(self.grid, self.nest)[1])  # of a core that holds one block
         most = min(MOST_WHOLE, (each - OTHER_REGISTERS) // 2)
         load: tuple[Stmt, ...] = ()
@@ -322,6 +322,11 @@ def worker_of(grid: TileGrid, nest: Nest) -> tuple[Int, int]:
     for n in grid.along.values():
         count *= n
     return Var(worker_kind(nest)), count
+
+
+def worker_lanes(nest: Nest, ctx: Context) -> int:
+    """Threads that issue the nest's instruction together."""
+    return ctx.lanes * SCOPE_WARPS.get(nest.intrinsic.scope, 0) or 1
 
 
 def worker_kind(nest: Nest) -> str:

@@ -25,7 +25,7 @@ from autosched.codegen.lower.common.positions import Position
 from autosched.codegen.lower.common.register_tile import DepthRange
 from autosched.codegen.lower.gpu.fragment_pipeline import FragmentPipeline
 from autosched.codegen.lower.gpu.grid import RANK, BlockWork, TileGrid
-from autosched.codegen.lower.gpu.results import worker_of
+from autosched.codegen.lower.gpu.results import worker_lanes, worker_of
 from autosched.codegen.lower.gpu.shared_slices import SharedSlices
 from autosched.codegen.lower.gpu.slice_schedule import SLICE, Phase, SliceSchedule
 from autosched.codegen.lower.gpu.worker_tile import NOWHERE, WorkerTile
@@ -78,11 +78,8 @@ class SlicePipeline:
         self.from_zero = zero_sums and micro.overwrites and not self.promote
         """Whether sums begin with the first slice's calls."""
         self.partial = ctx.declare("partial", sums.dtype, sums.shape, "register").name if self.promote else None
-        threads = ctx.lanes * SCOPE_WARPS.get(nest.intrinsic.scope, 0) or 1
-        self.factors = {
-            value: ctx.declare("factor", value.dtype, sums.shape, "register").name
-            for value in kept_factors(nest, threads)
-        }
+        kept = kept_factors(nest, worker_lanes(nest, ctx))
+        self.factors = {v: ctx.declare("factor", v.dtype, sums.shape, "register").name for v in kept}
         ahead = FRAGMENTS.of(names, ctx.values) == AHEAD
         self.ahead = FragmentPipeline(self.schedule, micro, ctx) if ahead else None
 

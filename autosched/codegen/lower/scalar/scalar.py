@@ -96,8 +96,8 @@ class ScalarLoops:
         return shared_out(loop, self.shape.threads, self.behind)
 
     def asks(self, k: int) -> bool:
-        """Whether a thread has several elements along axis `k`, the last that a GPU shares out, most of which nobody
-        computes: threads that look at one and end are many."""
+        """Whether a thread asks of several elements along axis `k`, the last that a GPU shares out. Data rarely ask for
+        one: a thread for each would load a flag and end."""
         last = k + 1 == len(self.axes) or self.axes[k + 1].name not in self.spatial
         axis = self.axes[k]
         even = isinstance(axis.lower, Const) and isinstance(axis.upper, Const) and axis.extent % ASKED == 0

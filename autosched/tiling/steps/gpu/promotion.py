@@ -68,22 +68,22 @@ def group_slices(nest: Nest, slices: Int) -> Int:
     return slices // prod(nest.by_name[nest.members[g].name].extent for g in nest.groups.groups)
 
 
-@of_nest
 def kept_factors(nest: Nest, threads: int) -> tuple[Value, ...]:
     """The factors of a group's sum that a thread, of so many that hold a tile of sums, loads before it has the sum."""
     return tuple(factor for factor, n in _counted(nest, threads) if n <= MOST_KEPT)
 
 
-@of_nest
 def factor_registers(nest: Nest, threads: int) -> int:
     """Registers of a thread for the factors of one tile. Compilers load all that are loaded late at once, each by an
     address of its own: 38 of a tile of 152 columns did not fit beside two sets of sums, 32 of 128 columns did."""
     return sum(n if n <= MOST_KEPT else 3 * n for _, n in _counted(nest, threads))
 
 
-def _counted(nest: Nest, threads: int) -> list[tuple[Value, int]]:
+@of_nest
+def _counted(nest: Nest, threads: int) -> tuple[tuple[Value, int], ...]:
+    """The factors of a group's sum, each with the numbers of it that a thread multiplies one tile by."""
     groups = nest.groups
-    return [] if groups is None else [(v, _numbers(nest, groups, v, threads)) for v in groups.known]
+    return () if groups is None else tuple((v, _numbers(nest, groups, v, threads)) for v in groups.known)
 
 
 def _numbers(nest: Nest, groups: GroupSums, factor: Value, threads: int) -> int:

@@ -34,13 +34,13 @@ PLAIN = {
 }  # fmt: skip
 
 
-def plans(text: str, only: str = "cuda/wgmma.m64n64k16.*") -> tuple[Plan, ...]:
+def plans(text: str, *only: str) -> tuple[Plan, ...]:
     target = dataclasses.replace(load_target("nvidia-h200"), cores=3)
-    return plan_program(ir.parse(text), target, CATALOGUE, usable(CATALOGUE, target, "simulator", [only])).every
+    return plan_program(ir.parse(text), target, CATALOGUE, usable(CATALOGUE, target, "simulator", only)).every
 
 
 def adding_of(text: str) -> Plan | None:
-    return next((p for p in plans(text) if any(t.nest.groups for t in p.tensor_parts)), None)
+    return next((p for p in plans(text, "cuda/wgmma.m64n64k16.*") if any(t.nest.groups for t in p.tensor_parts)), None)
 
 
 def adding(**changes: str) -> Plan | None:
@@ -126,6 +126,13 @@ def test_shares_are_whole_groups() -> None:
     columns = {name.rsplit(".", 1)[-1]: np.ravel(v) for name, v in values.columns.items()}
     assert (columns["split_slices"] % columns["promote"] == 0).all()
     assert {*np.unique(columns["promote"])} >= {1, 2}
+
+
+def test_how_else_the_sums_would_be_added_up_makes_no_second_plan() -> None:
+    found = plans(TEXT.format(**PLAIN), "cuda/wgmma.m64n64k16.f16.f32", "cuda/fma.f32.*")
+    named = [p.name for p in found if any(t.nest.groups for t in p.tensor_parts)]
+    alike = [n for n in named if n.startswith("C: cuda/wgmma")]
+    assert alike == ["C: cuda/wgmma.m64n64k16.f16.f32(i←i, j←j, k←p) adding up P"]
 
 
 def test_a_tile_that_registers_do_not_hold_twice_has_no_plan() -> None:
