@@ -25,11 +25,16 @@ def scaled(rng: Random) -> Pair:
     assumed = [f"    assume(0 <= {n})" for n in ("S", *("T" * both))] if sign == "assumed" else []
     apart = rng.random() < 0.5
 
+    flat = tile["g"] == 1 and rng.random() < 0.5
+    """Whether the instruction has one scale for all that it sums up: an element for each row."""
+
     def term(names: str, at: dict[str, str], of: str = "*") -> str:
         a, sa, b, sb = names
         right = f"f32({b}[{at['k']}, {at['j']}])"
         bare = sign == "scale" or (a == "A" and sign != "magnitude")
         one, two = f"f32({sa}[{at['r']}, {at['g']}])", f"f32({sb}[{at['h']}, {at['j']}])"
+        if flat and a == "a":
+            one, two = f"f32({sa}[{at['r']}])", f"f32({sb}[{at['j']}])"
         one, two = (one, two) if bare else (f"abs({one})", f"abs({two})")
         right = f"({right} * {two})" if both else right
         return f"(f32({a}[{at['i']}, {at['k']}]) {of} {one}) * {right}"
@@ -37,9 +42,11 @@ def scaled(rng: Random) -> Pair:
     def tensors(names: str, sizes: dict[str, int], mine: str) -> str:
         a, sa, b, sb = names
         m, n, g = sizes["i"], sizes["j"], sizes["g"]
-        groups = f"{sb}: {scale}[{g}, {n}], " if both else ""
+        one = flat and names.islower()
         rows = m if names.islower() or changed != "row" else max(m, n)
-        held = f"{a}: {narrow}[{m}, {g * size}], {sa}: {mine}[{rows}, {g}], {b}: {narrow}[{g * size}, {n}], {groups}"
+        left, right = (f"{rows}", f"{n}") if one else (f"{rows}, {g}", f"{g}, {n}")
+        groups = f"{sb}: {scale}[{right}], " if both else ""
+        held = f"{a}: {narrow}[{m}, {g * size}], {sa}: {mine}[{left}], {b}: {narrow}[{g * size}, {n}], {groups}"
         return f"{held}{'c' if names.islower() else 'C'}: {acc}[{m}, {n}]"
 
     at = {"i": "i", "j": "j", "k": "k", "g": f"k // {size}", "h": f"k // {size}", "r": "i"}

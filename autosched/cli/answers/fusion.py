@@ -265,6 +265,8 @@ def done_by(rewrite: RewriteVerdict) -> str:
         return f"{stages} by one instruction after the other"
     if rewrite.name == "one-hot":
         return f"{stages} takes the one element along {rewrite.axis} that data say"
+    if rewrite.name == "grouped rows":
+        return f"members of groups along {rewrite.axis} apart in {stages}"
     return f"{stages} in one pass along {rewrite.axis}"
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
-from autosched.ir.nodes import Assign, Axis, Guard, Loop, Statement
+from autosched.ir.nodes import Assign, Axis, Guard, Loop, Stage, Statement
 from autosched.ir.program import Program
 from autosched.ir.rewrites.elements import elements_read, elements_written
 from autosched.ir.rewrites.names import FreeNames
@@ -54,6 +55,12 @@ def split_groups(program: Program) -> Rewrite | None:
     after = replace(program, body=tuple(map(visit, program.body)), source="")
     proof = tuple(f"{name} takes the values {places[name]} in their order, each once" for name in groups)
     return Rewrite("split groups", program, after, proof)
+
+
+def split_axes(before: Stage, after: Stage) -> list[Axis]:
+    """The loops over groups of a stage that `split_groups` has restated, each with its members as the next loop."""
+    known = {a.name for a in before.axes}
+    return [outer for outer, member in pairwise(after.axes) if member.name not in known]
 
 
 def _groups(body: tuple[Statement, ...], axes: Mapping[str, Axis]) -> dict[str, int]:

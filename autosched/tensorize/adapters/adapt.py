@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from autosched.tensorize.adapters.proposal import Adapted, Adapter, NoPlace, NotProved, Proposal
-from autosched.tensorize.adapters.registry import ADAPTERS, CHOOSING, GOVERNED, OVERWRITING
+from autosched.tensorize.adapters.registry import ADAPTERS, CHOOSING, FILLING, GOVERNED, OVERWRITING
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.intrinsic import Intrinsic
 
@@ -25,9 +25,15 @@ class Adapters:
         match; a later adapter is run only if the iteration goes on."""
         known = self.adapters if intrinsic.accumulates else CHOOSING if intrinsic.chooses else OVERWRITING
         for adapter in GOVERNED if intrinsic.governed else known:
-            made = [m for p in adapter(self.facts, intrinsic) if (m := self._once(p)) is not None]
-            if made:
+            if made := self._made_by(adapter, intrinsic):
                 yield made
+
+    def filling(self, intrinsic: Intrinsic) -> list[tuple[StageFacts, Adapted]]:
+        """The same of adapters for an instruction that fits already, by mappings that leave one of its axes empty."""
+        return [made for adapter in FILLING for made in self._made_by(adapter, intrinsic)]
+
+    def _made_by(self, adapter: Adapter, intrinsic: Intrinsic) -> list[tuple[StageFacts, Adapted]]:
+        return [m for p in adapter(self.facts, intrinsic) if (m := self._once(p)) is not None]
 
     def _once(self, proposal: Proposal) -> tuple[StageFacts, Adapted] | None:
         """None where the identity cannot be proved or its parts find no place."""

@@ -14,6 +14,7 @@ from autosched.tensorize.adapters.promotion import promotion
 from autosched.tensorize.adapters.proposal import Adapter
 from autosched.tensorize.adapters.rolled import rolled
 from autosched.tensorize.adapters.selected import selected
+from autosched.tensorize.adapters.split import split
 from autosched.tensorize.adapters.staged import staged
 from autosched.tensorize.adapters.supplied import supplied
 from autosched.tensorize.adapters.widen import widened
@@ -26,3 +27,5 @@ CHOOSING: tuple[Adapter, ...] = (*OVERWRITING, kept)
 """Those for instructions that overwrite their target with a choice by what an operand holds."""
 ADAPTERS: tuple[Adapter, ...] = (selected, widened, staged, rolled, ring, promotion, issued, ones)
 """Those that add less work come first: a later one is asked only where no earlier one makes the instruction fit."""
+FILLING: tuple[Adapter, ...] = (split,)
+"""Those for instructions that fit as the program stands, and sum over an axis that none of its loops fills."""

@@ -143,6 +143,8 @@ def _match(
         if adapted:
             plainly = (f"as it stands: no. {reason.message}",) if reason.code == "NUMERICS" else ()
             verdict, mappings, reason, notes = _verdict(adapted), adapted, None, plainly
+    if mappings and rule == "superset" and adapt:
+        mappings = (*mappings, *_fuller(adapters, intrinsic, numerics, prover, mappings))
     seconds = time.perf_counter() - started
     return Match(facts.program, facts.stage.name, intrinsic, verdict, mappings, reason, seconds, notes)
 
@@ -182,6 +184,21 @@ def _adapted(
         if found:
             break
     return tuple((found or asking).values()), last
+
+
+def _fuller(
+    adapters: Adapters, intrinsic: Intrinsic, numerics: str, prover: Prover, known: tuple[Mapping, ...]
+) -> Iterator[Mapping]:
+    """Where all `known` mappings leave an axis of the instruction's sum without a loop: those of the stage as adapters
+    restate it that fill more lanes."""
+    sums = [a.name for a in intrinsic.reduction if a.extent > 1]
+    if any(m.adapters or all(m.axes.get(x) for x in sums) for m in known):
+        return
+    most = max(m.utilisation for m in known)
+    for facts, adapted in adapters.filling(intrinsic):
+        _, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
+        found = (m.adapted(adapted.names, adapted.obligations) for m in mappings)
+        yield from (m for m in found if m.utilisation > most)
 
 
 def _met(program: Program, zeroed: frozenset[Value]) -> tuple[tuple[str, ...], ...]:

@@ -116,7 +116,7 @@ def plan_program(
         split_programs(simple, intrinsics, numerics, policy, threads) if grids else (),
         transposed_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
         block_diagonal_programs(simple, matches, numerics) if is_gpu(target) and grids else (),
-        grouped_programs(simple, intrinsics, numerics, conditions, typed) if is_gpu(target) and grids else (),
+        grouped_programs(simple, intrinsics, numerics, conditions, typed) if (typed or not inside) and grids else (),
         deferred_programs(program, intrinsics, numerics, conditions, typed, BLOCK_TILES if typed else CORE_TILES)
         if inside and grids
         else (),

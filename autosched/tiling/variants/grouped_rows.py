@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autosched.ir.program import Program
-from autosched.ir.rewrites.grouped_loops import split_groups
+from autosched.ir.rewrites.grouped_loops import split_axes, split_groups
 from autosched.ir.rewrites.rewrite import simplify
 from autosched.ir.rewrites.verdict import RewriteVerdict
 from autosched.tensorize.intrinsic import Intrinsic
@@ -33,7 +33,8 @@ def grouped_programs(
     if not apart:
         return
     names = tuple(s.name for s in apart)
-    verdict = RewriteVerdict(GROUPS, apart[0].axes[0].name, names, "bitwise", because=found.proof)
+    axis = split_axes(program.stage(apart[0].name), apart[0])[0]
+    verdict = RewriteVerdict(GROUPS, axis.name, names, "bitwise", because=found.proof)
     matches = tuple(match(after, intrinsics, numerics=numerics))
     for variant in adapted_programs(after, matches, intrinsics, numerics, conditions, typed=typed):
         yield replace(variant, rewrites=(verdict,))

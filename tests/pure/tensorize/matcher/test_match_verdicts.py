@@ -28,7 +28,7 @@ FOLDER = TESTS / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
 ANSWER = {"expect", "count", "code", "numerics", "axes", "outer", "padding", "condition", "assumes", "fix", "bound"}
 KEYS = ANSWER | {"method", "counterexample", "intrinsic", "semantics", "semantics_numerics", "sizes", "stage", "level"}
-KEYS |= {"features", "exact", "adapt", "mutation", "adapters", "first_step"}
+KEYS |= {"features", "exact", "adapt", "mutation", "adapters", "fuller", "first_step"}
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -85,12 +85,16 @@ def test_verdict(path: Path) -> None:
             assert any(keys["assumes"] in a for a in mapping.certificate.assumptions), words
         assert keys.get("bound", mapping.certificate.error_bound) == mapping.certificate.error_bound
         assert keys.get("exact", str(mapping.certificate.exact)) == str(mapping.certificate.exact)
-        assert keys.get("adapters", "none") in (", ".join(mapping.adapters) or "none"), words
+        adapters = ", ".join(mapping.adapters)
+        fuller = "fuller" in keys and adapters.startswith(keys["fuller"])
+        assert fuller or keys.get("adapters", "none") in (adapters or "none"), words
         if "first_step" in keys:
             started = first_step(mapping)
             assert keys["first_step"] == (started and started.kind), words
         if "method" in keys:
             assert keys["method"] in {o.method for o in mapping.certificate.obligations}
+    if "fuller" in keys:  # the adapter of the mapping that fills the most lanes, beside those without
+        assert found.ranked[0].adapters == (keys["fuller"],), words
     if "condition" in keys:
         stated = {f"{c.kind} {c.text}" + (" tight" if c.tight else "") for m in found.mappings for c in m.conditions}
         assert stated == {keys["condition"]}
