@@ -9,7 +9,7 @@ from autosched.ir.nodes import Assign, Assume, Axis, Guard, Loop, Statement
 from autosched.ir.parser import expressions, index_bounds, typing
 from autosched.ir.parser.scope import Choice, Local, Scope
 from autosched.ir.parser.signature import declare_tensor
-from autosched.ir.value import Arith, Condition, Read, Value, is_value, walk
+from autosched.ir.value import Arith, Call, Condition, Read, Value, is_value, walk
 from autosched.logic import TRUE, Const, Int, interval
 
 MAX_NODES = 5_000
@@ -180,10 +180,10 @@ class Block:
         tensor = scope.tensors[read.tensor]
         if tensor.const:
             raise scope.source.error(target, f"{tensor.name} is const and cannot be written", "remove const[…]")
-        if tensor.dtype.scale:
-            said = f"{tensor.name} is {tensor.dtype}, and tensors of that are only read"
-            raise scope.source.error(target, said, f"compute the bytes: declare {tensor.name} as u8")
         value = expressions.value(scope, right, tensor.dtype, f"{tensor.name}[…]")
+        if tensor.dtype.scale and not (op == "=" and _as_it_is(value)):
+            said = f"{tensor.name} is {tensor.dtype}: elements of that are copied or made of bytes, and nothing is rounded"
+            raise scope.source.error(target, said, f"compute the byte: bits_{tensor.dtype}(…)")
         if op == "=":
             op, value = _accumulation(read, value)
         scope.written[tensor.name] = scope.written.get(tensor.name, 0) + 1
@@ -369,6 +369,11 @@ class Block:
         if isinstance(found, float):
             return found
         raise self.scope.source.error(node, f"assume takes numbers as bounds, not {typing.describe(found)}")
+
+
+def _as_it_is(value: Value) -> bool:
+    """Whether a scale is an element, or the one that a byte stands for: nothing is rounded then."""
+    return isinstance(value, Read) or (isinstance(value, Call) and value.function == f"bits_{value.dtype}")
 
 
 def _accumulation(target: Read, value: Value) -> tuple[str, Value]:

@@ -84,7 +84,8 @@ def coerce(source: Source, node: ast.AST, operand: Operand, dtype: DType, what: 
     if operand.dtype == BOOL:
         raise source.error(node, f"{what} takes {dtype}, not a condition", f"write {dtype}(1) if … else 0")
     if operand.dtype != dtype:
-        raise source.error(node, f"{what} takes {dtype}, and this is {operand.dtype}", f"cast it: {dtype}(…)")
+        how = f"its bits: bits_{dtype}(u8(…))" if dtype.scale else f"cast it: {dtype}(…)"
+        raise source.error(node, f"{what} takes {dtype}, and this is {operand.dtype}", how)
     return operand
 
 

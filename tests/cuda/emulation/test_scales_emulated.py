@@ -17,11 +17,33 @@ from autosched.machine.catalogue import load_target
 from autosched.tiling.planner.make_plans import make_plans
 
 pytestmark = [needs_compiler, pytest.mark.compiler]
+WRITTEN = """
+def g(S: e8m0[16, 16], U: u8[256], T: e8m0[16, 16], V: e8m0[256]):
+    for i, j in grid(16, 16):
+        T[j, i] = S[i, j]
+    for i in range(256):
+        V[i] = bits_e8m0(U[i] ^ 1)
+"""
 TEXT = """
 def f(A: e4m3[16, 64], S: e8m0[16, 16], Y: f32[16, 64]):
     for i, j in grid(16, 64):
         Y[i, j] = f32(A[i, j]) * f32(S[i, j // 4])
 """
+
+
+@pytest.mark.slow
+def test_scales_that_are_written_as_printed() -> None:
+    target, program = load_target("nvidia-h200"), parse(WRITTEN)
+    plan = make_plans(program, target, {}, 1)[0]
+    kernel = lower(plan, plan.space.schedule(int(plan.space.few[0])))
+    source = print_cuda(kernel, target)
+    assert compiled(source).kernels
+    bits = np.arange(256).astype(np.uint8)
+    given = {"S": bits.reshape(16, 16).view(ml_dtypes.float8_e8m0fnu), "U": bits}
+    (emulated,) = build([Unit(source.text, "written.cu", source.intrinsics, source.plan, kernel.program)])
+    for found in (emulated.run(given, {}), run_kernel(kernel, given)):
+        assert np.array_equal(found["T"].view(np.uint8), bits.reshape(16, 16).T)
+        assert np.array_equal(found["V"].view(np.uint8), bits ^ 1)
 
 
 @pytest.mark.slow

@@ -54,6 +54,18 @@ def test_every_byte() -> None:
     assert str(parse(str(program))) == str(program)
 
 
+def test_elements_that_are_copied_and_made() -> None:
+    program = parse(
+        "def f(S: e8m0[256], U: u8[256], T: e8m0[256], V: e8m0[256]):\n"
+        "    for i in range(256):\n        T[255 - i] = S[i]\n"
+        "    for i in range(256):\n        V[i] = bits_e8m0(U[i] ^ 1)\n"
+    )
+    found = run(program, {"S": SCALES, "U": EVERY})
+    assert np.array_equal(found["T"].view(np.uint8), EVERY[::-1])
+    assert np.array_equal(found["V"].view(np.uint8), EVERY ^ 1)
+    assert str(parse(str(program))) == str(program)
+
+
 def stepped(conversion: Conversion, given: np.ndarray) -> np.ndarray:
     env = {conversion.argument: given}
     for name, value in conversion.steps:
@@ -103,7 +115,9 @@ def body(statement: str, more: str = "") -> str:
         (body("Y[i] = f32(e8m0(X[i]))"), "nothing is rounded to e8m0"),
         (body("Y[i] = f32(e8m0(1))"), "nothing is rounded to e8m0"),
         (body("Y[i] = f32(e8m0(X[i] > 0))"), "nothing is rounded to e8m0"),
-        (body("S[i] = S[0]"), "S is e8m0, and tensors of that are only read"),
+        (body("S[i] = X[i]"), "takes e8m0, and this is f32"),
+        (body("S[i] = 1.0"), "S is e8m0: elements of that are copied or made of bytes"),
+        (body("S[i] += S[0]"), "S is e8m0: elements of that are copied or made of bytes"),
         (body("Y[i] = f32(s)", ", s: e8m0"), "e8m0 is a dtype of tensors"),
         (body("Y[i] = X[S[i]]"), "an index is an integer, and this is e8m0"),
         (body("Y[i] = S[i]"), "takes f32, and this is e8m0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.chips import measured, planned
 
+from autosched.errors import NoScheduleError
 from autosched.ir import parse
 from autosched.tiling.planner.families import ADAPTED, family_of
 from autosched.tiling.variants.grouped_rows import GROUPS
@@ -24,6 +25,33 @@ intrinsics:
     numerics: {accumulate: sequential}
     timing: {latency: 16, interval: 4}
 """
+COPY = """
+  - name: load.scales
+    kind: copy
+    moves: {from: memory, to: inputs}
+    scope: core
+    async: true
+    semantics: |
+      def load(x: e8m0[4, 16], y: e8m0[4, 16]):
+          for i, j in grid(4, 16):
+              y[i, j] = x[i, j]
+    timing: {latency: 100, interval: 2}
+"""
+
+
+def test_a_chip_copies_scales_of_mx() -> None:
+    unit = UNIT.replace("a: s8[16, 8], sa: f32[16]", "a: s8[16, 8], sa: e8m0[16]").replace("* sa[i]", "* f32(sa[i])")
+    text = """
+def scaled(A: s8[20, 32], SA: e8m0[20, 4], B: s8[32, 24], SB: f32[4, 24], C: f32[20, 24]):
+    for i, j in grid(20, 24):
+        C[i, j] = 0.0
+        for k in range(32):
+            C[i, j] += f32(A[i, k]) * f32(SA[i, k // 8]) * (f32(B[k, j]) * SB[k // 8, j])
+"""
+    with pytest.raises(NoScheduleError, match="nothing copies e8m0 from memory to inputs"):
+        planned("vector", parse(text), more=unit, numerics="real")
+    best = planned("vector", parse(text), more=unit + COPY, numerics="real")[0]
+    assert {m.status for _, m in measured(best, 4)} == {"ok"}
 
 
 @pytest.mark.parametrize("size", [8, 4])
