@@ -182,7 +182,7 @@ class Block:
             raise scope.source.error(target, f"{tensor.name} is const and cannot be written", "remove const[…]")
         value = expressions.value(scope, right, tensor.dtype, f"{tensor.name}[…]")
         if tensor.dtype.scale and not (op == "=" and _as_it_is(value)):
-            said = f"{tensor.name} is {tensor.dtype}: elements of that are copied or made of bytes, and nothing is rounded"
+            said = f"{tensor.name} is {tensor.dtype}: elements of that are copied or made of bytes, not rounded"
             raise scope.source.error(target, said, f"compute the byte: bits_{tensor.dtype}(…)")
         if op == "=":
             op, value = _accumulation(read, value)
