@@ -265,13 +265,15 @@ class Writer:
             self.lines.append(f"{pad}for {n} in {text}:")
             pad += "    "
         kinds = ("copy", "copy", "twice", "bias", "relu", "cast", "transposed", "update", "scaled", "reduced")
-        kind = self.pick(*kinds)
+        kind = self.pick(*kinds, *(["power"] if acc in ("s32", "u32") else []))
         if kind in ("bias", "relu"):
             bound = {"bias": f"{element} += {acc}(3)", "relu": f"{element} = max({element}, 0)"}[kind]
             self.lines.append(pad + bound)
             return
         dtype = self.pick("f32", "s8", "s32") if kind == "cast" else acc
         value = f"{dtype}({element})" if kind == "cast" else element
+        if kind == "power":
+            dtype, value = "e8m0", f"bits_e8m0(u8({element}))"
         if kind == "twice":
             value = f"{element} * 2 + {element}"
         if kind == "scaled":
