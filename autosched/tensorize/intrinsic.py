@@ -339,7 +339,7 @@ class Intrinsic:
     def accumulator(self) -> Operand:
         return self.operands[self.stage.assign.tensor]
 
-    @property
+    @cached_property
     def accumulates(self) -> bool:
         """Whether it takes what its target holds; else it overwrites that (`c[i] = a[i] + b[i]`)."""
         assign, value = self.stage.assign, self.stage.assign.value
@@ -347,7 +347,7 @@ class Intrinsic:
             value = value.then
         return assign.op != "=" or any(r.tensor == assign.tensor for r in reads(value))
 
-    @property
+    @cached_property
     def governed(self) -> bool:
         """Whether a condition on its operands says which elements take part (a mask, a length); the target keeps what
         it holds where it fails."""

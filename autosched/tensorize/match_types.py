@@ -199,6 +199,17 @@ class Reason:
     """Whether the program with the fix was matched again, and fits."""
 
 
+    @property
+    def rank(self) -> tuple[int, int]:
+        """How far a mapping got that it refuses: greater is further."""
+        return rank(self.code, self.distance)
+
+
+def rank(code: str, distance: int) -> tuple[int, int]:
+    """`Reason.rank` of a reason with this code and distance."""
+    return REASON_CODES.index(code), -distance
+
+
 @dataclass(frozen=True, repr=False)
 class Match:
     """The answer for one stage and one intrinsic."""

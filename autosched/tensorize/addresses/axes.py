@@ -59,6 +59,11 @@ class Tile:
     operands: tuple[str, ...]
     symmetries: tuple[tuple[dict[str, str], dict[str, str]], ...]
 
+    @cached_property
+    def moving(self) -> dict[str, tuple[str, ...]]:
+        """The axes that move each operand."""
+        return {o: tuple(x for x in self.extents if o in self.moves[x]) for o in self.operands}
+
 
 @lru_cache(maxsize=2048)
 def tile_of(update: Update) -> Tile:
@@ -118,6 +123,23 @@ class Assignment:
     def inner(self) -> frozenset[str]:
         return frozenset(a for fused in self.axes.values() for a in fused)
 
+    @cached_property
+    def sets(self) -> frozenset[tuple[str, frozenset[str]]]:
+        """The sets of program axes on the intrinsic axes, by which mappings are told apart."""
+        return frozenset([(x, frozenset(on)) for x, on in self.axes.items()])
+
+    def turned(self, turn: Mapping[str, str]) -> Assignment:
+        """What is on each axis put on the one that `turn` names for it."""
+        key = tuple(turn.items())
+        if key not in self._turned:
+            on = {turn[x]: fused for x, fused in self.axes.items()}
+            self._turned[key] = Assignment({x: on[x] for x in self.axes}, self.outer)
+        return self._turned[key]
+
+    @cached_property
+    def _turned(self) -> dict[tuple[tuple[str, str], ...], Assignment]:
+        return {}
+
 
 @dataclass(frozen=True)
 class Assignments:
@@ -141,12 +163,22 @@ def assignments(
     As many tile axes as possible are filled; one stays empty only for want of a program axis with its pattern.
     """
     moved = {y: frozenset(o for o, read in roles.items() if y in index_axes(read.index)) for y in extents}
-    options: dict[str, list[str]] = {
-        y: [x for x in tile.extents if (x in tile.spatial) == (y in spatial) and moved[y] <= tile.moves[x]]
+    options = tuple(
+        tuple(x for x in tile.extents if (x in tile.spatial) == (y in spatial) and moved[y] <= tile.moves[x])
         for y in extents
-    }
-    stuck = tuple(x for x in tile.extents if not any(x in options[y] and extents[y] > 1 for y in extents))
-    if not tile.extents:
+    )
+    return _assignments(tuple(tile.extents), tuple(extents.items()), options, limit)
+
+
+@lru_cache(maxsize=256)
+def _assignments(
+    tile: tuple[str, ...], sized: tuple[tuple[str, int], ...], fitting: tuple[tuple[str, ...], ...], limit: int
+) -> Assignments:
+    """As `assignments`, of the names of the tile's axes, and of the program's axes with their extents and the tile's
+    axes on which each fits: many instructions and programs ask for the same."""
+    extents, options = dict(sized), {y: on for (y, _), on in zip(sized, fitting, strict=True)}
+    stuck = tuple(x for x in tile if not any(x in options[y] and extents[y] > 1 for y in extents))
+    if not tile:
         return Assignments((Assignment({}, tuple(extents)),))
     position = {y: n for n, y in enumerate(extents)}
     movable = [y for y in extents if options[y]]
@@ -156,7 +188,7 @@ def assignments(
     found: list[Assignment] = []
     most = 1
     for choice in product(*([None, *options[y]] for y in movable)):
-        axes: dict[str, tuple[str, ...]] = dict.fromkeys(tile.extents, ())
+        axes: dict[str, tuple[str, ...]] = dict.fromkeys(tile, ())
         for y, x in zip(movable, choice, strict=True):
             if x is not None:
                 axes[x] = (*axes[x], y)
@@ -178,12 +210,14 @@ def assignments(
 Candidate: TypeAlias = tuple[Assignment, dict[str, Read]]
 
 
-def replicated(tile: Tile, assignment: Assignment, roles: Mapping[str, Read]) -> dict[str, tuple[str, ...]]:
-    """Operand to the filled tile axes that it could move with, and does not here."""
-    found = {}
-    for o, read in roles.items():
-        moved = index_axes(read.index)
-        axes = tuple(x for x, on in assignment.axes.items() if on and o in tile.moves[x] and not moved & set(on))
+def replicated(
+    tile: Tile, assignment: Assignment, moved: Mapping[str, frozenset[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Operand to the filled tile axes that it could move with, and does not here; `moved`: the program axes that move
+    each operand."""
+    found, placed = {}, assignment.axes
+    for o, own in moved.items():
+        axes = tuple([x for x in tile.moving[o] if placed[x] and own.isdisjoint(placed[x])])
         if axes:
             found[o] = axes
     return found
@@ -192,8 +226,11 @@ def replicated(tile: Tile, assignment: Assignment, roles: Mapping[str, Read]) ->
 def without_symmetric(
     tile: Tile, found: Iterable[Candidate], cost: Callable[[Assignment, Mapping[str, Read]], int]
 ) -> Iterator[Candidate]:
-    """One of each class of candidates that the tile's symmetries take into each other: the cheapest, in order of the
-    first."""
+    """One of each class of candidates, all of which differ, that the tile's symmetries take into each other: the
+    cheapest, in order of the first."""
+    if not tile.symmetries:
+        yield from found
+        return
     seen: set[object] = set()
     for candidate in found:
         key = _key(candidate)
@@ -211,12 +248,10 @@ def images(tile: Tile, candidate: Candidate) -> list[Candidate]:
 
 def _key(candidate: Candidate) -> object:
     assignment, roles = candidate
-    return frozenset((x, frozenset(on)) for x, on in assignment.axes.items()), frozenset(roles.items())
+    return assignment.sets, frozenset(roles.items())
 
 
 def _image(candidate: Candidate, turn: Mapping[str, str], operands: Mapping[str, str]) -> Candidate:
     assignment, roles = candidate
-    turned = {turn[x]: on for x, on in assignment.axes.items()}
-    axes = {x: turned[x] for x in assignment.axes}
     swapped = {operands[o]: read for o, read in roles.items()}
-    return Assignment(axes, assignment.outer), {o: swapped[o] for o in roles}
+    return assignment.turned(turn), {o: swapped[o] for o in roles}

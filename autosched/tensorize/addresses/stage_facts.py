@@ -62,6 +62,7 @@ class StageFacts:
         else:
             self.stage, self._zeroed = lift_guards(settled) if lift else (fold_guards(settled, masked), frozenset())
         self._functions: dict[tuple[Read, frozenset[str]], Answer] = {}
+        self._alone: dict[Read, Answer] = {}
         self.windows: dict[object, Answer] = {}
         self.made: frozenset[str] = frozenset()
         self.masked = masked
@@ -233,6 +234,12 @@ class StageFacts:
             text = f"the address of {show_leaf(read)} is a function of {names} alone"
             self._functions[key] = self.ask("addresses", text, claim)
         return self._functions[key]
+
+    def moved_alone(self, read: Read) -> Answer:
+        """The element `read` depends on the axes alone that are free in its subscripts."""
+        if read not in self._alone:
+            self._alone[read] = self.address_is_function(read, self.free_axes(index_axes(read.index)))
+        return self._alone[read]
 
     @proving
     def inside(self, read: Read) -> Answer | None:

@@ -8,7 +8,7 @@ which libraries fill with zeros too, hold a fill; the other factor is then assum
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as MappingOf
 
 from autosched.ir.program import Program
@@ -19,9 +19,9 @@ from autosched.tensorize.addresses.axes import Assignment
 from autosched.tensorize.addresses.points import condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.body.counterexample import show_leaf
-from autosched.tensorize.body.neutral import Factors, Neutral, is_element, never_special
+from autosched.tensorize.body.neutral import Factors, Neutral, is_element, never_special, said_finite
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import Obligation
+from autosched.tensorize.match_types import Obligation, Reason
 from autosched.tensorize.matcher.staging import covering_operands
 
 STRICT = ("bitwise", "special")
@@ -29,10 +29,10 @@ STRICT = ("bitwise", "special")
 
 
 def left_out(
-    facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment, roles: MappingOf[str, Read], level: str
+    facts: StageFacts, intrinsic: Intrinsic, assignment: Assignment, level: str, border: Callable[[Guard], bool]
 ) -> frozenset[Bool]:
     """The guards whose steps kernels leave out: none of integers, none of what is summed within one issue, and at the
-    levels that assume factors to be finite no borders."""
+    levels that assume factors to be finite no borders (`is_border`)."""
     if not facts.update.target.dtype.is_float or facts.update.combine is None or not intrinsic.by_lane:
         return frozenset()
     summed_inside = assignment.inner - facts.spatial
@@ -40,7 +40,7 @@ def left_out(
     for guard in facts.program_guards:
         if not isinstance(guard, Bool) or condition_axes(guard) & summed_inside:
             continue
-        if level in STRICT or not is_border(facts, roles, guard):
+        if level in STRICT or not border(guard):
             found.append(guard)
     return frozenset(found)
 
@@ -98,3 +98,10 @@ def still_open(program: Program, finite: Iterable[Value]) -> tuple[Factors, tupl
 
 def _short(bound: float | None) -> str:
     return f"{bound:g}"
+
+
+def not_finite(finite: Factors, level: str) -> Reason:
+    """Why a mapping that relies on finite factors is none at a level that assumes nothing of the kind."""
+    needed = " and ".join(s.split(": ", 1)[1] for s in said_finite(finite))
+    text = f"only if {needed}, and {level} assumes no such thing"
+    return Reason("NUMERICS", text, fix="accept --numerics reassociated")

@@ -24,6 +24,13 @@ def kinship(intrinsic: Intrinsic) -> Hashable | None:
     that such an extent says no more than how many elements there are. Which of them are equal still counts: axes of one
     extent may be exchanged.
     """
+    if kinship not in intrinsic.cache:
+        intrinsic.cache[kinship] = _kinship(intrinsic)
+    found: Hashable | None = intrinsic.cache[kinship]
+    return found
+
+
+def _kinship(intrinsic: Intrinsic) -> Hashable | None:
     shape = lane_form(intrinsic)
     if shape is None:
         return None
@@ -64,7 +71,14 @@ def carried(known: Match, intrinsic: Intrinsic) -> Match:
     def reason(found: Reason) -> Reason:
         return replace(found, message=said(found.message), fix=said(found.fix) if found.fix else found.fix)
 
+    renamed: dict[int, Certificate] = {}  # many mappings share one
+
     def certificate(found: Certificate) -> Certificate:
+        if id(found) not in renamed:
+            renamed[id(found)] = _certificate(found)
+        return renamed[id(found)]
+
+    def _certificate(found: Certificate) -> Certificate:
         proved = tuple(replace(o, statement=said(o.statement)) if old in o.statement else o for o in found.obligations)
         assumed = tuple(said(a) for a in found.assumptions)
         if (proved, assumed) == (found.obligations, found.assumptions):

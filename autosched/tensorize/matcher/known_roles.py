@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 from autosched.ir.value import Read, map_value
-from autosched.tensorize.match_types import Obligation, Reason
+from autosched.tensorize.match_types import Obligation, Reason, rank
+from autosched.tensorize.matcher.roles import dtype_reason, mistyped
 from autosched.tensorize.matcher.staging import Stager
 from autosched.tensorize.reduction.update import Update
 
@@ -18,18 +19,32 @@ Covers: TypeAlias = tuple[tuple[str, ...] | None, list[Obligation], tuple[str, .
 
 @dataclass
 class KnownRoles:
-    """What is the same for all axis maps of one assignment of roles: `refuse` is what of types or combination refuses
-    the intrinsic's normal form (`update`). Where all operands are `plain`, which program
+    """What is the same for all axis maps of one assignment of roles, for an intrinsic's normal form (`update`):
+    `combination` is why it combines in another way than the `program`. Where all operands are `plain`, which program
     axes a guard has in the tile is all that counts for who sees it (`covering`), and elements follow from any map."""
 
+    program: Update
     update: Update
     roles: dict[str, Read]
-    refuse: Reason | None
+    combination: Reason | None
     plain: bool
     addresses: tuple[Obligation, ...] | None = None
     inside: tuple[Obligation, ...] | None = None
     covering: dict[object, Covers] = field(default_factory=dict)
     stager: Stager | None = None
+
+    @cached_property
+    def refuse(self) -> Reason | None:
+        """What of types or combination refuses the intrinsic under these roles."""
+        return dtype_reason(self.update, self.roles, self.program) or self.combination
+
+    @cached_property
+    def rank(self) -> tuple[int, int] | None:
+        """That reason's rank, without its text."""
+        wrong = len(mistyped(self.update, self.roles))
+        if wrong:
+            return rank("DTYPE", wrong)
+        return None if self.combination is None else self.combination.rank
 
     @cached_property
     def applied(self) -> Update:

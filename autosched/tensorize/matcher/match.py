@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterable, Iterator
-from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from autosched.tensorize.addresses.axes import (
     Assignment,
     Assignments,
     Candidate,
-    replicated,
     tile_of,
     without_symmetric,
 )
@@ -35,14 +33,16 @@ from autosched.tensorize.addresses.tile import unsupported
 from autosched.tensorize.body.equal import SIGN_OF_ZERO
 from autosched.tensorize.body.governed import as_choice, as_held, governing, holding
 from autosched.tensorize.body.neutral import said_finite
-from autosched.tensorize.conditions.origin import at_origin
 from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.lengths import at_full_length
-from autosched.tensorize.match_types import REASON_CODES, Mapping, Match, Reason
+from autosched.tensorize.match_types import Mapping, Match, Reason
 from autosched.tensorize.matcher.excluded import STRICT, still_open
 from autosched.tensorize.matcher.family_answer import carried, kinship
-from autosched.tensorize.matcher.proofs import Prover, Refused, Roles, Unproved
+from autosched.tensorize.matcher.form_prover import FormProver
+from autosched.tensorize.matcher.proofs import Prover
+from autosched.tensorize.matcher.refused import Refused, Unproved
+from autosched.tensorize.matcher.restated import Restated
 from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.combine import overwriting_reason
 from autosched.tensorize.reduction.update import NotAnUpdate, Update, update_of_intrinsic
@@ -85,18 +85,20 @@ def match(
     names = set().union(*(f for f, any_ in zip(fitting, asked, strict=True) if any_))
     chosen = [s for s in program.stages if s.name in names] if stages is None else summing
     prover = Prover(timeout_ms)
-    kin: dict[int, Hashable] = {}
+    kin: dict[int, int | None] = {}
+    numbers: dict[Hashable, int] = {}
     found = []
     with written_to(dump_smt):
         for stage in chosen:
             adapters = Adapters(StageFacts(program, stage, timeout_ms))
-            answered: dict[Hashable, Match] = {}
+            answered: dict[int, Match] = {}
             for given, summing_form in zip(instructions, sums, strict=True):
                 intrinsic = summing_form if stage.reduction and summing_form is not None else given
                 if stage.name not in fitting[not intrinsic.accumulates]:
                     continue
                 if id(intrinsic) not in kin:
-                    kin[id(intrinsic)] = kinship(intrinsic)
+                    key = kinship(intrinsic)
+                    kin[id(intrinsic)] = None if key is None else numbers.setdefault(key, len(numbers))
                 alike = kin[id(intrinsic)]
                 if alike is not None and alike in answered:
                     found.append(carried(answered[alike], intrinsic))
@@ -172,15 +174,13 @@ def _adapted(
                 # A counterexample in a mask that an adapter made says nothing of the program's own elements.
                 made_up = not settled.accumulates and any(n.startswith("mask ") for n in adapted.names)
                 last = last if made_up else reason or last
+            restated = Restated(adapted.names, adapted.obligations, met, adapted.reorders)
             for mapping in mappings:
-                roles = tuple(r.index for r in mapping.operands.values())
-                key = roles, tuple((x, frozenset(fused)) for x, fused in mapping.axes.items())
-                if (adapted.reorders or met) and mapping.numerics == "bitwise":
-                    known = replace(mapping.certificate, numerics="reassociated")
-                    mapping = replace(mapping, certificate=known)
-                stated = tuple(at_origin(mapping.program, c) for c in mapping.conditions)
-                mapping = replace(mapping.adapted(adapted.names, adapted.obligations), conditions=stated).meeting(met)
-                (asking if stated else found).setdefault(key, mapping)
+                roles = tuple([r.index for r in mapping.operands.values()])
+                key = roles, tuple([(x, frozenset(fused)) for x, fused in mapping.axes.items()])
+                kind = asking if mapping.conditions else found
+                if key not in kind:
+                    kind[key] = restated(mapping)
         if found:
             break
     return tuple((found or asking).values()), last
@@ -220,6 +220,7 @@ def _verdict(mappings: tuple[Mapping, ...]) -> str:
     return "match" if any(not m.conditions for m in mappings) else "conditional"
 
 
+_Roles = frozenset[tuple[str, Read]]
 _Decision = tuple[str, tuple[Mapping, ...], Reason | None, tuple[str, ...]]
 
 
@@ -274,33 +275,36 @@ def _decide_form(
     if rule == "amos":
         tile = amos.without_symmetries(tile)
     published: amos.AmosRule | None = None
+    one = FormProver(prover, facts, intrinsic, update, tile, numerics, form.held)
     reasons: list[Reason] = []
     notes: list[str] = []
-    groups: list[tuple[dict[str, Read], Roles, Assignments]] = []
+    groups: list[tuple[dict[str, Read], _Roles, Assignments]] = []
     for roles in role_assignments(update, facts.update):
         result = prover.assignments(facts, tile, roles)
         if not result.complete:
             notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
         if not result.found and result.complete:
             reasons.append(_no_axis(facts, intrinsic, result.stuck))
-        if published is None:  # the first roles are those as written
-            published = amos.rule_of(facts, intrinsic, update, tile, roles)
         if rule == "amos":
+            if published is None:  # the first roles are those as written
+                published = amos.rule_of(facts, intrinsic, update, tile, roles)
             kept = tuple(a for a in result.found if published.accepts(a, roles))
             if result.found and not kept:
                 reasons.append(_not_published(intrinsic))
             result = replace(result, found=kept)
         groups.append((roles, frozenset(roles.items()), result))
 
-    def cost(assignment: Assignment, roles: MappingOf[str, Read]) -> int:
+    def cost(assignment: Assignment, roles: dict[str, Read]) -> int:
         """Operands that the instruction cannot broadcast by itself and that would be written out instead."""
-        copies = replicated(tile, assignment, roles)
+        copies = one.replicated(assignment, roles)
         return sum(x not in intrinsic.operands[o].broadcast for o, axes in copies.items() for x in axes)
 
-    refused: set[Roles] = set()
+    refused: set[_Roles] = set()
 
     def candidates() -> Iterator[Candidate]:
         for roles, key, result in groups:
+            if one.adds_nothing(roles, max((r.rank for r in reasons), default=None)):
+                continue
             for assignment in result.found:
                 if key in refused:
                     break
@@ -309,7 +313,7 @@ def _decide_form(
     mappings: list[Mapping] = []
     undecided = []
     for assignment, roles in without_symmetric(tile, candidates(), cost):
-        answer = prover.mapping(facts, intrinsic, update, tile, assignment, roles, numerics, form.held)
+        answer = one.mapping(assignment, roles)
         match answer:
             case Mapping():
                 mappings.append(answer)
@@ -322,12 +326,12 @@ def _decide_form(
     notes = list(dict.fromkeys((*notes, *undecided)))
     if mappings:
         verdict = _verdict(tuple(mappings))
-        if published is not None and rule == "superset":
-            notes += amos.compared(published, tile, mappings)
+        if rule == "superset":
+            notes += amos.compared(amos.rule_of(facts, intrinsic, update, tile, groups[0][0]), tile, mappings)
         return verdict, tuple(mappings), None, tuple(notes)
     if undecided or notes:
         return "unknown", (), None, tuple(notes)
-    furthest = max(reasons, key=lambda r: (REASON_CODES.index(r.code), -r.distance)) if reasons else None
+    furthest = max(reasons, key=lambda r: r.rank, default=None)
     if furthest is None:
         furthest = Reason("BODY_DIFFERS", f"the program's term reads no tensor, {intrinsic.name} multiplies operands")
     return "no", (), furthest, ()

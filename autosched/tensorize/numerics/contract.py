@@ -88,6 +88,11 @@ class Numerics:
         bits = self.kept_bits(mantissa)
         return float(2.0 ** (mantissa - bits + 2)) if bits < mantissa else 1.0
 
+    @property
+    def counts_issues(self) -> bool:
+        """Whether the bound on a sum depends on how many issues it takes."""
+        return self.sum == "aligned"
+
     def __str__(self) -> str:
         """In words: `16 terms aligned with the accumulator, 25 fraction bits kept, rz`."""
         if self.bounded:

@@ -141,6 +141,13 @@ def assignment_of(stage: Stage) -> Update:
 
 def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
     """As `update_of`, with dimensions indexed by constants turned into axes (`Intrinsic.operand_axes` names them)."""
+    if update_of_intrinsic not in intrinsic.cache:
+        intrinsic.cache[update_of_intrinsic] = _update_of_intrinsic(intrinsic)
+    found: Update = intrinsic.cache[update_of_intrinsic]
+    return found
+
+
+def _update_of_intrinsic(intrinsic: Intrinsic) -> Update:
     stage = intrinsic.stage
     update = update_of(stage, merging=True)
     named = [a for a in intrinsic.axes if "." in a.name]
