@@ -74,13 +74,22 @@ def solver_time() -> Iterator[list[float]]:
         z3.Solver.check = check
 
 
-def measure(name: str, types: dict[str, str]) -> Result | None:
-    """One workload against the whole catalogue; None where it has no such types."""
+def cases_of(name: str) -> list[dict[str, str]]:
+    """The choices of types that a workload has; as it is declared where it has none of ours."""
+    found = []
+    for types in TYPES:
+        try:
+            autosched.workload(name, **types)
+        except AutoschedError:
+            continue
+        found.append(types)
+    return found or [{}]
+
+
+def measure(name: str, types: dict[str, str]) -> Result:
+    """One workload against the whole catalogue."""
     intrinsics = list(Catalogue.builtin().values())
-    try:
-        program = autosched.workload(name, **types)
-    except AutoschedError:
-        return None
+    program = autosched.workload(name, **types)
     with solver_time() as seconds:
         started = time.process_time()
         found = match(program, intrinsics)
@@ -110,17 +119,11 @@ def main() -> int:
     results: list[Result] = []
     names = options.only or workload_names()
     started = time.perf_counter()
+    cases = [(name, types) for name in names for types in cases_of(name)]
     with ProcessPoolExecutor(options.jobs) as pool:
-
-        def take(cases: list[tuple[str, dict[str, str]]]) -> None:
-            for found in pool.map(measure, *zip(*cases, strict=True)) if cases else ():
-                if found is not None:
-                    results.append(found)
-                    print(found.row(), flush=True)
-
-        take([(name, types) for name in names for types in TYPES])
-        typed = {r.workload for r in results}
-        take([(name, {}) for name in names if name not in typed])
+        for found in pool.map(measure, *zip(*cases, strict=True)):
+            results.append(found)
+            print(found.row(), flush=True)
     wall = time.perf_counter() - started
     total = sum(r.total_s for r in results)
     summary = {

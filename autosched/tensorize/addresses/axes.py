@@ -224,7 +224,7 @@ def replicated(
 
 
 def without_symmetric(
-    tile: Tile, found: Iterable[Candidate], cost: Callable[[Assignment, Mapping[str, Read]], int]
+    tile: Tile, found: Iterable[Candidate], cost: Callable[[Assignment, dict[str, Read]], int]
 ) -> Iterator[Candidate]:
     """One of each class of candidates, all of which differ, that the tile's symmetries take into each other: the
     cheapest, in order of the first."""

@@ -8,6 +8,7 @@ neighbours.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from autosched.logic.walk import substitute_int
 from autosched.tensorize.addresses.axes import index_axes
 from autosched.tensorize.addresses.order import neighbour_conflict, own_conflict
 from autosched.tensorize.addresses.points import Answer, Points, taken_apart
+from autosched.tensorize.addresses.proved_before import answer_before, remember
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.guard import fold_guards, lift_guards, settle_choices
 from autosched.tensorize.match_types import Obligation, Reason
@@ -180,6 +182,21 @@ class StageFacts:
         holds = True if answer == z3.unsat else False if answer == z3.sat else None
         return Answer(holds, Obligation(part, statement, "z3", seconds), solver.model() if holds is False else None)
 
+    @cached_property
+    def domain(self) -> Hashable:
+        """All that symbolic points of the stage depend on: its axes with their bounds, and the ranges of sizes."""
+        axes = tuple((a.name, a.lower, a.upper) for a in self.stage.axes)
+        return axes, tuple((s, tuple(bounds)) for s, bounds in self.program.symbolic.items())
+
+    def ask_once(self, question: Hashable, part: str, statement: str, claim: Callable[[], list[Any]]) -> Answer:
+        """As `ask`, of a `question` that all of the claim follows from: what was proved before is not asked again."""
+        if answer_before(question):
+            return Answer(True, Obligation(part, statement, "z3"))
+        found = self.ask(part, statement, claim())
+        if found.holds:
+            remember(question, True)
+        return found
+
     def _solved(self, claim: list[Any]) -> tuple[z3.Solver, z3.CheckSatResult]:
         """What z3 says of the constraints. Nearly all are small and contradict each other, which its plain core shows
         in half the time; what it does not show at once, all of z3 is asked."""
@@ -197,16 +214,20 @@ class StageFacts:
     @proving
     def distinct_writes(self) -> Answer:
         """Different points of the spatial axes write different elements."""
-        axes = self.stage.axes
-        functions: dict[str, Any] = {}
-        first, second = (Points(self.program, axes, tag, functions) for tag in ("", "'"))
-        claim = first.domain + second.domain
-        for points in (first, second):
-            claim += [to_z3(g, points.env) for g in self.guards if isinstance(g, Bool)]
-        claim += [first.index(i) == second.index(i) for i in self.stage.assign.index]
-        claim.append(z3.Or(*(first.env[a] != second.env[a] for a in self.spatial)))
+        guards, index = tuple(g for g in self.guards if isinstance(g, Bool)), self.stage.assign.index
+
+        def claim() -> list[Any]:
+            functions: dict[str, Any] = {}
+            first, second = (Points(self.program, self.stage.axes, tag, functions) for tag in ("", "'"))
+            found = first.domain + second.domain
+            for points in (first, second):
+                found += [to_z3(g, points.env) for g in guards]
+            found += [first.index(i) == second.index(i) for i in index]
+            return [*found, z3.Or(*(first.env[a] != second.env[a] for a in self.spatial))]
+
         names = ", ".join(a.name for a in self.stage.spatial) or "no axis"
-        return self.ask("axes", f"{show_leaf(self.stage.target)} is another element for every other {names}", claim)
+        text = f"{show_leaf(self.stage.target)} is another element for every other {names}"
+        return self.ask_once(("writes", self.domain, guards, index, self.spatial), "axes", text, claim)
 
     @cached_property
     @proving
@@ -226,13 +247,17 @@ class StageFacts:
         """The element `read` depends on `axes` alone."""
         key = read, axes
         if key not in self._functions:
-            functions: dict[str, Any] = {}
-            first, second = (Points(self.program, self.stage.axes, tag, functions) for tag in ("", "'"))
-            claim = first.domain + second.domain + [first.env[a] == second.env[a] for a in axes]
-            claim.append(z3.Or(*(first.index(i) != second.index(i) for i in read.index)))
+
+            def claim() -> list[Any]:
+                functions: dict[str, Any] = {}
+                first, second = (Points(self.program, self.stage.axes, tag, functions) for tag in ("", "'"))
+                found = first.domain + second.domain + [first.env[a] == second.env[a] for a in axes]
+                return [*found, z3.Or(*(first.index(i) != second.index(i) for i in read.index))]
+
             names = ", ".join(a for a in self.extents if a in axes) or "no axis"
             text = f"the address of {show_leaf(read)} is a function of {names} alone"
-            self._functions[key] = self.ask("addresses", text, claim)
+            question = "address", self.domain, read.index, axes
+            self._functions[key] = self.ask_once(question, "addresses", text, claim)
         return self._functions[key]
 
     def moved_alone(self, read: Read) -> Answer:

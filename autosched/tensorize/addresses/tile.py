@@ -20,6 +20,7 @@ from autosched.logic import Bool, Const, Int, Var, to_z3
 from autosched.logic.solver import z3
 from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes
 from autosched.tensorize.addresses.points import Answer, Points, condition_axes
+from autosched.tensorize.addresses.proved_before import answer_before, remember
 from autosched.tensorize.addresses.stage_facts import StageFacts
 from autosched.tensorize.addresses.window import element_tried, guard_tried
 from autosched.tensorize.body.counterexample import show_leaf
@@ -74,7 +75,7 @@ def element_of_coordinates(facts: StageFacts, operand: Read, read: Read, assignm
     key = operand, tuple(lengths.items()), tuple(tile.extents.items()), tile.spatial
     text += ", padding included"
     if key not in facts.windows:
-        facts.windows[key] = facts.ask("axes", text, _inside_and_outside(operand, lengths, tile))
+        facts.windows[key] = facts.ask_once(key, "axes", text, lambda: _inside_and_outside(operand, lengths, tile))
     known_ends = facts.windows[key]
     return replace(known_ends, obligation=replace(known_ends.obligation, statement=text))
 
@@ -107,7 +108,15 @@ def _loose(operand: Read, assignment: Assignment, tile: Tile) -> tuple[Any, ...]
 def _element_of(
     facts: StageFacts, operand: Read, read: Read, assignment: Assignment, tile: Tile, text: str
 ) -> Answer:
-    known = element_tried(facts, operand, read, assignment, tile)
+    loose = _loose(operand, assignment, tile)
+    sizes = tuple((y, facts.extents[y], facts.ranges[y][0]) for _, fused, _ in loose[1:] for y in fused)
+    plain = facts.exact == set(facts.extents) and not facts.program.symbolic  # else other axes count, too
+    question = "element", loose, read.index, sizes
+    known = answer_before(question) if plain else None
+    if known is None:
+        known = element_tried(facts, operand, read, assignment, tile)
+        if plain and known is not None:
+            remember(question, known)
     if known is not None:
         return Answer(known, Obligation("axes", text, "exhaustion"))
     first, second, claim = _two_points(facts, operand, assignment, tile)

@@ -16,18 +16,20 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
+from autosched.ir.dtypes import DType
 from autosched.ir.value import Condition as Guard
 from autosched.ir.value import Read, reads
 from autosched.logic import Bool
-from autosched.tensorize.addresses.axes import Assignment, Tile, index_axes, replicated
+from autosched.tensorize.addresses.axes import Assignment, Assignments, Tile, assignments, index_axes, replicated
 from autosched.tensorize.addresses.points import condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
+from autosched.tensorize.addresses.tile import is_plain_operand
 from autosched.tensorize.body.equal import SIGN_OF_ZERO
 from autosched.tensorize.body.flushed import flushed_as
 from autosched.tensorize.body.neutral import Neutral, in_program, said_finite
 from autosched.tensorize.conditions.distinct import asked_to_differ
 from autosched.tensorize.intrinsic import Intrinsic
-from autosched.tensorize.match_types import Certificate, Condition, Mapping, Obligation, Reason
+from autosched.tensorize.match_types import Certificate, Condition, Mapping, Obligation, Reason, rank
 from autosched.tensorize.matcher.excluded import STRICT, is_border, left_out, not_finite, outside_factors, still_open
 from autosched.tensorize.matcher.known_roles import KnownRoles
 from autosched.tensorize.matcher.one_issue import not_one_issue
@@ -112,6 +114,7 @@ class FormProver:
         self.level = level
         self.held = held
         self._roles: dict[Hashable, RoleProofs] = {}
+        self._maps = prover.maps_of(facts, tile)
         self._guard_axes = tuple(condition_axes(g) for g in facts.guards)
         self._reduced = tuple(x for x in tile.extents if x not in tile.spatial)
         self._distinct = any(o.distinct for o in intrinsic.operands.values())
@@ -127,12 +130,36 @@ class FormProver:
     def adds_nothing(self, roles: dict[str, Read], reached: tuple[int, int] | None) -> bool:
         """Whether these roles can only be refused, and for no reason that goes further than one of the rank `reached`:
         types or combination refuse them, and no question about their addresses is open."""
-        case = self.of(roles).case
-        if case.rank is None or reached is None or case.rank > reached:
+        if reached is None:
+            return False
+        wrong = sum([read.dtype != self._wanted[o] for o, read in roles.items()])
+        own = rank("DTYPE", wrong) if wrong else self._combination
+        if own is None or own > reached:
             return False
         if len(roles) > FEW:
             return True
-        return case.plain and all(self.facts.moved_alone(read).holds is not None for read in roles.values())
+        return self._plain and all(self.facts.moved_alone(read).holds is not None for read in roles.values())
+
+    @cached_property
+    def _plain(self) -> bool:
+        return all(map(is_plain_operand, self.update.operands))
+
+    @cached_property
+    def _wanted(self) -> dict[str, DType]:
+        return {r.tensor: r.dtype for r in self.update.operands}
+
+    @cached_property
+    def _combination(self) -> tuple[int, int] | None:
+        """The rank of the reason why the two combine in different ways."""
+        found = self.prover.combination(self.facts, self.update)
+        return None if found is None else found.rank
+
+    def assignments(self, roles: dict[str, Read]) -> Assignments:
+        """All axis maps of one assignment of roles."""
+        key = tuple(roles.items())
+        if key not in self._maps:
+            self._maps[key] = assignments(self.tile, roles, self.facts.extents, self.facts.spatial, self.prover.limit)
+        return self._maps[key]
 
     def replicated(self, assignment: Assignment, roles: dict[str, Read]) -> dict[str, tuple[str, ...]]:
         """Operand to the filled tile axes that it could move with, and does not here."""

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 from autosched.ir.value import Read, map_value
-from autosched.tensorize.match_types import Obligation, Reason, rank
-from autosched.tensorize.matcher.roles import dtype_reason, mistyped
+from autosched.tensorize.match_types import Obligation, Reason
+from autosched.tensorize.matcher.roles import dtype_reason
 from autosched.tensorize.matcher.staging import Stager
 from autosched.tensorize.reduction.update import Update
 
@@ -37,14 +37,6 @@ class KnownRoles:
     def refuse(self) -> Reason | None:
         """What of types or combination refuses the intrinsic under these roles."""
         return dtype_reason(self.update, self.roles, self.program) or self.combination
-
-    @cached_property
-    def rank(self) -> tuple[int, int] | None:
-        """That reason's rank, without its text."""
-        wrong = len(mistyped(self.update, self.roles))
-        if wrong:
-            return rank("DTYPE", wrong)
-        return None if self.combination is None else self.combination.rank
 
     @cached_property
     def applied(self) -> Update:

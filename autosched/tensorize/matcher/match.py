@@ -278,9 +278,9 @@ def _decide_form(
     one = FormProver(prover, facts, intrinsic, update, tile, numerics, form.held)
     reasons: list[Reason] = []
     notes: list[str] = []
-    groups: list[tuple[dict[str, Read], _Roles, Assignments]] = []
+    groups: list[tuple[dict[str, Read], Assignments]] = []
     for roles in role_assignments(update, facts.update):
-        result = prover.assignments(facts, tile, roles)
+        result = one.assignments(roles)
         if not result.complete:
             notes.append(f"more than {prover.limit} axis maps: only those of the innermost axes were looked at")
         if not result.found and result.complete:
@@ -292,7 +292,7 @@ def _decide_form(
             if result.found and not kept:
                 reasons.append(_not_published(intrinsic))
             result = replace(result, found=kept)
-        groups.append((roles, frozenset(roles.items()), result))
+        groups.append((roles, result))
 
     def cost(assignment: Assignment, roles: dict[str, Read]) -> int:
         """Operands that the instruction cannot broadcast by itself and that would be written out instead."""
@@ -302,9 +302,10 @@ def _decide_form(
     refused: set[_Roles] = set()
 
     def candidates() -> Iterator[Candidate]:
-        for roles, key, result in groups:
-            if one.adds_nothing(roles, max((r.rank for r in reasons), default=None)):
+        for roles, result in groups:
+            if not result.found or one.adds_nothing(roles, max((r.rank for r in reasons), default=None)):
                 continue
+            key = frozenset(roles.items())
             for assignment in result.found:
                 if key in refused:
                     break

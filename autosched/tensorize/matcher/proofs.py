@@ -7,7 +7,6 @@ the same semantics.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping as MappingOf
 from dataclasses import replace
 from math import prod
 
@@ -19,7 +18,6 @@ from autosched.tensorize.addresses.axes import (
     Assignment,
     Assignments,
     Tile,
-    assignments,
 )
 from autosched.tensorize.addresses.points import Answer, condition_axes
 from autosched.tensorize.addresses.stage_facts import StageFacts
@@ -49,28 +47,29 @@ class Prover:
         self.limit = limit
         self._bodies: dict[object, Reason | Unproved | tuple[Obligation, tuple[str, ...]]] = {}
         self._neutrals: dict[object, tuple[Neutral, Neutral]] = {}
-        self._assignments: dict[object, Assignments] = {}
+        self._maps: dict[object, dict[object, Assignments]] = {}
         self._cases: dict[object, KnownRoles] = {}
         self._combinations: dict[tuple[Update, Update], Reason | None] = {}
         self._contracts: dict[object, Contract | Reason] = {}
 
-    def assignments(self, facts: StageFacts, tile: Tile, roles: MappingOf[str, Read]) -> Assignments:
-        """All axis maps of one assignment of roles: the same for tiles whose axes move the same operands."""
-        key = facts, tile.spatial, tuple(tile.moves.items()), tuple(roles.items())
-        if key not in self._assignments:
-            self._assignments[key] = assignments(tile, roles, facts.extents, facts.spatial, self.limit)
-        return self._assignments[key]
+    def maps_of(self, facts: StageFacts, tile: Tile) -> dict[object, Assignments]:
+        """The axis maps that are known, by roles: the same for tiles whose axes move the same operands."""
+        return self._maps.setdefault((facts, tile.spatial, tuple(tile.moves.items())), {})
 
     def case(self, facts: StageFacts, update: Update, roles: dict[str, Read]) -> KnownRoles:
         """What is known of these roles; one for instructions of one normal form."""
         key = facts, update, tuple(roles.items())
         if key not in self._cases:
-            both = facts.update, update
-            if both not in self._combinations:
-                self._combinations[both] = combination_reason(*both)
             plain = all(map(is_plain_operand, update.operands))
-            self._cases[key] = KnownRoles(facts.update, update, roles, self._combinations[both], plain)
+            self._cases[key] = KnownRoles(facts.update, update, roles, self.combination(facts, update), plain)
         return self._cases[key]
+
+    def combination(self, facts: StageFacts, update: Update) -> Reason | None:
+        """Why the stage and the instruction combine in different ways."""
+        both = facts.update, update
+        if both not in self._combinations:
+            self._combinations[both] = combination_reason(*both)
+        return self._combinations[both]
 
     def addresses(
         self,

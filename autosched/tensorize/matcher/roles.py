@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from autosched.ir.dtypes import DType
 from autosched.ir.oracle import numerics
 from autosched.ir.value import Cast, Read
 from autosched.tensorize.body.arrays import evaluate
@@ -52,15 +51,10 @@ def _choices(intrinsic: Update, operands: tuple[str, ...], reads: tuple[Read, ..
         yield tuple(reads[min(n, len(reads) - 1)] for n in range(len(operands)))
 
 
-def mistyped(intrinsic: Update, roles: dict[str, Read]) -> list[tuple[str, DType, Read]]:
-    """The operands whose elements are of another type, with the type that the intrinsic has."""
-    wanted = {r.tensor: r.dtype for r in intrinsic.operands}
-    return [(o, wanted[o], read) for o, read in roles.items() if read.dtype != wanted[o]]
-
-
 def dtype_reason(intrinsic: Update, roles: dict[str, Read], program: Update) -> Reason | None:
     """DTYPE where an operand and its element differ in type, with elements for which the terms then differ."""
-    wrong = mistyped(intrinsic, roles)
+    wanted = {r.tensor: r.dtype for r in intrinsic.operands}
+    wrong = [(o, wanted[o], read) for o, read in roles.items() if read.dtype != wanted[o]]
     if not wrong:
         return None
     _, dtype, read = wrong[0]
