@@ -43,7 +43,7 @@ from autosched.tensorize.reduction.update import Update
 NOTHING: MappingOf[str, Read] = MappingProxyType({})
 
 
-class Shape(NamedTuple):
+class MapShape(NamedTuple):
     """All that a proof asks of an axis map whose operands are plain: which axes of each guard are in the tile
     (`seen`), of each reduction axis whether tiles reach past its greatest end and whether that is its only one, and
     what is summed where."""
@@ -184,9 +184,9 @@ class FormProver:
             return Refused(found, refused.whatever_axes)
         return refused
 
-    def _shape(self, assignment: Assignment, padding: MappingOf[str, tuple[int, int]]) -> Shape:
+    def _shape(self, assignment: Assignment, padding: MappingOf[str, tuple[int, int]]) -> MapShape:
         facts, inner = self.facts, assignment.inner
-        return Shape(
+        return MapShape(
             tuple([axes & inner for axes in self._guard_axes]),
             tuple([padding[x][0] != padding[x][1] for x in self._reduced]),
             tuple([facts.exact.issuperset(assignment.axes[x]) for x in self._reduced]),

@@ -37,12 +37,12 @@ from autosched.tensorize.explanation import amos
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.lengths import at_full_length
 from autosched.tensorize.match_types import Mapping, Match, Reason
+from autosched.tensorize.matcher.as_adapted import AsAdapted
 from autosched.tensorize.matcher.excluded import STRICT, still_open
 from autosched.tensorize.matcher.family_answer import carried, kinship
 from autosched.tensorize.matcher.form_prover import FormProver
 from autosched.tensorize.matcher.proofs import Prover
 from autosched.tensorize.matcher.refused import Refused, Unproved
-from autosched.tensorize.matcher.restated import Restated
 from autosched.tensorize.matcher.roles import role_assignments
 from autosched.tensorize.reduction.combine import overwriting_reason
 from autosched.tensorize.reduction.update import NotAnUpdate, Update, update_of_intrinsic
@@ -174,7 +174,7 @@ def _adapted(
                 # A counterexample in a mask that an adapter made says nothing of the program's own elements.
                 made_up = not settled.accumulates and any(n.startswith("mask ") for n in adapted.names)
                 last = last if made_up else reason or last
-            restated = Restated(adapted.names, adapted.obligations, met, adapted.reorders)
+            restated = AsAdapted(adapted.names, adapted.obligations, met, adapted.reorders)
             for mapping in mappings:
                 roles = tuple([r.index for r in mapping.operands.values()])
                 key = roles, tuple([(x, frozenset(fused)) for x, fused in mapping.axes.items()])

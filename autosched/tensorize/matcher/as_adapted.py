@@ -9,7 +9,7 @@ from autosched.tensorize.match_types import Certificate, Mapping, Obligation
 
 
 @dataclass
-class Restated:
+class AsAdapted:
     """Adds to mappings which adapters led there (`names`), what was proved of them, what is assumed of what meets their
     zeros (`met`: each with the tensors that it names), and that they sum in another order (`reorders`). Many mappings
     share a certificate, and still do so then."""
