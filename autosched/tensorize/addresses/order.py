@@ -53,11 +53,12 @@ def neighbour_conflict(program: Program, original: Stage, stage: Stage, ask: Ask
     loops of their own. `original` is the program's stage, `stage` the form of it that is matched."""
     stages = program.stages
     own = stages.index(original)
-    for at, other in enumerate(stages):
-        shared = _shared(stage, other)
-        if at == own or not shared:
-            continue
-        earlier, later = (other, stage) if at < own else (stage, other)
+    near = [at for at, other in enumerate(stages) if at != own and _shared(stage, other)]
+    pairs = [(stages[at], stage) if at < own else (stage, stages[at]) for at in near]
+    # Those before it and those after it are split, too: a value may go round through all three.
+    pairs += [(stages[x], stages[y]) for x in near for y in near if x < own < y]
+    for earlier, later in pairs:
+        shared = _shared(earlier, later)
         for a, a_writes in _accesses(earlier):
             for b, b_writes in _accesses(later):
                 if a.tensor != b.tensor or not (a_writes or b_writes):

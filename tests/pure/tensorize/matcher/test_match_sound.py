@@ -94,3 +94,19 @@ def test_gather_and_triangle() -> None:
     assert check(triangle, square, 5).mapping_count == 1
     band = parse(BAND)
     assert check(band, square, 6).mapping_count == 1
+
+
+def test_a_value_that_goes_round_through_three_stages() -> None:
+    """`T` lies between two stages of which the first reads what the last wrote a turn before: no loop of its own."""
+    text = (
+        "def f(A: s32[2, 8], C: s32[8]):\n    S: s32[2, 8]\n    T: s32[2, 8]\n    for q, p in grid(2, 8):\n"
+        "        S[q, p] = A[q, p] + C[p]\n        T[q, p] = S[q, p] + A[q, p]\n        C[p] = T[q, p]\n"
+    )
+    added = made_up("def m(a: s32[4], b: s32[4], c: s32[4]):\n for i in range(4):\n  c[i] = a[i] + b[i]")
+    (found,) = match(parse(text), [added], stages=["T"])
+    assert found.verdict == "no"
+    assert found.reason is not None
+    assert found.reason.code == "ALIAS"
+    kept = text.replace("+ C[p]", "+ A[q, p]")
+    (found,) = match(parse(kept), [added], stages=["T"])
+    assert found.verdict == "match"
