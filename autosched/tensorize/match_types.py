@@ -198,7 +198,6 @@ class Reason:
     verified: bool = field(default=False, compare=False)
     """Whether the program with the fix was matched again, and fits."""
 
-
     @property
     def rank(self) -> tuple[int, int]:
         """How far a mapping got that it refuses: greater is further."""

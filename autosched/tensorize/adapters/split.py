@@ -34,12 +34,8 @@ def _split(facts: StageFacts) -> Adapted:
     folded = fold_quotients(found.after) or found
     proof = found.proof if folded is found else (*found.proof, *folded.proof)
     stage = folded.after.stages[_number(facts.program, facts.stage)]
-    names = tuple(
-        f"split {axis.name} by {before.extent // axis.extent}"
-        for axis in split_axes(facts.stage, stage)
-        for before in facts.stage.axes
-        if before.name == axis.name
-    )
+    whole = {a.name: a.extent for a in facts.stage.axes}
+    names = tuple(f"split {a.name} by {whole[a.name] // a.extent}" for a in split_axes(facts.stage, stage))
     if not names:
         raise NoPlace("no loop of the stage has whole groups")
     rewrite = Rewrite(" + ".join(names), facts.program, folded.after, proof)

@@ -197,8 +197,8 @@ def _fuller(
     most = max(m.utilisation for m in known)
     for facts, adapted in adapters.filling(intrinsic):
         _, mappings, _, _ = _decide(facts, intrinsic, numerics, prover)
-        found = (m.adapted(adapted.names, adapted.obligations) for m in mappings)
-        yield from (m for m in found if m.utilisation > most)
+        restated = AsAdapted(adapted.names, adapted.obligations, (), adapted.reorders)
+        yield from (restated(m) for m in mappings if m.utilisation > most)
 
 
 def _met(program: Program, zeroed: frozenset[Value]) -> tuple[tuple[str, ...], ...]:

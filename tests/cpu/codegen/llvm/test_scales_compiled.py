@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.compiled.llvm_kernels import run
+from support.programs.written_scales import INPUTS, PROGRAM, assert_written
 
 from autosched.codegen.interpret.interpreter import run_kernel
 from autosched.codegen.lower import lower
@@ -28,13 +29,6 @@ def f(X: f32[17, 66], W: const[e2m1[66, 33]], S: const[e8m0[33, 33]], Y: f32[17,
         Y[i, j] = 0
         for p in range(66):
             Y[i, j] += X[i, p] * (f32(W[p, j]) * f32(S[p // 2, j]))
-"""
-WRITTEN = """
-def f(S: e8m0[16, 16], U: u8[256], T: e8m0[16, 16], V: e8m0[256]):
-    for i, j in grid(16, 16):
-        T[j, i] = S[i, j]
-    for i in range(256):
-        V[i] = bits_e8m0(U[i] ^ 1)
 """
 BYTES = np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)
 
@@ -60,12 +54,9 @@ def test_elements_times_scales(t: str) -> None:
 
 
 def test_scales_that_are_written() -> None:
-    bits = BYTES.view(np.uint8)
-    for _, kernel in kernels(parse(WRITTEN), 2):
+    for _, kernel in kernels(PROGRAM, 2):
         for call in (run, run_kernel):
-            found = call(kernel, {"S": BYTES.reshape(16, 16), "U": bits})
-            assert np.array_equal(found["T"].view(np.uint8), bits.reshape(16, 16).T)
-            assert np.array_equal(found["V"].view(np.uint8), bits ^ 1)
+            assert_written(call(kernel, INPUTS))
 
 
 def test_products_with_weights_of_blocks() -> None:
