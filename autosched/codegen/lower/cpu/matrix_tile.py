@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from autosched.codegen.analysis.matrix_moves import apart_in_memory, held_in, rows_by_number, touches
-from autosched.codegen.lower.common.context import Context
-from autosched.codegen.lower.common.fused_stages import fused_start
+from autosched.codegen.lower.common.context import Context, identifier
+from autosched.codegen.lower.common.fused_stages import epilogue, fused_start
 from autosched.codegen.lower.common.matrix_rows import ROW, row_lanes
 from autosched.codegen.lower.common.operands.sources import OperandSource
-from autosched.codegen.lower.common.positions import LANE
-from autosched.codegen.lower.common.register_tile import RegisterTile
+from autosched.codegen.lower.common.positions import LANE, Position
+from autosched.codegen.lower.common.register_tile import DepthRange, RegisterTile
 from autosched.codegen.lower.common.tile_places import Places
 from autosched.codegen.lower.common.tile_registers import fields_of
 from autosched.codegen.passes.substitute import bind
@@ -25,18 +25,23 @@ from autosched.codegen.tree.kernel import Assign, Buffer, Configure, For, If, La
 from autosched.codegen.tree.rename import place, place_index
 from autosched.ir.dtypes import DType
 from autosched.ir.value import Literal, Read, Select, Value
-from autosched.logic import TRUE, Bool, Const, Int, Var
+from autosched.logic import FALSE, TRUE, Bool, Const, Int, Var
 from autosched.tiling.plans.plan import TensorPart
-from autosched.tiling.steps import tiled_axes
+from autosched.tiling.steps import APART, tiled_axes
 from autosched.tiling.steps.common.layout import filled, rows_held
+from autosched.tiling.steps.cpu.edges import EDGES
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixTile(RegisterTile):
     """Emits register tiles of one part on an instruction with registers of its own. Between a register and elements of
-    the tensor, `thread` has a matrix of `rows` in the buffer `between`; `there`: where the tensor itself holds it."""
+    the tensor, `thread` has a matrix of `rows` in the buffer `between`, or one for each unit of the tile, at `units`;
+    `there`: where the tensor itself holds it. `waiting_room`: where a tile's sums wait for the next tile's products,
+    beside which the stages behind them are computed."""
 
     between: str = ""
+    waiting_room: str = ""
+    units: tuple[Int, ...] = ()
     thread: Int = field(default_factory=lambda: Const(0))
     rows: int = 1
     there: tuple[Int, ...] | None = None
@@ -61,7 +66,12 @@ class MatrixTile(RegisterTile):
         rows, width = rows_held(nest, acc.name), filled(nest, acc.name)
         between = ctx.declare("sums", acc.dtype, (threads, rows, width), "workspace").name
         thread: Int = Var("thread") if threads > 1 else Const(0)
-        return MatrixTile(**fields, between=between, thread=thread, rows=rows)
+        room = ""
+        if part.epilogue:
+            units = [ctx.values[part.names.register(a)] for a in tiled_axes(nest)]
+            shape = (threads, *units, rows, width)
+            room = ctx.declare(f"{nest.stage.assign.tensor}_tile", acc.dtype, shape, "workspace").name
+        return MatrixTile(**fields, between=between, waiting_room=room, thread=thread, rows=rows)
 
     @property
     def whole_lane(self) -> Lane:
@@ -81,7 +91,7 @@ class MatrixTile(RegisterTile):
 
     def acc_read(self) -> Read:
         """The element of the accumulator that lies in memory just now."""
-        return Read(self.between, (self.thread, Var(ROW), Var(LANE)), self.accumulator.dtype)
+        return Read(self.between, (self.thread, *self.units, Var(ROW), Var(LANE)), self.accumulator.dtype)
 
     def lane(self, count: int) -> Lane | None:
         """Of a row, which is what `output` speaks of."""
@@ -90,7 +100,7 @@ class MatrixTile(RegisterTile):
     def _matrix(self) -> tuple[Int, ...]:
         """The subscripts of all elements of the accumulator in memory, in the order of the register."""
         width = self.row_lane.width
-        return self.thread, Var(LANE) // width, Var(LANE) % width
+        return self.thread, *self.units, Var(LANE) // width, Var(LANE) % width
 
     def _register(self) -> tuple[Int, ...]:
         return (*self.acc_index(), Var(LANE))
@@ -173,6 +183,60 @@ class MatrixTile(RegisterTile):
         moved = Assign(self.between, self._matrix(), held, self.whole_lane)
         rows = For(ROW, Const(0), Const(self.rows), stores)
         return self.over(self.tiled, counts, (moved, rows))
+
+    # -- beside the next tile's products ----------------------------------------------------------------------------
+
+    @property
+    def waits(self) -> MatrixTile:
+        """This tile with its sums in the waiting room."""
+        return replace(self, between=self.waiting_room, units=self.acc_index())
+
+    def overlaps(self, depth: DepthRange | None) -> bool:
+        """Whether stages behind the sums can be computed beside the next tile's products: there are such stages, and
+        nothing but the depth is summed over, without guards."""
+        nest, axis = self.nest, self.nest.depth
+        if not self.part.epilogue or depth is None or axis is None or axis is not self.cut:
+            return False
+        if any(a.units > 1 for a in nest.reduction if a is not axis) or self.skips or self.left or self.window:
+            return False
+        plain = nest.accumulate_mask == TRUE and self.group <= 1 and self.next is None and self.transposer is None
+        return plain and EDGES.of(self.names, self.ctx.values) != APART and (depth.whole or not axis.extent % axis.unit)
+
+    def beside(
+        self, at: Places, counts: dict[str, int], depth: DepthRange, other: tuple[Stmt, ...]
+    ) -> tuple[Stmt, ...]:
+        """A whole tile whose sums end in the waiting room. Its products are shared out among the rows of an
+        accumulator; behind those of row `er` comes `other`, which finishes that row of another tile."""
+        axis = self.nest.depth
+        assert axis is not None
+        at = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
+        var, row = f"{identifier(axis.name)}u", Var(ROW)
+        trips = (depth.upper - depth.lower) // self.unroll
+        lower, upper = (depth.lower + r * trips // self.rows * self.unroll for r in (row, row + 1))
+        steps = For(var, lower, upper, self.unrolled_steps(at, counts, axis, var, depth.lower), "serial", self.unroll)
+        first = depth.first if isinstance(depth.first, Bool) else (TRUE if depth.first else FALSE)
+        rows = For(ROW, Const(0), Const(self.rows), (steps, *other), note="beside these, rows of the tile before")
+        waits = self.waits
+        held = Read(self.acc, self._register(), self.accumulator.dtype)
+        moved = Assign(waits.between, waits._matrix(), held, self.whole_lane)
+        return (
+            *self.prefetch_out(at, counts),
+            *self.start(at, counts, first),
+            rows,
+            *self.over(self.tiled, counts, (moved,)),
+        )
+
+    def finished_row(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:
+        """What follows the sums in row `er` of each unit of a tile that waits."""
+        waits = self.waits
+        axes, valid = waits.output(at | {a.name: Position(None, Const(0)) for a in self.nest.reduction})
+        target, register, lane = self.nest.stage.assign, waits.acc_read(), self.row_lane
+        behind: list[Stmt] = []
+        for stage in self.part.epilogue:
+            behind += epilogue(stage, target, register, axes, lane, valid, self.ctx)
+        if self.part.keep:
+            behind.append(Assign(target.tensor, place_index(target.index, axes), register, lane, valid))
+        return tuple(s for stmt in behind for s in self.over(self.tiled, counts, (stmt,)))
 
 
 def _registers_of_all(part: TensorPart, ctx: Context) -> int:

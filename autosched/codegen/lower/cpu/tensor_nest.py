@@ -7,7 +7,7 @@ variant of its own, so that whole tiles carry no checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,9 +23,10 @@ from autosched.codegen.lower.common.row_epilogue import waiting
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
+from autosched.codegen.lower.cpu.overlapped import Overlapped, Range
 from autosched.codegen.passes.substitute import bind
-from autosched.codegen.tree.kernel import Assign, For, Stmt
-from autosched.logic import Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
+from autosched.codegen.tree.kernel import Assign, For, If, Stmt
+from autosched.logic import TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
 from autosched.tiling.plans.nest_geometry import NestAxis
 from autosched.tiling.plans.plan import TensorPart
 from autosched.tiling.steps import BLOCK, LOAD, ORDERS, blocked_axes, tiled_axes
@@ -216,6 +217,25 @@ class NestLowering:
         pair = [self.lanes, self.rows] if INNER.of(self.names, self.values) == 0 else [self.rows, self.lanes]
         axes = [a for a in (self.within, *pair) if a is not None]
         ranges = {**self.ranges, **ranges}
+        micro = self.micro
+        if depth is None or not isinstance(micro, MatrixTile) or not micro.overlaps(depth):
+            return self.tile_loops(axes, ranges, depth, at, counts)
+        beside = Overlapped(self, micro, axes, ranges, replace(depth, last=True)).loops(at, counts)
+        if depth.last is True:
+            return beside
+        earlier = bind(self.tile_loops(axes, ranges, replace(depth, last=False), at, counts), {})
+        last = depth.last if isinstance(depth.last, Bool) else TRUE
+        return (If(~last, earlier), If(last, beside))
+
+    def tile_loops(
+        self,
+        axes: Sequence[NestAxis],
+        ranges: Mapping[str, AxisRange],
+        depth: DepthRange | None,
+        at: Places,
+        counts: dict[str, int],
+    ) -> tuple[Stmt, ...]:
+        """Tile loops of these axes, one register tile after the other."""
         apart = None if depth is None else computed_first(self.micro.sources, depth.lower)
         first = others = self.micro
         if apart is not None:
@@ -236,7 +256,7 @@ class NestLowering:
         return loop(0, at, counts)
 
     def tile_loop(
-        self, axis: NestAxis, r: AxisRange, at: Places, counts: dict[str, int], body: Body
+        self, axis: NestAxis, r: Range, at: Places, counts: dict[str, int], body: Body
     ) -> tuple[Stmt, ...]:
         """Whole tiles in a loop, then the variant for what is left of the axis."""
         size = self.register[axis.name]
