@@ -205,23 +205,23 @@ class MatrixTile(RegisterTile):
             return False
         if min(self.ctx.values[self.names.block(axis)] or axis.units, axis.units) < LEAST_UNITS:
             return False
-        plain = nest.accumulate_mask == TRUE and self.group <= 1 and self.next is None and self.transposer is None
+        plain = nest.accumulate_mask == TRUE and self.next is None and self.transposer is None
+        plain = plain and self.unroll == 1 and self.group <= 1
         return plain and EDGES.of(self.names, self.ctx.values) != APART and (depth.whole or not axis.extent % axis.unit)
 
     def beside(
         self, at: Places, counts: dict[str, int], depth: DepthRange, other: tuple[Stmt, ...]
     ) -> tuple[Stmt, ...]:
         """A whole tile whose sums end in the waiting room. Its products are shared out among the rows of an
-        accumulator, unit by unit of the depth, whatever the schedule unrolls; behind those of row `er` comes `other`,
-        which finishes that row of another tile."""
+        accumulator, unit by unit of the depth; behind those of row `er` comes `other`, which finishes that row of
+        another tile."""
         axis = self.nest.depth
         assert axis is not None
         at = at | {a.name: Position(None, Const(0)) for a in self.nest.reduction}
         var, row = f"{identifier(axis.name)}u", Var(ROW)
         units = depth.upper - depth.lower
         lower, upper = (depth.lower + r * units // self.rows for r in (row, row + 1))
-        step = replace(self, unroll=1).unrolled_steps(at, counts, axis, var, depth.lower)
-        steps = For(var, lower, upper, step)
+        steps = For(var, lower, upper, self.unrolled_steps(at, counts, axis, var, depth.lower))
         first = depth.first if isinstance(depth.first, Bool) else (TRUE if depth.first else FALSE)
         rows = For(ROW, Const(0), Const(self.rows), (steps, *other), note="beside these, rows of the tile before")
         waits = self.waits
