@@ -34,13 +34,12 @@ Places = dict[str, Position]
 Body = Callable[[Places, dict[str, int]], tuple[Stmt, ...]]
 
 
-class Range(Protocol):
-    """Tiles of an axis."""
+@dataclass(frozen=True)
+class AxisRange:
+    """What a loop over an axis covers: tiles (or units, where the axis is not tiled) from `lower` to `upper`."""
 
-    @property
-    def lower(self) -> Int: ...
-    @property
-    def upper(self) -> Int: ...
+    lower: Int
+    upper: Int
 
 
 class Loops(Protocol):
@@ -49,7 +48,7 @@ class Loops(Protocol):
     register: dict[str, int]
 
     def tile_loop(
-        self, axis: NestAxis, r: Range, at: Places, counts: dict[str, int], body: Body
+        self, axis: NestAxis, r: AxisRange, at: Places, counts: dict[str, int], body: Body
     ) -> tuple[Stmt, ...]: ...
 
 
@@ -61,7 +60,7 @@ class Overlapped:
     nest: Loops
     micro: MatrixTile
     axes: Sequence[NestAxis]
-    ranges: Mapping[str, Range]
+    ranges: Mapping[str, AxisRange]
     depth: DepthRange
 
     def loops(self, at: Places, counts: dict[str, int]) -> tuple[Stmt, ...]:

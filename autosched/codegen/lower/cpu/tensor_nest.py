@@ -8,7 +8,7 @@ variant of its own, so that whole tiles carry no checks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from autosched.codegen.lower.common.context import Context, identifier
@@ -23,7 +23,7 @@ from autosched.codegen.lower.common.row_epilogue import waiting
 from autosched.codegen.lower.common.sums import sums
 from autosched.codegen.lower.common.tile_registers import declared
 from autosched.codegen.lower.cpu.matrix_tile import MatrixTile, configured
-from autosched.codegen.lower.cpu.overlapped import Overlapped, Range
+from autosched.codegen.lower.cpu.overlapped import AxisRange, Overlapped
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import Assign, For, If, Stmt
 from autosched.logic import TRUE, Bool, Const, Int, IntLike, Var, all_of, maximum, minimum, to_int
@@ -37,14 +37,6 @@ from autosched.tiling.steps.cpu.skip_guarded import untouched
 
 Places = dict[str, Position]
 Body = Callable[[Places, dict[str, int]], tuple[Stmt, ...]]
-
-
-@dataclass(frozen=True)
-class AxisRange:
-    """What a loop over an axis covers: tiles (or units, where the axis is not tiled) from `lower` to `upper`."""
-
-    lower: Int
-    upper: Int
 
 
 def lower_tensor(part: TensorPart, ctx: Context) -> tuple[Stmt, ...]:
@@ -256,7 +248,7 @@ class NestLowering:
         return loop(0, at, counts)
 
     def tile_loop(
-        self, axis: NestAxis, r: Range, at: Places, counts: dict[str, int], body: Body
+        self, axis: NestAxis, r: AxisRange, at: Places, counts: dict[str, int], body: Body
     ) -> tuple[Stmt, ...]:
         """Whole tiles in a loop, then the variant for what is left of the axis."""
         size = self.register[axis.name]
