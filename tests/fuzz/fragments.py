@@ -5,7 +5,7 @@ lanes by maps of the YAML, down to printed kernels.
 
 Elements are those of mxfp8, mxfp6, mxfp4 and nvfp4, of any length of the sum and any number of rows and columns; scales
 lie beside their rows or apart, and the program goes through all terms by one loop or through groups. Sparse data are
-f16 or bf16, and say by a subscript or by choices which elements are meant. Each kernel runs in the interpreter, and is
+f16, bf16, s8 or u8, and say by a subscript or by choices which elements are meant. Each kernel runs in the interpreter, and is
 printed.
 """
 
@@ -39,6 +39,8 @@ ROWS, PLANS = 2, 2
 """Looked at of a program: plans, and rows of each."""
 KINDS = ("sp", "mxf8f6f4", "mxf4", "nvf4")
 """Of instructions; the programs take turns."""
+SPARSE = [(t, k, "f32") for t in ("f16", "bf16") for k in (16, 32)] + [(t, k, "s32") for t in ("s8", "u8") for k in (32, 64)]
+"""Elements of what is sparse, how many an instruction takes of a whole row, and the type of sums."""
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 
 
@@ -71,8 +73,8 @@ def ampere() -> Target:
 def drawn_name(r: Random, kind: str) -> str:
     """The name of an instruction of a kind."""
     if kind == "sp":
-        t = r.choice(["f16", "bf16"])
-        return f"cuda/mma.sp.m16n8k32.{t}.{t}.f32"
+        t, k, c = r.choice(SPARSE)
+        return f"cuda/mma.sp.m16n8k{k}.{t}.{t}.{c}"
     if kind == "mxf8f6f4":
         return f"cuda/mma.m16n8k32.{r.choice(NARROW)}.{r.choice(NARROW)}.f32.{kind}"
     return f"cuda/mma.m16n8k64.e2m1.e2m1.f32.{kind}"
@@ -82,7 +84,7 @@ def text_for(name: str, r: Random) -> str:
     """A program for an instruction."""
     _, *parts = name.split(".")
     if parts[0] == "sp":
-        return sparse_text(r, parts[2])
+        return sparse_text(r, parts[2], parts[4])
     _, a, b, _, kind = parts
     scale, group = ("e4m3", 16) if kind == "nvf4" else ("e8m0", 32)
     return scaled_text(r, Scaled(a, b, scale, group, 32 if kind == "mxf8f6f4" else 64))
@@ -111,8 +113,8 @@ def scaled_text(r: Random, of: Scaled) -> str:
     )
 
 
-def sparse_text(r: Random, t: str) -> str:
-    """Of each four elements of a row A holds two, and E which."""
+def sparse_text(r: Random, t: str, c: str) -> str:
+    """Of each four elements of a row A holds two, and E which; sums are of type c."""
     m, n, k = r.randint(1, 40), r.randint(1, 30), 2 * r.randint(1, 30)
     across, flat, start = r.random() < 0.3, r.random() < 0.6, r.choice(["0", "0", "D[i, j]"])
 
@@ -130,11 +132,11 @@ def sparse_text(r: Random, t: str) -> str:
         value = f"({value})"
     rows = f"{2 * k}" if flat else f"{k // 2}, 4"
     held = f"A: {t}[{m}, {k}], E: u8[{m}, {k}], B: {t}[{f'{rows}, {n}' if across else f'{n}, {rows}'}]"
-    held += f", D: f32[{m}, {n}]" if start != "0" else ""
+    held += f", D: {c}[{m}, {n}]" if start != "0" else ""
     return (
-        f"def f({held}, C: f32[{m}, {n}]):\n    assume(E <= 3)\n    assume(distinct(E, 2))\n"
+        f"def f({held}, C: {c}[{m}, {n}]):\n    assume(E <= 3)\n    assume(distinct(E, 2))\n"
         f"    for i, j in grid({m}, {n}):\n        C[i, j] = {start}\n        for q in range({k}):\n"
-        f"            C[i, j] += f32(A[i, q]) * f32({value})\n"
+        f"            C[i, j] += {c}(A[i, q]) * {c}({value})\n"
     )
 
 

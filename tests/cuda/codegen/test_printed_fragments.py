@@ -31,13 +31,13 @@ def mm(A: {t}[64, {k}], S: {s}[64, {k} // {g}], B: {t}[32, {k}], T: {s}[32, {k} 
             C[i, j] += (f32(A[i, {p}]) * f32(S[i, {h}])) * (f32(B[j, {p}]) * f32(T[j, {h}]))
 """
 SPARSE = """
-def mm(A: bf16[64, 64], E: u8[64, 64], B: bf16[32, 32, 4], C: f32[64, 32]):
+def mm(A: {t}[64, 64], E: u8[64, 64], B: {t}[32, 32, 4], C: {c}[64, 32]):
     assume(E <= 3)
     assume(distinct(E, 2))
     for i, j in grid(64, 32):
         C[i, j] = 0
         for q in range(64):
-            C[i, j] += f32(A[i, q]) * f32(B[j, q // 2, 0] if E[i, q] & 3 == 0 else B[j, q // 2, 1] if E[i, q] & 3 == 1
+            C[i, j] += {c}(A[i, q]) * {c}(B[j, q // 2, 0] if E[i, q] & 3 == 0 else B[j, q // 2, 1] if E[i, q] & 3 == 1
                                           else B[j, q // 2, 2] if E[i, q] & 3 == 2 else B[j, q // 2, 3])
 """
 MX = {"loops": "h, q in grid(4, 32)", "p": "32 * h + q", "h": "h", "k": 128, "g": 32, "t": "e4m3", "s": "e8m0"}
@@ -45,7 +45,10 @@ NV = {"loops": "p in range(128)", "p": "p", "h": "p // 16", "k": 128, "g": 16, "
 CASES = {
     "mxfp8": (SCALED.format(**MX), "cuda/mma.m16n8k32.e4m3.e4m3.f32.mxf8f6f4", blackwell),
     "nvfp4": (SCALED.format(**NV), "cuda/mma.m16n8k64.e2m1.e2m1.f32.nvf4", blackwell),
-    "sparse": (SPARSE, "cuda/mma.sp.m16n8k32.bf16.bf16.f32", ampere),
+    "sparse": (SPARSE.format(t="bf16", c="f32"), "cuda/mma.sp.m16n8k32.bf16.bf16.f32", ampere),
+    "sparse_short": (SPARSE.format(t="f16", c="f32"), "cuda/mma.sp.m16n8k16.f16.f16.f32", ampere),
+    "sparse_bytes": (SPARSE.format(t="u8", c="s32"), "cuda/mma.sp.m16n8k32.u8.u8.s32", ampere),
+    "sparse_bytes_long": (SPARSE.format(t="s8", c="s32"), "cuda/mma.sp.m16n8k64.s8.s8.s32", ampere),
 }
 
 

@@ -143,8 +143,8 @@ class OperandKeys(Keys):
     )
     order: list[str] | None = Field(None, description="element order: one expression in `e` a dimension")
     fragment: list[str] | None = Field(None, description="one expression in `t` (lane) and `v` (element) a dimension")
-    copies: Annotated[int, Field(ge=2, le=1024)] | None = Field(
-        None, description="lanes that hold each element of the fragment, where there are several"
+    copies: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        None, description="lanes that hold each element of the fragment: one, if nothing is said"
     )
     bits: Annotated[int, Field(ge=1, le=32)] | None = Field(
         None, description="bits of a register for each element, where they are not as many as the type has"
