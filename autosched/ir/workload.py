@@ -88,6 +88,7 @@ FAMILIES: dict[str, Family] = {
     "matmul_tt": Family("matmul", _plain("matmul_tt"), converts=True),
     "batch_matmul": Family("batch_matmul", _transposes("batch_matmul"), _BITS, converts=True),
     "matmul_strided": Family("matmul_strided", _plain("matmul_strided"), converts=True),
+    "matmul_sparse": Family("matmul_sparse", _plain("matmul_sparse"), converts=True),
     "gemv": Family("gemv", _plain("gemv"), converts=True),
     "conv1d": Family("conv1d", _plain("conv1d"), groups=True, converts=True),
     "conv2d": Family("conv2d", _layout("conv2d"), _LAYOUTS, groups=True, converts=True),

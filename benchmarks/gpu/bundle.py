@@ -40,7 +40,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Problem:
-    """One case. Of an input only a run of random elements travels, which it repeats (`runs`: tensor to name). `plain`:
+    """One case. Of an input only a run of random elements travels, where it repeats one (`runs`: tensor to name). `plain`:
     the kernel that whole outputs are compared with. `loops`: the ceilings of the case's own instruction."""
 
     name: str

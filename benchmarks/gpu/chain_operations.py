@@ -198,6 +198,48 @@ class ScaledRows(ScaledBlocks):
         return draw(m, k), draw(n, k).t(), torch.ones((m, 1), device="cuda"), torch.ones((1, n), device="cuda")
 
 
+@dataclass(frozen=True)
+class Sparse:
+    """A product of 2:4 sparse data by cuSPARSELt."""
+
+    sizes: Sizes
+
+    def inputs(self, draw: Draw) -> tuple[Any, ...]:
+        import torch
+        from torch.sparse import to_sparse_semi_structured
+
+        kept = torch.tensor([1, 0, 0, 1], device="cuda").tile(self.sizes["m"], self.sizes["k"] // 4)
+        a = draw(self.sizes["m"], self.sizes["k"])
+        return to_sparse_semi_structured(a * kept.to(a.dtype)), draw(self.sizes["n"], self.sizes["k"])
+
+    def __call__(self, *given: Any) -> Any:
+        import torch
+
+        a, b = given
+        return torch.mm(a, b.t())
+
+
+@dataclass(frozen=True)
+class Dense:
+    """The product that a sparse one stands for, by cuBLAS, with all elements of A."""
+
+    sizes: Sizes
+
+    def inputs(self, draw: Draw) -> tuple[Any, ...]:
+        return draw(self.sizes["m"], self.sizes["k"]), draw(self.sizes["n"], self.sizes["k"])
+
+    def __call__(self, *given: Any) -> Any:
+        import torch
+
+        a, b = given
+        return torch._int_mm(a, b.t()) if a.dtype == torch.int8 else torch.mm(a, b.t())
+
+
+def sparse(s: Sizes) -> Iterator[tuple[str, Operation]]:
+    yield "cusparselt", Sparse(s)
+    yield "cublas", Dense(s)
+
+
 def decode(s: Sizes) -> Iterator[tuple[str, Operation]]:
     """Attention's libraries, and what the memory's speed allows."""
     for name, backend in (("cudnn", "CUDNN_ATTENTION"), ("flash attention", "FLASH_ATTENTION")):
@@ -215,5 +257,6 @@ NAMED: dict[str, Callable[[Sizes], Iterator[tuple[str, Operation]]]] = {
     "narrow": narrow,
     "decode": decode,
     "blocks": blocks,
+    "sparse": sparse,
 }
 """What several libraries compute, by what a case asks for."""

@@ -1,5 +1,5 @@
 """Programs of several stages that are measured on a GPU: decoding, feed-forward layers, products on narrow weights, on
-blocks with scales, of experts, behind a norm."""
+blocks with scales, of 2:4 sparse data, of experts, behind a norm."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ def chain_cases() -> Iterator[Case]:
     for m, n, k in ((64, 7168, 2048), (4096, 7168, 2048), (4096, 4096, 7168)):
         sizes = {"m": m, "n": n, "k": k, "g": GROUP}
         yield _case("blocks", f"{m}x{n}x{k}", "matmul_fp8_blocks_nt", sizes, "blocks", "e4m3")
+    for t, m, n, k in (("f16", 4096, 4096, 4096), ("s8", 4096, 4096, 4096), ("bf16", 4096, 128, 4096)):
+        types = {"acc": "s32"} if t == "s8" else {"out": t}
+        yield _case("sparse", f"{m}x{n}x{k}", "matmul_sparse", {"m": m, "n": n, "k": k, **types}, "sparse", t)
     experts = {"rows": "contiguous", "m": 8192, "n": 4096, "k": 7168, "experts": 8, "block": 128}
     yield _case("experts", "8192x4096x7168", "matmul_experts", experts, "experts")
     for kind in ("rms_norm_product", "layer_norm_product"):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autosched.device.correctness.oracle import slack
 from autosched.device.correctness.sampled import RUN, Sampled, sampled, tensors_of
@@ -104,7 +105,7 @@ def problem_of(
     program = request_of(case).program
     named = {}
     for name, values in data.oracle.inputs.items():
-        run = np.ascontiguousarray(values).reshape(-1)[:RUN]
+        run = repeated(np.ascontiguousarray(values).reshape(-1))
         named[name] = hashlib.sha256(run.tobytes()).hexdigest()[:16]
         runs[named[name]] = run
     entries = [_entry(number, candidate, request_of(case).target, headers) for number, candidate in enumerate(chosen)]
@@ -122,6 +123,12 @@ def problem_of(
         dict(data.oracle.tolerances),
         tuple(entries),
     )
+
+
+def repeated(values: NDArray[Any]) -> NDArray[Any]:
+    """The run that the values repeat; all of them where they do not, as where neighbours are to differ."""
+    run = values[:RUN]
+    return run if np.array_equal(np.resize(run, len(values)), values) else values
 
 
 def plain_of(case: Case, headers: dict[str, str]) -> Entry | None:

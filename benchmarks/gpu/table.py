@@ -9,7 +9,7 @@ from statistics import geometric_mean
 from typing import Any
 
 GROUPS = {"squares": "squares", "conv": "ResNet-50 convolutions", "rows": "programs that memory limits"}
-CHAINS = ("decode", "feed_forward", "weights", "blocks", "experts", "norms")
+CHAINS = ("decode", "feed_forward", "weights", "blocks", "sparse", "experts", "norms")
 ORDER = ("squares", "llm", "conv", "mma", "tiers", "rows", "attention", "shapes", *CHAINS)
 TYPES = ("bf16", "f16", "e4m3", "s8", "f32")
 LIBRARIES = ("cublas", "cublaslt", "cudnn", "torch")
@@ -21,6 +21,7 @@ COLUMNS = (
     ("FlashAttention 2", ("flash attention",)),
     ("PyTorch, compiled", ("torch compiled",)),
     ("cuBLASLt, scales of rows", ("cublaslt rows",)),
+    ("cuSPARSELt", ("cusparselt",)),
     ("PyTorch, 4 bits", ("torch int4",)),
     ("a copy of as many bytes", ("copy",)),
 )

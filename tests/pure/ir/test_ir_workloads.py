@@ -99,6 +99,7 @@ SUMS = [
     ("batch_matmul", {"batch": 3, "m": 5, "n": 9, "k": 4}),
     ("batch_matmul", {"batch": 3, "m": 5, "n": 9, "k": 4, "ta": 1, "tb": 1}),
     ("matmul_strided", {"m": 5, "n": 9, "k": 4, "lda": 7, "ldb": 11}),
+    ("matmul_sparse", {"m": 5, "n": 9, "k": 8}),
     ("gemv", {"m": 5, "k": 9}),
     ("conv2d", {"h": 4, "w": 5, "ci": 4, "co": 6, "groups": 2}),
     ("conv2d", {"h": 4, "w": 5, "ci": 4, "co": 6, "groups": 2, "layout": "nchw"}),
@@ -166,6 +167,15 @@ def test_batch_matmul_of_transposed_operands(ta: int, tb: int) -> None:
 def test_matmul_of_parts() -> None:
     data, out = computed(ir.workload("matmul_strided", m=5, n=9, k=4, lda=7, ldb=11, t="s8"))
     np.testing.assert_array_equal(out["C"], data["A"][:, :4] @ data["B"][:, :9])
+
+
+def test_sparse_matmul() -> None:
+    data, out = computed(ir.workload("matmul_sparse", m=5, n=9, k=16, t="s8"))
+    rows, columns = np.indices(data["A"].shape)
+    dense = np.zeros((5, 16), dtype=np.int64)
+    dense[rows, 4 * (columns // 2) + data["E"].astype(np.int64)] = data["A"]
+    assert (np.count_nonzero(dense.reshape(5, 4, 4), axis=2) <= 2).all()
+    np.testing.assert_array_equal(out["C"], dense @ data["B"].T.astype(np.int64))
 
 
 @pytest.mark.parametrize("layout", ["nhwc", "nchw"])
