@@ -53,6 +53,9 @@ MOST_UNITS = 32
 """Of the axes that an operand does not have, in one register tile: an operand is computed anew for each in the load."""
 TEAM_CYCLES = 1 / 32
 """Cycles of an element of a stage that a GPU's threads compute: four instructions, on 128 lanes of a core."""
+ADDING_CYCLES = TEAM_CYCLES / 2
+"""Cycles to add up the sum of a group that lies in registers: what else an element of a stage takes is to load and to
+store it."""
 CHECK_CYCLES = 1 / 32
 """Cycles to look at one element in a run-time check."""
 COPY_CYCLES = 1.0
@@ -88,12 +91,16 @@ def least_cycles(nest: Nest, ranking: Ranking = ONE_CORE) -> float:
     """Cycles that no schedule of the nest avoids: issuing, copying what no load can fetch, storing lanes one by one.
     On a GPU, see `issue_cycles`."""
     cycles = issue_cycles(nest, ranking)
+    if nest.groups is not None:
+        cycles += ADDING_CYCLES * _points(nest.groups.adding.axes)
     if nest.intrinsic.shared_memory:
         cycles += sum(_computing(nest, o) for o in nest.computed)
         return cycles + sum(_by_threads(nest, o.name) for o in nest.intrinsic.inputs)
     for operand in nest.intrinsic.inputs:
         if operand.name in nest.computed:
             cycles += _computing(nest, operand.name)
+            if nest.intrinsic.scope == "warp":  # lanes bring what the block computed to registers
+                cycles += COPY_CYCLES * panel_elements(nest, operand.name)
             continue
         known = nest.mapping.program.known(nest.mapping.operands[operand.name].tensor)
         if not vectorises(nest, operand.name) and not known:
