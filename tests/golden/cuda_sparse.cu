@@ -38,6 +38,7 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 48) mm(
 
     const bf16* const B_at = &B[jb * 2048 + lane / 4 * 128 + lane % 4 * 2];
     const bf16* const A_at = &A[warp * 2048 + lane / 4 * 64 + lane % 4 * 2];
+    const uint8_t* const E_at = &E[warp * 2048 + lane / 4 * 64 + lane % 2 * 8];
     float* const C_at = &C[warp * 1024 + lane / 4 * 32 + jb * 16 + lane % 4 * 2];
     #pragma unroll
     for (int ir = 0; ir < 2; ++ir) {
@@ -61,8 +62,11 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 48) mm(
                 copy<4>(&a_reg[u], &A_at[ir * 1024 + u % 2 * 512 + qu * 16 + u / 2 * 8]);
             }
             #pragma unroll
-            for (int v = 0; v < 16; ++v) {
-                put_element<2>(e_reg, v, E[warp * 2048 + ir * 1024 + lane / 4 * 64 + v / 8 * 512 + qu * 16 + lane % 2 * 8 + v % 8]);
+            for (int u = 0; u < 2; ++u) {
+                alignas(8) uint8_t E_run[8];
+                copy<8>(E_run, &E_at[ir * 1024 + u * 512 + qu * 16]);
+                #pragma unroll
+                for (int x = 0; x < 8; ++x) put_element<2>(e_reg, u * 8 + x, E_run[x]);
             }
             #pragma unroll
             for (int jr = 0; jr < 2; ++jr) {

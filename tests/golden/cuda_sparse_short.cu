@@ -37,6 +37,7 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 45) mm(
 
     const f16* const B_at = &B[jb * 2048 + lane / 4 * 128 + lane % 4 * 2];
     const f16* const A_at = &A[warp * 2048 + lane / 4 * 64 + lane % 4 * 2];
+    const uint8_t* const E_at = &E[warp * 2048 + lane / 4 * 64];
     float* const C_at = &C[warp * 1024 + lane / 4 * 32 + jb * 16 + lane % 4 * 2];
     #pragma unroll
     for (int ir = 0; ir < 2; ++ir) {
@@ -58,8 +59,11 @@ extern "C" __global__ void LIMIT_REGISTERS(64, 45) mm(
             #pragma unroll
             for (int u = 0; u < 2; ++u) copy<4>(&a_reg[u], &A_at[ir * 1024 + u * 512 + qu * 8]);
             #pragma unroll
-            for (int v = 0; v < 16; ++v) {
-                put_element<2>(e_reg, v, E[warp * 2048 + ir * 1024 + lane / 4 * 64 + v / 8 * 512 + qu * 8 + v % 8]);
+            for (int u = 0; u < 2; ++u) {
+                alignas(8) uint8_t E_run[8];
+                copy<8>(E_run, &E_at[ir * 1024 + u * 512 + qu * 8]);
+                #pragma unroll
+                for (int x = 0; x < 8; ++x) put_element<2>(e_reg, u * 8 + x, E_run[x]);
             }
             #pragma unroll
             for (int jr = 0; jr < 2; ++jr) {

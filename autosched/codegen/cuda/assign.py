@@ -144,12 +144,12 @@ class CudaAssignPrinter:
                 if text is not None:
                     yield from text
                     return
-        if stmt.buffer not in self.scope.layouts:
-            for width in self._widths(stmt, count):
-                text = self._computed(stmt, element, count, width)
-                if text is not None:
-                    yield from text
-                    return
+        write = self._fields if stmt.buffer in self.scope.layouts else self._computed
+        for width in self._widths(stmt, count):
+            text = write(stmt, element, count, width)
+            if text is not None:
+                yield from text
+                return
         here = self._at(stmt, element(Var(ELEMENT)))
         yield from self._loop(count, list(self._element(here)))
 
@@ -282,6 +282,25 @@ class CudaAssignPrinter:
             if groups == 1 and there == TRUE:
                 guarded = ["{", *(f"    {line}" for line in body), "}"]
             return list(self._loop(groups, guarded, GROUP))
+
+    def _fields(self, stmt: Assign, at: Callable[[Int], Int], count: int, width: int) -> list[str] | None:
+        """Elements put into fields of registers, `width` of them from what is loaded at once; None where nothing is, or
+        registers hold whole elements."""
+        assert stmt.lane is not None
+        scope, lane, groups = self.scope, stmt.lane.var, count // width
+        if not scope.layouts[stmt.buffer].in_fields or scope.simplifier.condition(stmt.valid) != TRUE:
+            return None
+        with scope.ranged({GROUP: (0, groups - 1), INSIDE: (0, width - 1)}):
+            v = Var(GROUP) * width + Var(INSIDE)
+            here = _placed(stmt, lane, at(v), scope, v)
+            loads, at_hand = load_runs(scope, here.value, INSIDE, width)
+            if not at_hand:
+                return None
+            with scope.holding(at_hand):
+                elements = list(self._element(here))
+            body = [*loads, *self._loop(width, elements, INSIDE)]
+            held = body if groups > 1 else ["{", *(f"    {line}" for line in body), "}"]
+            return list(self._loop(groups, held, GROUP))
 
     def _element(self, stmt: Assign) -> Iterator[str]:
         """One element of one thread: its register subscript is the thread's own."""
