@@ -40,8 +40,8 @@ class Loop:
 
 @dataclass(frozen=True)
 class Problem:
-    """One case. Of an input only a run of random elements travels, where it repeats one (`runs`: tensor to name). `plain`:
-    the kernel that whole outputs are compared with. `loops`: the ceilings of the case's own instruction."""
+    """One case. Of an input only a run of random elements travels, where it repeats one (`runs`: tensor to name).
+    `plain`: the kernel that whole outputs are compared with. `loops`: the ceilings of the case's own instruction."""
 
     name: str
     sizes: dict[str, Any]

@@ -5,8 +5,8 @@ lanes by maps of the YAML, down to printed kernels.
 
 Elements are those of mxfp8, mxfp6, mxfp4 and nvfp4, of any length of the sum and any number of rows and columns; scales
 lie beside their rows or apart, and the program goes through all terms by one loop or through groups. Sparse data are
-f16, bf16, s8 or u8, and say by a subscript or by choices which elements are meant. Each kernel runs in the interpreter, and is
-printed.
+f16, bf16, s8 or u8, and say by a subscript or by choices which elements are meant. Each kernel runs in the interpreter,
+and is printed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ ROWS, PLANS = 2, 2
 """Looked at of a program: plans, and rows of each."""
 KINDS = ("sp", "mxf8f6f4", "mxf4", "nvf4")
 """Of instructions; the programs take turns."""
-SPARSE = [(t, k, "f32") for t in ("f16", "bf16") for k in (16, 32)] + [(t, k, "s32") for t in ("s8", "u8") for k in (32, 64)]
+_HALVES, _BYTES = (("f16", "bf16"), (16, 32), "f32"), (("s8", "u8"), (32, 64), "s32")
+SPARSE = [(t, k, c) for types, depths, c in (_HALVES, _BYTES) for t in types for k in depths]
 """Elements of what is sparse, how many an instruction takes of a whole row, and the type of sums."""
 NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 

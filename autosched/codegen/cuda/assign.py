@@ -269,7 +269,7 @@ class CudaAssignPrinter:
                 return None
             v = Var(GROUP) * width + Var(INSIDE)
             here = _placed(stmt, lane, at(v), scope, v)
-            loads, at_hand = load_runs(scope, here.value, INSIDE, width)
+            loads, at_hand = load_runs(scope, here.value, INSIDE, width, there == TRUE)
             with scope.holding(at_hand):
                 value = scope.values.stored(here.value)
             to = scope.address(stmt.buffer, at_lane(stmt.index, lane, at(Var(GROUP) * width)))
@@ -293,7 +293,7 @@ class CudaAssignPrinter:
         with scope.ranged({GROUP: (0, groups - 1), INSIDE: (0, width - 1)}):
             v = Var(GROUP) * width + Var(INSIDE)
             here = _placed(stmt, lane, at(v), scope, v)
-            loads, at_hand = load_runs(scope, here.value, INSIDE, width)
+            loads, at_hand = load_runs(scope, here.value, INSIDE, width, always=True)
             if not at_hand:
                 return None
             with scope.holding(at_hand):

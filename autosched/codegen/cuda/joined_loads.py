@@ -3,6 +3,9 @@
     alignas(8) int8_t W_run[8];
     copy<8>(W_run, &W[…]);
     for (int x = 0; x < 8; ++x) row[x] = f(W_run[x]);            in place of f(W[… + x]): eight loads of a byte
+
+Elements whose places are known where a trip of a loop begins (scales of a group of weights) are loaded before the trip
+waits for others (`Early`).
 """
 
 from __future__ import annotations
@@ -10,18 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autosched.codegen.analysis.access import at_lane, flat_offset
-from autosched.codegen.cuda.scope import CudaScope
+from autosched.codegen.cuda.scope import CudaScope, Early
 from autosched.codegen.cuda.types import element_type
 from autosched.codegen.cuda.view import PEER
 from autosched.ir.value import Read, Select, Value, children, is_plain
-from autosched.logic import Const, Int
+from autosched.logic import Const, Int, free_vars
 
 WIDEST = 16  # bytes of one access
 
 
-def load_runs(scope: CudaScope, value: Value, inside: str, width: int) -> tuple[list[str], dict[Read, str]]:
+def load_runs(
+    scope: CudaScope, value: Value, inside: str, width: int, always: bool = False
+) -> tuple[list[str], dict[Read, str]]:
     """Statements that load what `width` results read of neighbours in memory, and what then stands for each read.
-    `value` is the result number `inside` of a group; what only one side of a choice reads stays where it is."""
+    `value` is the result number `inside` of a group; what only one side of a choice reads stays where it is. `always`:
+    the results are computed under no condition, so what can be loaded early is."""
     lines: list[str] = []
     found: dict[Read, str] = {}
     for read in dict.fromkeys(_always_read(value)):
@@ -32,13 +38,23 @@ def load_runs(scope: CudaScope, value: Value, inside: str, width: int) -> tuple[
         dtype = scope.buffer(read.tensor).dtype
         each = min(width, WIDEST // dtype.bytes)
         scope.used.headers.add("copy")
-        lines.append(f"alignas({each * dtype.bytes}) {element_type(dtype)} {name}[{width}];")
+        early = scope.early if always else None
+        first_place = flat_offset(scope.buffer(read.tensor), at_lane(read.index, inside, Const(0)))
+        to_print = early.lines if early is not None and _known(scope, read.tensor, first_place, early) else lines
+        to_print.append(f"alignas({each * dtype.bytes}) {element_type(dtype)} {name}[{width}];")
         for first in range(0, width, each):
             from_ = scope.address(read.tensor, at_lane(read.index, inside, Const(first)))
             to = f"&{name}[{first}]" if first else name
-            lines.append(f"copy<{each * dtype.bytes}>({to}, {from_});")
+            to_print.append(f"copy<{each * dtype.bytes}>({to}, {from_});")
         found[read] = f"{name}[{scope.spell(inside)}]"
     return lines, found
+
+
+def _known(scope: CudaScope, tensor: str, place: Int, early: Early) -> bool:
+    """Whether the launch leaves the tensor in memory as it is, and the place is known where the trip begins."""
+    if scope.buffer(tensor).scope != "global" or tensor in scope.written:
+        return False
+    return free_vars(scope.simplifier.number(place)) <= early.known | scope.fixed
 
 
 def _always_read(value: Value) -> Iterator[Read]:

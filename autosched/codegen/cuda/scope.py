@@ -62,6 +62,15 @@ class Used:
         return issue_name(intrinsic, majors)
 
 
+@dataclass
+class Early:
+    """What the body of a loop begins with, before it waits for anything: loads whose places the variables `known` there
+    decide."""
+
+    known: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+
+
 class CudaScope:
     """One launch being printed. `ranges` are inclusive bounds of variables where the text stands; `lanes` are threads
     of a worker there (1: none); `running` says whether copies run on."""
@@ -93,6 +102,7 @@ class CudaScope:
         self.passed: frozenset[str] = frozenset()  # memory through which lanes of a row's warp pass values
         self.loops = 0  # loops around, of one thread
         self.at_hand: dict[Read, str] = {}  # elements of memory that were loaded before, and what stands for each
+        self.early: Early | None = None  # where the text stands in every trip of a loop that waits
         self.pointers: dict[tuple[str, Int, bool], str] = {}
         self.declared: list[str] = []  # declarations to stand before the current statement of the block
         self._simplifier: Simplifier | None = None
@@ -144,6 +154,13 @@ class CudaScope:
         before, self.at_hand = self.at_hand, {**self.at_hand, **found}
         yield
         self.at_hand = before
+
+    @contextmanager
+    def beginning(self, early: Early | None) -> Iterator[None]:
+        """Where loads may go that are to be early: nowhere in text that not every trip comes to."""
+        before, self.early = self.early, early
+        yield
+        self.early = before
 
     def _set(self, found: Mapping[str, tuple[int, int] | None]) -> None:
         for name, bounds in found.items():

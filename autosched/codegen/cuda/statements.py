@@ -15,7 +15,7 @@ from autosched.codegen.cuda.fragments.fragments import THREAD
 from autosched.codegen.cuda.fragments.ldmatrix import joined_load
 from autosched.codegen.cuda.hopper import EnginePrinter
 from autosched.codegen.cuda.induction_counters import Ring
-from autosched.codegen.cuda.scope import CudaScope
+from autosched.codegen.cuda.scope import CudaScope, Early
 from autosched.codegen.passes.substitute import bind
 from autosched.codegen.tree.kernel import (
     WORKERS,
@@ -95,7 +95,7 @@ class CudaStatementPrinter:
                 if known == TRUE:
                     yield from self.body(body, path)
                 elif known != FALSE and (free := free_vars(known) or body):
-                    with scope.ranged(narrowed(known, scope.ranges)):
+                    with scope.ranged(narrowed(known, scope.ranges)), scope.beginning(None):
                         inner = list(self.inside(body, path))
                     if inner:
                         yield f"if ({scope.index.condition(known)}) {{" if free else "{"
@@ -103,7 +103,8 @@ class CudaStatementPrinter:
                         yield "}"
             case Branch(data, body):
                 yield f"if ({scope.values.condition(data)}) {{"
-                yield from self.inside(body, path)
+                with scope.beginning(None):
+                    yield from self.inside(body, path)
                 yield "}"
             case Assign():
                 meets = stmt.buffer in scope.passed and not scope.workers
@@ -158,7 +159,7 @@ class CudaStatementPrinter:
         scope = self.scope
         var, last = scope.names.local(stmt.var), stmt.extent - 1
         first = last if stmt.value.dtype.name == "u64" else 0  # its greatest numbers have no sign
-        with scope.ranged({stmt.var: (0, last)}):
+        with scope.ranged({stmt.var: (0, last)}), scope.beginning(None):
             inner = list(self.inside(stmt.body, path))
         yield "{"
         yield f"{INDENT}int64_t {var}_wanted = {scope.values.value(stmt.value)};"
@@ -198,7 +199,8 @@ class CudaStatementPrinter:
                 yield f"// {in_comment(loop.note)}"
             if some:  # of a phase that the block has more threads than
                 yield f"if ({scope.names.local(loop.var)} < {count}) {{"
-                yield from (INDENT + line for line in self.body(loop.body, None))
+                with scope.beginning(None):
+                    yield from (INDENT + line for line in self.body(loop.body, None))
                 yield "}"
             else:
                 yield from self.body(loop.body, None if path is None else path)
@@ -266,8 +268,13 @@ class CudaStatementPrinter:
                 if joined is not None:
                     yield from self._joined(var, trips, *joined)
                     return
-                with scope.rings.around(loop.var, frozenset(scope.ranges), phases or waits) as ring:
+                copied = any(isinstance(s, WaitCopies) for s in statements(loop.body))
+                early = Early(frozenset(scope.ranges)) if waits or copied else scope.early
+                around = scope.rings.around(loop.var, frozenset(scope.ranges), phases or waits)
+                with around as ring, scope.beginning(early):
                     inner = list(self.inside(body, path))
+                if early is not None and early is not scope.early:
+                    inner[:0] = [INDENT + line for line in early.lines]
             if not inner:
                 return
             yield from self._turning(ring)
@@ -288,7 +295,7 @@ class CudaStatementPrinter:
         lower_text, upper_text = scope.index.number(loop.lower), scope.index.number(loop.upper, 5)
         ranges = {loop.var: loop_range(loop.lower, loop.upper, loop.step, scope.ranges)}
         around = scope.rings.around(loop.var, frozenset(scope.ranges), counted and (phases or waits))
-        with scope.ranged(ranges), around as ring:
+        with scope.ranged(ranges), around as ring, scope.beginning(None):
             inner = list(self.inside(loop.body, path))
         if inner:
             yield from self._turning(ring)

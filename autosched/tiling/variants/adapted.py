@@ -147,7 +147,7 @@ def _next(
         native = [m for m in mappings if m.adapters and not m.intrinsic.portable]
         moved = next((m for m in plain if _by_data(m)), None)
         in_order = moved and gathered(StageFacts(here.program, here.program.stage(found_of_stage[0].stage)))
-        if moved:  # an adapter may say which of a few elements data mean, and an instruction that selects reads them all
+        if moved:  # where data mean one of a few elements, an instruction that selects reads them all
             yield from _adapted(here, [m for m in native if not _by_data(m)])
         if moved and in_order:  # plans hold no address that data says: the elements are copied in order first
             names = (*here.adapters, *in_order.names)
