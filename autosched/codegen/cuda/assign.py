@@ -154,9 +154,11 @@ class CudaAssignPrinter:
         yield from self._loop(count, list(self._element(here)))
 
     def _widths(self, stmt: Assign, count: int) -> list[int]:
-        """Numbers of elements that may move at once, the widest first."""
-        size = self.scope.buffer(stmt.buffer).dtype
-        if size.sub_byte:
+        """Numbers of elements that may move at once, the widest first. Elements below a byte take one in memory, of which
+        whoever reads it looks at their bits; nobody outside reads shared memory."""
+        to = self.scope.buffer(stmt.buffer)
+        size = to.dtype
+        if size.sub_byte and to.scope != "shared":
             return []
         most = WIDEST // size.bytes
         return [w for w in (16, 8, 4, 2) if w <= most and count % w == 0]

@@ -17,10 +17,10 @@ from autosched.tiling.space.request import request
 ROW = {"copy": "cp.async", "stages": 2, "vector": "16 B", "split": "1"}
 
 
-def loop_of(n: int) -> list[str]:
-    """Lines of the loop over slices, in a product on int8 weights of n columns with a scale for 128 of the depth."""
+def loop_of(n: int, weights: str = "int8") -> list[str]:
+    """Lines of the loop over slices, in a product on narrow weights of n columns with a scale for 128 of the depth."""
     target = load_target("nvidia-h200")
-    program = workload("matmul_int8", m=16, n=n, k=512, g=128, t="bf16")
+    program = workload(f"matmul_{weights}", m=16, n=n, k=512, g=128, t="bf16")
     asked = usable(CATALOGUE, target, "simulator", ("cuda/wgmma.m64n16k16.bf16.f32",))
     plans = plan_program(program, target, CATALOGUE, asked, numerics="real").plans
     plan = next(p for p in plans if p.name.endswith("k←p) W_factor on the way [factor W_factor[p, j] in bf16]"))
@@ -44,6 +44,10 @@ def test_scales_are_loaded_before_the_wait() -> None:
     assert max(places(lines, "copy<16>(S_run")) < wait
     assert max(places(lines, "copy<8>(Z_run")) < wait
     assert min(places(lines, "copy<8>(W_raw_run")) > wait  # these are what it waits for
+
+
+def test_elements_below_a_byte_are_copied_as_they_are() -> None:
+    assert places(loop_of(128, "int4"), "start_copy<8>(&W_raw_at")
 
 
 def test_what_is_loaded_under_a_condition_stays_there() -> None:
