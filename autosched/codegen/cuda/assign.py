@@ -154,8 +154,8 @@ class CudaAssignPrinter:
         yield from self._loop(count, list(self._element(here)))
 
     def _widths(self, stmt: Assign, count: int) -> list[int]:
-        """Numbers of elements that may move at once, the widest first. Those below a byte take one in memory; readers look
-        at their bits alone, and nobody outside reads shared memory."""
+        """Numbers of elements that may move at once, the widest first. Those below a byte take one in memory;
+        readers look at their bits alone, and nobody outside reads shared memory."""
         to = self.scope.buffer(stmt.buffer)
         size = to.dtype
         if size.sub_byte and to.scope != "shared":
