@@ -10,6 +10,8 @@ With S = Σ|term| (and the start's magnitude, where it is not zero):
   block stretches the magnitudes so far by at most 1 + α = (1 + (T + 1) 2^-F) (1 + u), and the error of B = ⌈K/T⌉ blocks
   is at most ((1 + α)^B - 1) S. Issues that start from zero do so on their own, and their results are then added with
   one rounding each. This takes factors for normal numbers: the exponent of a subnormal one is larger than its value.
+  Of groups that are added exactly T counts the groups; the largest may be `below` bits less than the exponents of the
+  scales say, so that F is less by as many. Subnormal factors are counted there.
 """
 
 from __future__ import annotations
@@ -70,8 +72,9 @@ def block_growth(numerics: Numerics, dtype: DType, size: int) -> tuple[float, st
     assert numerics.fraction_bits is not None
     kept = min(dtype.mantissa, numerics.result_bits or dtype.mantissa)
     last = kept + 1 if numerics.rounding == "rne" else kept
-    cut = (size + 1) * 2.0**-numerics.fraction_bits
-    words = f"1 + {size + 1}·2^-{numerics.fraction_bits}"
+    addends, bits = size // numerics.group + 1, numerics.fraction_bits - numerics.below
+    cut = addends * 2.0**-bits
+    words = f"1 + {addends}·2^-{bits}"
     if numerics.sum_bits is not None and numerics.accumulator_bits is not None:
         lost = [numerics.sum_bits, numerics.accumulator_bits, *[numerics.fraction_bits] * (numerics.parts - 1) * 2]
         cut += sum(2.0**-bits for bits in lost)

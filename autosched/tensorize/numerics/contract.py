@@ -20,7 +20,9 @@ class Numerics:
       its factors'. With `sum_bits` and `accumulator_bits` the products are added so on their own first; that sum and
       the accumulator are then aligned, and cut to these many bits (downwards); `parts`: in so many interleaved sums,
       which are aligned and cut downwards to `fraction_bits` to be joined. An accumulator whose exponent lies more than
-      `accumulator_reach` below is left out.
+      `accumulator_reach` below is left out. `group`: products of so many neighbours are added exactly first, without
+      the factors that they share (scales), whose exponents alone tell where the group is cut; what is added so may lie
+      `below` bits lower than these say.
     - `tree`: products are rounded and added in pairs, the sums of pairs in pairs; the last sum is added to the
       accumulator.
     - `lanes`: `terms` chains from zero, one for each k modulo `terms`, over the whole issue; they are then added as a
@@ -54,6 +56,8 @@ class Numerics:
     sum_as: str | None = None
     parts: int = 1
     accumulator_reach: int | None = None
+    group: int = 1
+    below: int = 0
     relative: float | None = None
     absolute: float | None = None
 
@@ -68,6 +72,11 @@ class Numerics:
         share = None if self.relative is None else f"{in_powers(self.relative)} of each element"
         number = None if self.absolute is None else f"{in_powers(self.absolute)}"
         return " and ".join(b for b in (number, share) if b)
+
+    @property
+    def scaled(self) -> bool:
+        """Whether each element of a product of several counts when sums are aligned."""
+        return self.sum == "aligned" and self.operands_as is None and self.sum_as is None
 
     @property
     def flushed(self) -> bool:
@@ -99,9 +108,11 @@ class Numerics:
             return f"within {self.bounds}" + (", subnormals flushed" if self.flushed else "")
         if self.accumulate == "exact":
             return "exact"
+        grouped = f"in groups of {self.group} " if self.group > 1 else ""
         words = {
             "chain": "one term after the other, fused" if self.fused else "one term after the other",
-            "aligned": f"{self.terms or 'all'} terms aligned with the accumulator, {self.fraction_bits} fraction bits",
+            "aligned": f"{self.terms or 'all'} terms {grouped}aligned with the accumulator, "
+            f"{self.fraction_bits} fraction bits",
             "tree": f"{self.terms or 'all'} terms added in pairs",
             "lanes": f"{self.terms} chains from zero",
         }[self.sum]

@@ -17,6 +17,7 @@ from autosched.ir.oracle.numerics import cast, load, store
 from autosched.ir.value import Arith, Cast, Read, Value, reads
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.numerics.grid_code import Flat, Grid
+from autosched.tensorize.numerics.scaled import Element, aligned_terms, elements_apart, shared_by
 from autosched.tensorize.numerics.sums import Adder, plain_fold
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -96,6 +97,9 @@ class Model:
 
     def _float_sum(self, whole: Grid, value: Value) -> Callable[[Flat, Any], None]:
         numerics, dtype = self.intrinsic.numerics, value.dtype
+        scaled = elements_apart(value) if numerics.scaled else ()
+        if len(scaled) > 2 or numerics.group > 1:
+            return self._scaled_sum(whole, value, scaled)
         factors = (value.left, value.right) if isinstance(value, Arith) and value.op == "*" else (value,)
         formulas = [whole.formula(f) for f in factors]
         types = _widened(factors[0]), _widened(factors[-1])
@@ -109,6 +113,25 @@ class Model:
             acc = cast(load(written[:, place], dtype).reshape(-1), dtype, inner)
             found = adder.issue(acc, terms[0], terms[1] if len(terms) == 2 else None)
             written[:, place] = store(cast(found, inner, dtype), dtype).reshape(len(written), -1)
+
+        return run
+
+
+    def _scaled_sum(self, whole: Grid, value: Value, elements: tuple[Element, ...]) -> Callable[[Flat, Any], None]:
+        """Aligned sums of products of more than two elements: the exponent of each counts."""
+        numerics, dtype = self.intrinsic.numerics, value.dtype
+        formulas = [whole.formula(e.value) for e in elements]
+        found = [whole.places(e.read.tensor, e.read.index) for e in elements]
+        shared = [shared_by(np.broadcast_to(f, (self.points, self.lanes)), numerics.group) for f in found]
+        adder = Adder(numerics, dtype, (dtype, dtype))
+        place, points, lanes = self._places[0], self.points, self.lanes
+
+        def run(flat: Flat, written: Any) -> None:
+            shape = len(written), points, lanes
+            each = [_spread(f(flat), shape).swapaxes(0, 1).reshape(points, -1) for f in formulas]
+            terms, places = aligned_terms(each, [e.read.dtype for e in elements], shared, numerics.group)
+            acc = load(written[:, place], dtype).reshape(-1)
+            written[:, place] = store(adder.issue_aligned(acc, terms, places), dtype).reshape(len(written), -1)
 
         return run
 

@@ -18,8 +18,8 @@ F64 = npt.NDArray[np.float64]
 
 
 def least_exponent(dtype: DType) -> int:
-    """The exponent of the least normal number."""
-    return 1 - dtype.bias
+    """The exponent of the least normal number (of a scale, which has no others: of the least one)."""
+    return -dtype.bias if dtype.scale else 1 - dtype.bias
 
 
 def exponents(values: Any, dtype: DType) -> npt.NDArray[np.int64]:

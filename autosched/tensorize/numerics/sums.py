@@ -44,10 +44,23 @@ class Adder:
                 total = self._block(total, left[span], None if right is None else right[span])
         return self.add(acc, total, "rne") if numerics.start == "zero" else total
 
+    def issue_aligned(self, acc: Any, terms: Any, places: Any) -> Any:
+        """As `issue`, of exact terms (one for each group) and the exponents by which they are aligned."""
+        numerics, acc = self.numerics, self._flushed(np.asarray(acc))
+        if numerics.order:
+            order = list(numerics.order)
+            terms, places = terms[order], places[order]
+        total = np.zeros_like(acc) if numerics.start == "zero" else acc
+        size = (numerics.terms or len(terms) * numerics.group) // numerics.group
+        for first in range(0, len(terms), size):
+            total = self._aligned(total, terms[first : first + size], places[first : first + size])
+        return self.add(acc, total, "rne") if numerics.start == "zero" else total
+
     def _block(self, acc: Any, left: Any, right: Any | None) -> Any:
         match self.numerics.sum:
             case "aligned":
-                return self._aligned(acc, left, right)
+                with np.errstate(all="ignore"):
+                    return self._aligned(acc, *self._terms(left, right))
             case "tree":
                 terms = [self._product(x, None if right is None else right[n]) for n, x in enumerate(left)]
                 return self.add(acc, self._pairwise(terms))
@@ -98,11 +111,10 @@ class Adder:
         sums = [self._chain(zero, left[k::count], None if right is None else right[k::count]) for k in range(count)]
         return self.add(acc, self._pairwise(sums))
 
-    def _aligned(self, acc: Any, left: Any, right: Any | None) -> Any:
+    def _aligned(self, acc: Any, terms: Any, places: Any) -> Any:
         numerics = self.numerics
         assert numerics.fraction_bits is not None
         with np.errstate(all="ignore"):
-            terms, places = self._terms(left, right)
             start = np.asarray(acc, np.float64)
             plain = terms.sum(axis=0) + start  # infinities and NaN come out as IEEE says
             finite = np.isfinite(terms).all(axis=0) & np.isfinite(start)

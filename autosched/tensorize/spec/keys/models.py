@@ -72,6 +72,9 @@ class ContractKeys(Keys):
     accumulator_reach: PositiveInt | None = Field(
         None, description="an accumulator whose exponent lies more than this below the sum's is left out"
     )
+    group: Annotated[int, Field(ge=2, le=1024)] | None = Field(
+        None, description="products of so many neighbours are added exactly, and aligned by the scales they share"
+    )
     operands_as: Literal["f16", "bf16", "tf32", "f32"] | None = Field(
         None, description="type that factors are converted to first"
     )

@@ -9,6 +9,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import reads
 from autosched.logic import evaluate
 from autosched.tensorize.numerics.contract import Numerics
+from autosched.tensorize.numerics.scaled import bits_below
 from autosched.tensorize.spec.expression import parse_expression
 from autosched.tensorize.spec.keys.models import ContractKeys, NumericsKeys
 from autosched.tensorize.spec.source import DocumentSource
@@ -63,10 +64,24 @@ def contract(
         sum_as=keys.sum_as,
         parts=keys.parts,
         accumulator_reach=keys.accumulator_reach,
+        group=keys.group or 1,
+        below=_below(keys, program, source, place),
         order=_order(keys, program, source, place),
         relative=_bound(keys, "relative", program, source, place),
         absolute=_bound(keys, "absolute", program, source, place),
     )
+
+
+def _below(keys: ContractKeys, program: Program, source: DocumentSource, place: tuple[str | int, ...]) -> int:
+    """`Numerics.below` of a contract with groups; SpecError where the semantics has none of that size."""
+    if keys.group is None:
+        return 0
+    found = None if keys.terms is not None and keys.terms % keys.group else bits_below(program.stages[0], keys.group)
+    if found is None:
+        said = f"numerics: group: no {keys.group} neighbouring products share a factor"
+        hint = "it is the number of products that have one scale, and divides `terms`"
+        raise source.error(said, *place, "group", key=True, hint=hint)
+    return found
 
 
 def _bound(
@@ -134,6 +149,9 @@ def _fault(keys: ContractKeys, way: str) -> tuple[str, str] | None:
         return "parts" if keys.parts > 1 else "accumulator_reach", "parts and accumulator_reach go with sum_bits"
     if way == "lanes" and keys.terms is None:
         return "sum", "lanes need `terms`, their number"
+    other = keys.sum_bits or keys.operands_as or keys.sum_as or keys.order
+    if keys.group is not None and (way != "aligned" or other):
+        return "group", "groups are for aligned sums in one stage, in the order of the loops"
     if keys.operands_as is not None and way != "aligned":
         return "operands_as", "operands_as matters to aligned sums only"
     return None
