@@ -32,6 +32,7 @@ from autosched.tensorize.spec.load import load_text
 from autosched.tensorize.spec.programs.started import with_start
 
 from .elements import in_parts, parts_differ
+from .in_place import before_differs, in_place
 from .mapped import TooLarge, Wrong, hull, run_mapped
 from .pairs import Pair, chosen, governed, overwriting, pair
 from .plain import HELPERS, Memory, Writer, assignment, runner
@@ -55,7 +56,7 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, three that ask a mask or a length, one of which either says in several statements what it does, one whose
+    target, one that reads what it overwrites, three that ask a mask or a length, one of which either says in several statements what it does, one whose
     instruction names elements one by one, one that selects them, and one whose sum has a start of its own: what is
     wrong goes into `found`."""
     rng = Random(seed)
@@ -65,6 +66,8 @@ def check(seed: int, found: Findings, aloud: bool = False) -> None:
         check_pair(chosen(rng), rng, seed, found, aloud)
         rng = Random(f"overwriting {seed}")
         check_pair(overwriting(rng), rng, seed, found, aloud)
+        rng = Random(f"in place {seed}")
+        check_pair(in_place(rng), rng, seed, found, aloud)
         rng = Random(f"governed {seed}")
         check_pair(governed(rng), rng, seed, found, aloud)
         rng = Random(f"withheld {seed}")
@@ -98,10 +101,15 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
             print(e)
         return []
     written = parse(made.semantics)
-    if told_apart := start_differs(made.semantics, intrinsic, lambda dtype: _number(rng, dtype, None, False)):
+    apart = made.texts and intrinsic.program.parameters != written.parameters
+    if not apart and (told_apart := start_differs(made.semantics, intrinsic, lambda dtype: _number(rng, dtype, None, False))):
         found.wrong.append((seed, told_apart))
     if with_start(written).program != written:
         found.counts["instructions whose sum has a start"] += 1
+    elif apart:
+        found.counts["instructions that read what they overwrite"] += 1
+        if told_apart := before_differs(written, intrinsic.program, lambda dtype: _number(rng, dtype, None, False)):
+            found.wrong.append((seed, told_apart))
     elif intrinsic.program.parameters != written.parameters:
         found.counts["instructions in parts"] += 1
         if told_apart := parts_differ(written, intrinsic.program, made.along, rng):
@@ -139,6 +147,10 @@ def _loaded(made: Pair) -> Any:
     text = f"isa: made\nintrinsics:\n  - name: up\n    semantics: |\n{body}    numerics: {made.numerics}\n"
     text += f"    result: {made.result}\n" if made.result else ""
     text += "    operands: {a: {}, b: {}, c: {}}\n" if made.whole else ""
+    if made.texts:
+        names = parse(made.semantics).parameters
+        text += f"    operands: {{{', '.join(f'{n}: {{register: {{c: v}}}}' for n in names)}}}\n"
+        text += f"    emit: {{c: 'f({', '.join(f'{{{n}}}' for n in names)})'}}\n"
     return load_text(text)[0]
 
 

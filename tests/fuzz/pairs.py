@@ -80,6 +80,8 @@ class Pair:
     """Of one that names elements one by one: in which dimension."""
     whole: bool = False
     """Whether registers are given, so that no element is an operand of its own."""
+    texts: bool = False
+    """Whether the instruction has a text, which is the new value of its target."""
 
 
 def pair(rng: Random) -> Pair:

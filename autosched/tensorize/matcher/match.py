@@ -378,7 +378,7 @@ def _whole_stage(facts: StageFacts, intrinsic: Intrinsic, update: Update | None)
         problem = unsupported(intrinsic, update or update_of_intrinsic(intrinsic))
         _ = facts.update
     except NotAnUpdate as e:
-        return Reason("UNSUPPORTED", e.message)
+        return Reason("UNSUPPORTED", e.message, fix=e.hint)
     if problem is not None:
         return Reason("UNSUPPORTED", f"the semantics of {intrinsic.name} {problem}")
     if not intrinsic.accumulates:

@@ -149,7 +149,13 @@ def update_of_intrinsic(intrinsic: Intrinsic) -> Update:
 
 def _update_of_intrinsic(intrinsic: Intrinsic) -> Update:
     stage = intrinsic.stage
-    update = update_of(stage, merging=True)
+    try:
+        update = update_of(stage, merging=True)
+    except NotAnUpdate as error:
+        name, target = stage.assign.tensor, intrinsic.accumulator
+        own = f"`{name}_before: {target.dtype}[{', '.join(map(str, target.shape))}]`"
+        hint = f"let what it reads of {name} be an operand of its own, {own}"
+        raise NotAnUpdate(error.message, hint=hint, location=error.location) from None
     named = [a for a in intrinsic.axes if "." in a.name]
     if not named:
         return replace(update, axes=intrinsic.axes)

@@ -48,6 +48,7 @@ from autosched.tensorize.spec.operands import lanes_of, make_operands, printer_o
 from autosched.tensorize.spec.programs.function import parse_function
 from autosched.tensorize.spec.programs.matchable import unmatchable
 from autosched.tensorize.spec.programs.parts import parts_that_data_select
+from autosched.tensorize.spec.programs.read_apart import read_apart
 from autosched.tensorize.spec.programs.semantics import overwrites, parse_pseudocode, parse_semantics
 from autosched.tensorize.spec.source import DocumentSource
 from autosched.text_file import read_text
@@ -200,6 +201,7 @@ def _as_held(
     name = source.name
     started = parse_semantics(keys.semantics, keys.kind, source, keys.result, partial(_whole, keys))
     program, keys = started.program, one_register(keys, started, printer_of(head.isa), source)
+    program, keys = read_apart(program, keys, printer_of(head.isa))
     matrices = matrices_of(keys, program, source)
     check_held(keys, program, source)
     operands = make_operands(keys, head.isa, program, source, held=matrices is None)

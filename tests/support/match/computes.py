@@ -10,6 +10,7 @@ import numpy as np
 from fuzz.mapped import Tiles
 from fuzz.matches import Findings, compare, counterexample
 
+from autosched.ir import parse
 from autosched.ir.program import Program
 from autosched.tensorize import Catalogue, Intrinsic, Mapping, Match, match, to_json
 from autosched.tensorize.spec.load import load_text
@@ -17,9 +18,14 @@ from autosched.tensorize.spec.load import load_text
 CATALOGUE = Catalogue.builtin()
 
 
-def made_up(semantics: str, numerics: str = "{accumulate: exact}") -> Intrinsic:
+def made_up(semantics: str, numerics: str = "{accumulate: exact}", texts: bool = False) -> Intrinsic:
+    """`texts`: with a text, the target's new value."""
     body = "".join(f"      {line}\n" for line in semantics.strip().splitlines())
     text = f"isa: test\nintrinsics:\n  - name: made.up\n    semantics: |\n{body}    numerics: {numerics}\n"
+    if texts:
+        names = parse(semantics).parameters
+        text += f"    operands: {{{', '.join(f'{n}: {{register: {{c: v}}}}' for n in names)}}}\n"
+        text += f"    emit: {{c: 'f({', '.join(f'{{{n}}}' for n in names)})'}}\n"
     return load_text(text)[0]
 
 

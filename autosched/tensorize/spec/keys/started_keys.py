@@ -8,7 +8,7 @@ from autosched.tensorize.spec.keys.models import IntrinsicKeys
 from autosched.tensorize.spec.programs.started import Started
 from autosched.tensorize.spec.source import DocumentSource
 
-_VALUES = ("llvm", "c")
+VALUES = frozenset(["llvm", "c"])
 """Printers whose texts are the target's new value: nothing is written before all is read."""
 
 
@@ -25,7 +25,7 @@ def one_register(keys: IntrinsicKeys, started: Started, own: str, source: Docume
         raise source.error(wrong, "operands", start, key=True, hint=f"say the same of {start} and {target}")
     texts = keys.emit if isinstance(keys.emit, dict) else {own: keys.emit}
     for printer, text in texts.items():
-        if printer not in _VALUES and names(text, start):
+        if printer not in VALUES and names(text, start):
             place = ("emit", printer) if isinstance(keys.emit, dict) else ("emit",)
             wrong = f"emit.{printer}: {{{start}}} and {{{target}}} are one register, since the sum starts from {start}"
             raise source.error(wrong, *place, hint=f"name it {{{target}}} wherever it is read, too")

@@ -8,6 +8,7 @@ from autosched.logic import Binary, Const, Expr, Int, Var
 from autosched.logic.walk import children
 from autosched.tensorize.body.equal import prove_equal
 from autosched.tensorize.intrinsic import Intrinsic
+from autosched.tensorize.reduction.update import NotAnUpdate, update_of_intrinsic
 
 TIMEOUT_MS = 500
 """Of one question; what is not decided by then is not refused."""
@@ -17,7 +18,22 @@ def unmatchable(intrinsic: Intrinsic) -> tuple[str, str | None] | None:
     """(message, hint) of what keeps every program from matching; None: nothing that is known."""
     if intrinsic.kind != "compute":
         return None
-    return _groups(intrinsic) or _conditions(intrinsic.stage.assign.value) or _without_effect(intrinsic)
+    if (fault := _no_update(intrinsic) or _groups(intrinsic)) is not None:
+        return fault
+    return _conditions(intrinsic.stage.assign.value) or _without_effect(intrinsic)
+
+
+def _no_update(intrinsic: Intrinsic) -> tuple[str, str | None] | None:
+    """A target that is read, and not added to. Where a text or a second description is given, `check` says more."""
+    if intrinsic.emit or intrinsic.second is not None or intrinsic.stage.assign.op != "=":
+        return None
+    target = intrinsic.accumulator
+    try:
+        update_of_intrinsic(intrinsic)
+    except NotAnUpdate as error:
+        if any(r.tensor == target.name for r in intrinsic.stage.reads):
+            return error.message, error.hint
+    return None
 
 
 def _groups(intrinsic: Intrinsic) -> tuple[str, str | None] | None:

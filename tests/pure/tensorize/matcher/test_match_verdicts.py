@@ -1,7 +1,7 @@
 """The verdict suite: one file a case in `tests/verdicts`, each with a program, an instruction and the expected answer.
 
 A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
-`semantics`, whose lines are separated by `;`), `expect`, and what is compared where given: `count code numerics axes
+`semantics`, whose lines are separated by `;`; with a text where `semantics_text` is yes), `expect`, and what is compared where given: `count code numerics axes
 outer padding condition assumes fix bound method counterexample first_step adapters` (the last: none, by default);
 `sizes`, `stage`, `level`, `features` (of a target, for its contract) and `adapt: no` set the question; `exact` is the
 text of the integers that a float sum adds exactly.
@@ -28,7 +28,7 @@ FOLDER = TESTS / "verdicts"
 FILES = sorted(FOLDER.glob("*.case"))
 ANSWER = {"expect", "count", "code", "numerics", "axes", "outer", "padding", "condition", "assumes", "fix", "bound"}
 KEYS = ANSWER | {"method", "counterexample", "intrinsic", "semantics", "semantics_numerics", "sizes", "stage", "level"}
-KEYS |= {"features", "exact", "adapt", "mutation", "adapters", "fuller", "first_step"}
+KEYS |= {"semantics_text", "features", "exact", "adapt", "mutation", "adapters", "fuller", "first_step"}
 LARGEST = 10_000
 """Points of a nest that the slow executor still walks."""
 
@@ -45,7 +45,9 @@ def question(keys: dict[str, str], text: str) -> tuple[Program, Match]:
     program = parse(text, sizes={n: int(v) if v.isdigit() else v for n, v in sizes.items()})
     if "semantics" in keys:
         intrinsic = made_up(
-            keys["semantics"].replace("; ", "\n "), keys.get("semantics_numerics", "{accumulate: exact}")
+            keys["semantics"].replace("; ", "\n "),
+            keys.get("semantics_numerics", "{accumulate: exact}"),
+            "semantics_text" in keys,
         )
     else:
         intrinsic = CATALOGUE.find(keys["intrinsic"]).on(frozenset(keys.get("features", "").split()))
