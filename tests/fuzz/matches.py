@@ -56,9 +56,9 @@ class Findings:
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
     """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, one that reads what it overwrites, three that ask a mask or a length, one of which either says in several statements what it does, one whose
-    instruction names elements one by one, one that selects them, and one whose sum has a start of its own: what is
-    wrong goes into `found`."""
+    target, one that reads what it overwrites, three that ask a mask or a length, one of which either says in several
+    statements what it does, one whose instruction names elements one by one, one that selects them, and one whose sum
+    has a start of its own: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
@@ -102,13 +102,14 @@ def check_pair(made: Pair, rng: Random, seed: int, found: Findings, aloud: bool 
         return []
     written = parse(made.semantics)
     apart = made.texts and intrinsic.program.parameters != written.parameters
-    if not apart and (told_apart := start_differs(made.semantics, intrinsic, lambda dtype: _number(rng, dtype, None, False))):
+    number = lambda dtype: _number(rng, dtype, None, False)  # noqa: E731
+    if not apart and (told_apart := start_differs(made.semantics, intrinsic, number)):
         found.wrong.append((seed, told_apart))
     if with_start(written).program != written:
         found.counts["instructions whose sum has a start"] += 1
     elif apart:
         found.counts["instructions that read what they overwrite"] += 1
-        if told_apart := before_differs(written, intrinsic.program, lambda dtype: _number(rng, dtype, None, False)):
+        if told_apart := before_differs(written, intrinsic.program, number):
             found.wrong.append((seed, told_apart))
     elif intrinsic.program.parameters != written.parameters:
         found.counts["instructions in parts"] += 1
