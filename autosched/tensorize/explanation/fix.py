@@ -12,7 +12,21 @@ from autosched.ir.nodes import Assign, Assume, Axis, Loop, Statement
 from autosched.ir.oracle import numerics as kinds
 from autosched.ir.printer import print_value
 from autosched.ir.program import Program
-from autosched.ir.value import Arith, Call, Cast, Literal, Read, Select, Unary, Value, map_value, walk
+from autosched.ir.rewrites.selected import MOST
+from autosched.ir.value import (
+    Arith,
+    Call,
+    Cast,
+    Literal,
+    Read,
+    Select,
+    Unary,
+    Value,
+    is_value,
+    map_value,
+    reads,
+    walk,
+)
 from autosched.logic import Const
 from autosched.numerics_levels import DEFAULT_NUMERICS, NUMERICS_LEVELS
 from autosched.tensorize.addresses.stage_facts import StageFacts
@@ -100,6 +114,8 @@ def _changes(found: Match, numerics: str) -> Iterator[Change]:
         weaker = NUMERICS_LEVELS[NUMERICS_LEVELS.index(numerics) + 1 :]
         for level in (x for x in weaker if x not in ("special", "rescaled")):
             yield Change(f"accept --numerics {level}", program, level)
+    if found.intrinsic.chooses:
+        yield from _selecting(found, stage.assign.value, numerics)
     yield from _redeclared(program, stage.assign, mine, theirs, numerics)
     if reason.code == "BODY_DIFFERS" and "padding" in reason.message:
         yield from _resized(facts, found.intrinsic, numerics)
@@ -132,6 +148,24 @@ def _without_signs(program: Program, mine: Update, theirs: Update, numerics: str
             stated = tuple(Assume(t, low=0) for t in tensors)
             text = " and ".join(f"assume(0 <= {t})" for t in tensors)
             yield Change(f"add {text}", replace(program, assumptions=(*program.assumptions, *stated)), numerics)
+
+
+def _selecting(found: Match, value: Value, numerics: str) -> Iterator[Change]:
+    """The numbers bounded by which data say which element is meant, with what the instruction asks beside."""
+    program = found.program
+    subscripts = (part for v in walk(value) if isinstance(v, Read) for part in v.index if is_value(part))
+    tensors = tuple(dict.fromkeys(r.tensor for part in subscripts for r in reads(part)))
+    if not tensors or not all(t in program.inputs and program.tensors[t].dtype.is_integer for t in tensors):
+        return
+    for most in (2**n - 1 for n in range(1, MOST.bit_length())):
+        stated = tuple(Assume(t, low=0, high=most) for t in tensors)
+        text = "add " + " and ".join(f"assume(0 <= {t} <= {most})" for t in tensors)
+        change = Change(text, replace(program, assumptions=(*program.assumptions, *stated)), numerics)
+        after = _matched(change, found)
+        if after is not None and after.verdict == "conditional":
+            for more in _assumed(after, numerics):
+                yield replace(more, text=f"{text} and {more.text.removeprefix('add ')}")
+        yield change
 
 
 def _redeclared(program: Program, assign: Assign, mine: Update, theirs: Update, numerics: str) -> Iterator[Change]:

@@ -51,6 +51,25 @@ def test_an_assumption_makes_a_conditional_match_unconditional() -> None:
     assert "assume(0 <= A <= 128) (verified" in explain(with_fix(found))
 
 
+@pytest.mark.parametrize(
+    ("known", "fix"),
+    [
+        ("", "add assume(0 <= E <= 3) and assume(distinct(E, 2)) "),
+        ("    assume(distinct(E, 2))\n", "add assume(0 <= E <= 3) "),
+        ("    assume(E <= 3)\n", "add assume(distinct(E, 2)) "),
+    ],
+)
+def test_a_selection_is_told_all_that_it_needs(known: str, fix: str) -> None:
+    """It was told to declare B as u8: an index that may be 255 is no selection, and gave no way to a match."""
+    program = parse(f"""
+def f(A: s8[16, 32], E: u8[16, 32], B: s8[16, 4, 8], C: s32[16, 8]):
+{known}    for i, j, q in grid(16, 8, 32):
+        C[i, j] += s32(A[i, q]) * s32(B[q // 2, s32(E[i, q]), j])
+""")
+    (found,) = match(program, [CATALOGUE["cuda/mma.sp.m16n8k64.s8.s8.s32"]])
+    assert f"fix: {fix}" in explain(with_fix(found))
+
+
 def test_a_longer_reduction_is_a_fix_where_nothing_pads() -> None:
     odd = made_up("def m(a: u8[4], c: s32[1]):\n for i, k in grid(1, 4):\n  c[i] += s32(a[k]) * 2 + 1")
     program = parse(

@@ -3,8 +3,8 @@
 A case is `key: value` lines, `---`, and a program. Keys: `intrinsic` (a name of the catalogue, or any name with
 `semantics`, whose lines are separated by `;`, and a text where `semantics_text` is yes), `expect`, and what is compared
 where given: `count code numerics axes outer padding condition assumes fix bound method counterexample
-first_step adapters` (the last: none, by default); `sizes`, `stage`, `level`, `features` (of a target, for its contract) and `adapt: no` set the question; `exact` is the
-text of the integers that a float sum adds exactly.
+first_step adapters` (the last: none, by default); `sizes`, `stage`, `level`, `features` (of a target, for its contract)
+and `adapt: no` set the question; `exact` is the text of the integers that a float sum adds exactly.
 `mutation: CLASS CASE` says what was changed in which matching case.
 Where the answer is "match" and the case is small, every mapping is also executed.
 """
