@@ -18,7 +18,7 @@ from autosched.ir.dtypes import dtype
 from autosched.machine.host import host_features
 from autosched.tensorize.check.emulator import installed
 from autosched.tensorize.check.verify import CheckReport, check_all
-from autosched.tensorize.intrinsic import Intrinsic, Outline
+from autosched.tensorize.intrinsic import Intrinsic, Operand, Outline
 from autosched.tensorize.numerics.contract import Numerics
 from autosched.tensorize.spec.programs.function import formulas_of
 
@@ -120,28 +120,58 @@ def show(
         "starts from zero": i.overwrite or "",
         "asynchronous": "it completes later, and needs a wait" if i.asynchronous else "",
         "moves": " to ".join(i.moves or ()),
-        "configured first": ", ".join(i.state),
+        "sets": ", ".join(sorted(i.sets)),
+        "configured first": ", ".join(f"{name}: {_plain(value)}" for name, value in i.state.items()),
+        "header": i.header or "",
     }
+    said |= {f"on {' '.join(sorted(when))}": _numerics(n) for when, n in i.contracts}
     for label, value in said.items():
         if value:
             answer(f"  {label}: {value}")
     for rule in i.rules:
         answer(f"  rule: {rule}")
     answer("\n" + str(i.program))
-    for operand in i.operands.values():
-        where = operand.fragment if operand.fragment is not None else operand.order
-        registers = ", ".join(f"{k}: {v}" for k, v in operand.registers.items())
-        loads = f"   loaded by {', '.join(operand.load)}" if operand.load else ""
-        loads += f"   in the state {operand.state}" if operand.state else ""
-        answer(f"{operand.name}: {operand.dtype}{list(operand.shape)}   {registers}{loads}\n   {where}")
+    if i.registered is not None:
+        parts = "; ".join(f"{', '.join(names)}: parts of {operand}" for operand, names in i.registered.parts.items())
+        answer(f"Matched on {parts}. Registers and texts are of the whole:")
+    for operand in (i.registered or i).operands.values():
+        answer(operand_text(operand))
     if i.formula is not None:
         answer(f"{i.formula.bound}, in {len(i.formula.steps) + 1} steps")
     for printer, text in i.emit.items():
         answer(f"emit {printer}: {text}")
 
 
+def operand_text(operand: Operand) -> str:
+    """An operand as `show` has it: its type and registers, what they hold, and which element lies where."""
+    at = "at" if operand.fragment is None else "in lane t, element v:"
+    registers = [f"{k}: {v}" for k, v in operand.registers.items()]
+    registers += [f"{operand.opaque.registers}, lanes unknown"] if operand.opaque is not None else []
+    told = {
+        ", ".join(registers): registers,
+        f"loaded by {', '.join(operand.load)}": operand.load,
+        f"in the state {operand.state}": operand.state,
+        f"one group may fill all of {', '.join(operand.broadcast)}": operand.broadcast,
+        f"each element in {operand.copies} lanes": operand.copies > 1,
+        f"{operand.bits} bits of a register for each" + (f", from bit {operand.shift} on" if operand.shift else ""):
+            operand.bits,
+        f"of each {operand.distinct} neighbours no two may be equal": operand.distinct,
+        "the result": operand.written,
+    }  # fmt: skip
+    said = "   ".join(text for text, holds in told.items() if holds)
+    where = operand.fragment if operand.fragment is not None else operand.order
+    return f"{operand.name}: {operand.dtype}{list(operand.shape)}   {said}".rstrip() + f"\n   {at} {where}"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    return str(value)
+
+
 def _cycles(i: Intrinsic) -> list[str]:
-    return [*(f"{k} {v:g}" for k, v in i.timing.items()), *(f"{n} rows {v:g}" for n, v in i.interval_by_rows)]
+    by = [(f"{n} rows", v) for n, v in i.interval_by_rows] + [(f"{n} lanes", v) for n, v in i.interval_by_lanes]
+    return [*(f"{k} {v:g}" for k, v in i.timing.items()), *(f"{name} {v:g}" for name, v in by)]
 
 
 def _numerics(contract: Numerics) -> str:
@@ -208,6 +238,24 @@ def _checked(r: CheckReport) -> dict[str, Any]:
     return {"intrinsic": r.intrinsic, "ok": r.ok, "ran": r.ran, "emulated": r.emulated, "said": str(r)}
 
 
+def _operand_data(o: Operand) -> dict[str, Any]:
+    """What is said of an operand, without what says nothing."""
+    told = {
+        "order": None if o.fragment is not None else str(o.order),
+        "fragment": None if o.fragment is None else str(o.fragment),
+        "registers": dict(o.registers),
+        "load": list(o.load),
+        "broadcast": list(o.broadcast),
+        "copies": o.copies if o.copies > 1 else 0,
+        "bits": o.bits,
+        "shift": o.shift,
+        "distinct": o.distinct,
+        "state": o.state,
+        "written": o.written,
+    }
+    return {"dtype": o.dtype.name, "shape": list(o.shape), **{k: v for k, v in told.items() if v}}
+
+
 def _data(i: Intrinsic) -> dict[str, Any]:
     return {
         "name": i.name,
@@ -223,7 +271,11 @@ def _data(i: Intrinsic) -> dict[str, Any]:
             "targets": [{"when": sorted(f), "contract": str(n)} for f, n in i.contracts],
         },
         "semantics": str(i.program),
-        "operands": {o.name: {"dtype": o.dtype.name, "shape": list(o.shape)} for o in i.operands.values()},
+        "operands": {o.name: _operand_data(o) for o in (i.registered or i).operands.values()},
+        "parts": {name: list(parts) for name, parts in (i.registered or i).parts.items()},
+        "moves": list(i.moves or ()),
+        "state": {**i.state},
+        "sets": sorted(i.sets),
         "sequences": [{"when": sorted(f), "registers": dict(s)} for f, s in i.sequences],
         "emit": dict(i.emit),
         "timing": {**i.timing, **({"rows": rows} if (rows := i.interval_by_rows) else {}), "source": i.timing_source},

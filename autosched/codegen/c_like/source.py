@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from autosched.codegen.tree.kernel import Kernel
+from autosched.ir.nodes import Assume
+from autosched.ir.printer import print_assume
 from autosched.ir.program import Program
 
 WORKSPACE = ""
@@ -32,6 +35,18 @@ class CSource:
 def about(name: str, program: Program) -> str:
     """The function's name and the program's docstring, for a file's first comment."""
     return f"{name}: {program.doc}" if program.doc.split() else name
+
+
+def right_where(kernel: Kernel) -> str:
+    """What callers must see to, in words: what the kernel relies on, and what its program assumes; empty for nothing."""
+    told = dict.fromkeys([*kernel.relies, *map(_in_words, kernel.program.assumptions)])
+    return f"Right only where: {'; '.join(told)}." if told else ""
+
+
+def _in_words(a: Assume) -> str:
+    if a.distinct is not None:
+        return f"of each {a.distinct} neighbours along the last dimension of {a.subject} no two are equal"
+    return print_assume(a).removeprefix("assume(").removesuffix(")")
 
 
 def function_text(program: Program) -> str:

@@ -57,6 +57,31 @@ def test_intrinsics_show_says_what_must_be_known(cli: Cli) -> None:
     assert "fraction bits 13" in shown
 
 
+def test_intrinsics_show_says_where_elements_lie_and_what_is_asked_of_them(cli: Cli) -> None:
+    """It showed the parts that matching sees, in the order of a register that the instruction does not have."""
+    cli = cli.near()
+    shown = cli("intrinsics", "show", "cuda/mma.sp.m16n8k32.f16.f16.f32").out
+    for words in (
+        "Matched on b_0, b_1, b_2, b_3: parts of b",
+        "e: u8[16, 16]   cuda: 1 x b32   each element in 2 lanes   2 bits of a register for each   "
+        "of each 2 neighbours no two may be equal",
+        "in lane t, element v: (t < 32, v < 4) -> [t // 4 + 8 * (v // 2), t % 4 * 2 + v % 2]",
+        "the result",
+    ):
+        assert words.split(" ->")[0] in shown, words
+    assert "b: f16[8, 4, 8]" in shown
+    told = cli("intrinsics", "show", "cuda/mma.sp.m16n8k32.f16.f16.f32", "--json").json
+    assert told["operands"]["e"]["distinct"] == 2
+    assert told["parts"] == {"b": ["b_0", "b_1", "b_2", "b_3"]}
+    wide = cli("intrinsics", "show", "cuda/mma.m16n8k32.e2m1.e2m1.f32.mxf8f6f4").out
+    assert "8 bits of a register for each, from bit 2 on" in wide
+    held = cli("intrinsics", "show", "gemmini/matmul.compute").out
+    assert "in the state weights" in held
+    assert "config_ex: dataflow weight_stationary" in held
+    assert "one group may fill all of i" in cli("intrinsics", "show", "x86/vpdpbusd.zmm").out
+    assert "on sm_90: unordered" in cli("intrinsics", "show", "cuda/mma.m16n8k32.e4m3.e4m3.f32").out
+
+
 def test_intrinsics_check_proves_and_runs(cli: Cli) -> None:
     (report,) = cli.near()("intrinsics", "check", "x86/vpdpbusd.zmm", "--json").json
     assert report["ok"]

@@ -14,12 +14,13 @@ from autosched.codegen.cuda.export.files import export_cuda
 from autosched.codegen.cuda.export.torch_op import torch_op
 from autosched.codegen.lower import lower
 from autosched.device.cuda.compile.nvrtc import compile_cuda
-from autosched.ir import resolve
+from autosched.ir import parse, resolve
 from autosched.machine.catalogue import load_target
 from autosched.search.tuning.tune import usable
 from autosched.tensorize.matcher.match import match
 from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tiling.planner.make_plans import make_plans
+from autosched.tiling.planner.plan_program import plan_program
 from autosched.tiling.space.request import request
 from autosched.tiling.variants.conditional import candidates_of
 from autosched.tiling.variants.transposed_operands import transposed_programs
@@ -116,3 +117,22 @@ def test_constants_are_turned_once():
     assert "gemm_prepare(const int8_t *B, int8_t *B_turned, cudaStream_t stream)" in files.header
     assert "_PREPARED = ['B']" in torch_op(lowered, files)
     assert files.source.count("(void)B;") == 1  # which compilers would warn of
+
+
+def test_the_header_says_what_the_program_assumes():
+    """Of one that an adapter made no text stands there, so nothing said it."""
+    program = parse("""
+def f(A: s8[32, 64], E: u8[32, 64], B: s8[32, 4, 64], C: s32[32, 64]):
+    assume(E <= 3)
+    assume(distinct(E, 2))
+    for i, j in grid(32, 64):
+        C[i, j] = 0
+        for q in range(64):
+            C[i, j] += s32(A[i, q]) * s32(B[q // 2, s32(E[i, q]), j])
+""")
+    catalogue, target = Catalogue.builtin(), load_target("nvidia-a100")
+    plans = plan_program(program, target, catalogue, [catalogue["cuda/mma.sp.m16n8k64.s8.s8.s32"]]).plans
+    plan = next(p for p in plans if p.tensor_parts)
+    (row,) = plan.space.sample(1, np.random.default_rng(0))
+    header = export_cuda(lower(plan, plan.space.schedule(int(row))), target).header
+    assert "Right only where: E <= 3; of each 2 neighbours along the last dimension of E no two are equal." in header

@@ -16,7 +16,7 @@ from autosched.codegen.c.vector_formulas import VectorFormulas
 from autosched.codegen.c_like.ctypes import storage_type
 from autosched.codegen.c_like.helpers import ordered
 from autosched.codegen.c_like.names import Names
-from autosched.codegen.c_like.source import WORKSPACE, CSource, about, function_text
+from autosched.codegen.c_like.source import WORKSPACE, CSource, about, function_text, right_where
 from autosched.codegen.passes.memory_constants import scarce
 from autosched.codegen.passes.narrow import narrow
 from autosched.codegen.passes.scalarize_intrinsics import scalarize_intrinsics
@@ -184,9 +184,9 @@ class _CFiles:
             yield " *"
             yield " * Schedule:"
             yield from _text(", ".join(f"{name} = {value}" for name, value in kernel.schedule.items()), "  ")
-        if kernel.relies:
+        if said := right_where(kernel):
             yield " *"
-            yield from _text("Right only where: " + "; ".join(kernel.relies) + ".")
+            yield from _text(said)
         used = dict.fromkeys(i.name for i in kernel.intrinsics)
         if used:
             yield " *"

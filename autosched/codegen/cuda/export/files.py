@@ -13,7 +13,7 @@ from math import prod
 
 from autosched.codegen.c_like.ctypes import storage_type
 from autosched.codegen.c_like.names import Names
-from autosched.codegen.c_like.source import CSource, about, function_text
+from autosched.codegen.c_like.source import CSource, about, function_text, right_where
 from autosched.codegen.cuda.export.reserved_names import TAKEN, declared
 from autosched.codegen.cuda.launch import (
     ALIGNMENT,
@@ -93,6 +93,9 @@ class _Exporter:
         yield "/*"
         yield from (f" * {line}" for line in comment_lines(about(self.name, program), 112))
         yield from (f" *   {in_comment(line)}".rstrip() for line in ["", *function_text(program).splitlines()])
+        if said := right_where(self.kernel):
+            yield " *"
+            yield from (f" * {line}" for line in comment_lines(said, 112))
         yield " *"
         yield f" * For {self.plan.arch}. Build: nvcc {flags} -c {self.name}.cu"
         yield " */"
