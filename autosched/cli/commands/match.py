@@ -35,6 +35,7 @@ from autosched.tensorize.spec.catalogue import Catalogue
 from autosched.tune_options import TuneOptions
 
 if TYPE_CHECKING:
+    from autosched.cli.answers.beforehand import Beforehand
     from autosched.search.tuning.forms import Gain
 
 _WHOLE = 6
@@ -136,6 +137,7 @@ def match(
         listed = not (json or one or explain or verbose)
         refused = _refused(loaded, machine, known, work, numerics) if listed and not named else []
         factors = _deferred(loaded, found, work, numerics) if listed else {}
+        first = _beforehand(loaded, found, work, chosen, numerics) if adapters and rule == "superset" else {}
         told = {} if discriminate is None else _told_apart(loaded, found, discriminate, known, features)
     if json:
         objects: list[dict[str, Any]] = [to_json(m) | told.get(n, ({}, []))[0] for n, m in enumerate(found)]
@@ -144,6 +146,9 @@ def match(
         for form, gain in forms:
             at = next(n for n, m in enumerate(found) if (m.stage, m.intrinsic.name) == (form.stage, form.intrinsic))
             objects[at]["form"] = form_object(form, gain)
+        for number, m in enumerate(found):
+            if m.stage in first and m.intrinsic.name in first[m.stage].instructions:
+                objects[number]["beforehand"] = first[m.stage].data
         for stage, (_, steps) in work.items():
             at = next(n for n, m in enumerate(found) if m.stage == stage)
             objects[at] |= {"steps": steps} if steps else {}
@@ -151,6 +156,7 @@ def match(
     elif one and not (explain or verbose):
         answer("\n".join([brief(found[0]), *told.get(0, ({}, []))[1]]))
         answer_forms(forms, commands)
+        _answer_beforehand(loaded, first)
         _answer_work(loaded, work)
         if not quiet:
             talk().print("--explain says what was proved, and where each element goes", markup=False)
@@ -162,13 +168,14 @@ def match(
         texts = ["\n".join([explained(m), *told.get(n, ({}, []))[1]]) for n, m in enumerate(found) if m in whole]
         texts += refusals(m for m in found if m not in whole)
         answer("\n\n".join(texts))
+        _answer_beforehand(loaded, first)
         _answer_work(loaded, work)
         for line in near_lines(nearest):
             answer(line)
         if len(loaded.stages) > 1:
             answer("".join(f"\n{s}" for s in stages_apart(loaded, api.rewrites(loaded, numerics=numerics), numerics)))
     else:
-        _list(found, quiet, loaded, work, factors)
+        _list(found, quiet, loaded, work, factors, first)
         for line in refused:
             answer(line)
         _answer_types(loaded, found, chosen, machine if adapters else None, numerics)
@@ -282,8 +289,26 @@ def _deferred(program: Program, found: list[Match], work: Work, numerics: str) -
     return {stage: factor for v in certificates for stage, factor in v.deferred.items()}
 
 
-def _list(found: list[Match], quiet: bool, program: Program, work: Work, factors: dict[str, str]) -> None:
-    fits = [m for m in found if m.verdict != "no"]
+def _beforehand(
+    program: Program, found: list[Match], work: Work, chosen: list[Intrinsic], numerics: str
+) -> dict[str, Beforehand]:
+    """What is computed first of stages that no instruction takes as they stand."""
+    if not (left := _left(found, work)):
+        return {}
+    from autosched.cli.answers.beforehand import beforehand  # which knows of plans
+
+    return beforehand(program, left, found, chosen, numerics)
+
+
+def _answer_beforehand(program: Program, first: dict[str, Beforehand]) -> None:
+    for stage, known in first.items():
+        answer(f"stage {stage} ({_place(program, stage)}): {known.text}")
+
+
+def _list(
+    found: list[Match], quiet: bool, program: Program, work: Work, factors: dict[str, str], first: dict[str, Beforehand]
+) -> None:
+    fits = sorted((m for m in found if m.verdict != "no"), key=lambda m: m.intrinsic.portable)
     rows = []
     for m in fits:
         axes = "; ".join(_axes(mapping, program) for mapping in m.ranked[:3])
@@ -300,10 +325,16 @@ def _list(found: list[Match], quiet: bool, program: Program, work: Work, factors
         if stage in within:
             answer(f"stage {stage}: inside of {within[stage]}, whose instruction computes both")
         elif stage not in work:
-            said = f"no instruction takes it; it runs as scalar or vector code. {_MORE}"
-            if factor := factors.get(stage):
-                said = f"no instruction takes it as it stands. `tune` also asks about its sums without {factor}, by"
-                said += f" which they are multiplied afterwards (plans `[defer]`; `rewrite --only defer`). {_MORE}"
+            known, factor = first.get(stage), factors.get(stage)
+            said = "no instruction takes it; it runs as scalar or vector code. "
+            if known or factor:
+                said = "no instruction takes it as it stands. "
+            if factor:
+                said += f"`tune` also asks about its sums without {factor}, by which they are multiplied afterwards"
+                said += " (plans `[defer]`; `rewrite --only defer`). "
+            if known:
+                said += f"{known.text}. "
+            said += _MORE
             answer(f"stage {stage} ({_place(program, stage)}): {said}")
     _answer_work(program, work)
     reasons: dict[str, int] = {}

@@ -38,7 +38,7 @@ def about(name: str, program: Program) -> str:
 
 
 def right_where(kernel: Kernel) -> str:
-    """What callers must see to, in words: what the kernel relies on, and what its program assumes; empty for nothing."""
+    """What callers must see to, in words: what a kernel relies on and what its program assumes; empty for nothing."""
     told = dict.fromkeys([*kernel.relies, *map(_in_words, kernel.program.assumptions)])
     return f"Right only where: {'; '.join(told)}." if told else ""
 

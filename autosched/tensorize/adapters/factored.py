@@ -44,6 +44,8 @@ from autosched.tensorize.conditions.stated import stated_ranges
 from autosched.tensorize.reduction.update import operand_reads
 
 MOST_FACTORS = 8
+ELSEWHERE = " wherever the stage reads it"
+"""How a statement ends that says what an intermediate holds."""
 
 
 def factorings(facts: StageFacts) -> Iterator[tuple[Value, tuple[Value, ...]]]:
@@ -106,7 +108,7 @@ def factored(
         typed = f" in {into}" if into != part.dtype else ""
         names.append(f"round {_main(part).tensor} to {into}" if _plain(part) else f"factor {show_leaf(held)}{typed}")
         what = converted(part, into)
-        said.append(lemma(f"{show_leaf(held)} is {show_leaf(what)} wherever the stage reads it", "structure"))
+        said.append(lemma(f"{show_leaf(held)} is {show_leaf(what)}{ELSEWHERE}", "structure"))
     value = map_value(written, lambda v: moved.get(v, v))
     core = replace(stage.assign, value=value)
     program = replace(facts.program, tensors=tensors, body=_exchanged(body, stage.assign, core), source="")

@@ -179,6 +179,14 @@ def _asks_data(mapping: match_types.Mapping) -> bool:
     return any(is_value(g) for g in mapping.stage.guards)
 
 
+def computed_beforehand(
+    program: Program, stage: str, matches: Sequence[Match], intrinsics: Sequence[Intrinsic], numerics: str
+) -> Variant | None:
+    """The program with what the stage multiplies computed first, with the answers of instructions on what is left;
+    None where none fits then."""
+    return None if program.symbolic else _factored(Variant(program, tuple(matches)), stage, intrinsics, numerics)
+
+
 def _adapted(here: Variant, mappings: Sequence[match_types.Mapping]) -> Iterator[Variant]:
     """The program as the adapters of each mapping restate it."""
     for mapping in {id(m.program): m for m in mappings}.values():
@@ -246,4 +254,4 @@ def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numeri
         return None
     plain = [m for m in native if not m.adapters] or native
     how = plain[0].adapted(made.names, made.obligations)
-    return Variant(how.program, (), (*here.adapters, *how.adapters), {**here.stages, how.stage.name: how})
+    return Variant(how.program, tuple(found), (*here.adapters, *how.adapters), {**here.stages, how.stage.name: how})

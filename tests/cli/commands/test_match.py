@@ -36,6 +36,32 @@ def test_the_json_of_one_intrinsic(cli: Cli) -> None:
     assert sorted(m["axes"]["i"] for m in mappings) == [["i"], ["i", "j"], ["j"]]
 
 
+def test_operands_that_tune_computes_are_told(cli: Cli) -> None:
+    """A variance was said to run as scalar code, and `tune` had it on multiply-adds."""
+    cli = cli.near()
+    (cli.folder / "spread.py").write_text(
+        "def spread(X: f32[64, 64], mu: f32[64], V: f32[64]):\n    for i in range(64):\n        V[i] = 0\n"
+        "        for k in range(64):\n            V[i] += (X[k, i] - mu[i]) ** 2\n"
+    )
+    said = "`tune` computes an operand first or on the way (X_factor[k, i] is X[k, i] - mu[i]); x86/vfmadd.f32.zmm"
+    listed = cli("match", "spread.py:spread", "-t", "x86-avx512", status=1).out
+    assert f"no instruction takes it as it stands. {said}, x86/vfmadd.f32.ymm" in " ".join(listed.split())
+    one = ("match", "spread.py:spread", "-i", "x86/vfmadd.f32.zmm")
+    assert f"{said} takes the rest" in " ".join(cli(*one, status=1).out.split())
+    told = cli(*one, "--json", status=1).json
+    assert told["verdict"] == "no"
+    assert told["beforehand"]["adapters"] == ["factor X_factor[k, i]"]
+    other = cli("match", "spread.py:spread", "-i", "x86/vpdpbusd.zmm", "--json", status=1).json
+    assert "beforehand" not in other
+
+
+def test_a_machines_own_instructions_are_listed_first(cli: Cli) -> None:
+    rows = cli.near()("match", *F32, "-t", "x86-avx512").out.splitlines()[1:]
+    portable = [row.startswith("portable/") for row in rows if "/" in row.split()[0]]
+    assert portable == sorted(portable)
+    assert len(set(portable)) == 2
+
+
 def test_several_intrinsics_are_a_list(cli: Cli) -> None:
     cli = cli.near()
     found = cli("match", *U8S8, "-i", "x86/vpdpbusd*", "-i", "x86/vfmadd*", "--json").json
