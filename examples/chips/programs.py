@@ -1,7 +1,7 @@
 # The loop-nest language, not Python: this file is parsed, never imported.
 # ruff: noqa
 # mypy: ignore-errors
-"""Four programs that the chips of this folder run whole: a layer, softmax, a perceptron and a head of attention.
+"""Programs that the chips of this folder run whole: a layer, softmax, a perceptron, attention, a norm (vector.yaml).
 
     autosched tune examples/chips/programs.py:layer -t examples/chips/systolic.yaml \\
         --intrinsics examples/chips/systolic_isa.yaml -d simulator -n 16
@@ -90,3 +90,25 @@ def attention(Q: s8[m, d], K: s8[l, d], V: s8[l, d], O: s8[m, d], a: f32[1], b: 
             T[i, e] += s32(P[i, j]) * s32(V[j, e])
     for i, e in grid(m, d):
         O[i, e] = sat_s8(round(f32(T[i, e]) * b[0]))
+
+
+def layer_norm(X: f32[m, n], G: const[f32[n]], B: const[f32[n]], Y: f32[m, n], *, m=64, n=64):
+    """Rows less their mean, over the root of their variance, scaled and moved for each column."""
+    S: f32[m]
+    M: f32[m]
+    V: f32[m]
+    R: f32[m]
+    for i in range(m):
+        S[i] = 0
+        for j in range(n):
+            S[i] += X[i, j]
+    for i in range(m):
+        M[i] = S[i] / n
+    for i in range(m):
+        V[i] = 0
+        for j in range(n):
+            V[i] += (X[i, j] - M[i]) ** 2
+    for i in range(m):
+        R[i] = rsqrt(V[i] / n + 1e-5)
+    for i, j in grid(m, n):
+        Y[i, j] = (X[i, j] - M[i]) * R[i] * G[j] + B[j]

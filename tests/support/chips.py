@@ -46,7 +46,7 @@ def instructions(name: str) -> tuple[Intrinsic, ...]:
 
 
 def program(name: str, **sizes: int) -> Program:
-    """One of the four, by default small and of sizes that no tile divides."""
+    """One of `programs.py`, by default small and of sizes that no tile divides."""
     text = (FOLDER / "programs.py").read_text()
     return autosched.parse(text, "programs.py", name, **(sizes or SMALL[name]))
 
