@@ -1,8 +1,8 @@
 """Intrinsics as device functions: `asm` around the PTX that the YAML gives, or its semantics as plain code.
 
 `emit: cuda` is PTX in which `{a}` stands for the operand's registers: `{%0, %1}`, bare where an instruction of one
-thread has one. An operand of memory (a copy's source without registers) is its shared address. An intrinsic of one
-thread that has no text is printed from its semantics, which says exactly what it does.
+thread has one; `{a.0}` is a single one, bare. An operand of memory (a copy's source without registers) is its shared
+address. An intrinsic of one thread that has no text is printed from its semantics, which says exactly what it does.
 
 An operand that is taken from shared memory is a descriptor; `{a.across}` is then 1 where its rows do not run along the
 reduction, else 0. `emit: cuda_registers` is the form for operands that may be in registers instead. `{keep}` is a
@@ -30,7 +30,7 @@ from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.spec.emit import KEEP
 
 LINE = 118  # characters of a printed line
-_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*(?:\.across)?)\}")
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<operand>[A-Za-z_]\w*(?:\.across|\.\d+)?)\}")
 
 
 def device_function(intrinsic: Intrinsic, use: Callable[[str], None], majors: tuple[str, ...] = ()) -> str:
@@ -79,6 +79,7 @@ def _assembly(intrinsic: Intrinsic, majors: tuple[str, ...]) -> str:
         (outputs if o.written else inputs).extend(f'"{sign}{r.constraint}"({place})' for place in places)
         listed = ", ".join(f"%{number + k}" for k in range(r.count))
         numbers[o.name] = listed if lanes == 1 and r.count == 1 else f"{{{listed}}}"
+        numbers |= {f"{o.name}.{k}": f"%{number + k}" for k in range(r.count)}
         number += r.count
 
     def one(token: re.Match[str]) -> str:

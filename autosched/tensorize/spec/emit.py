@@ -4,7 +4,8 @@
 literal braces. An LLVM template is lines `%{t} = …` and a last line, the expression that is the accumulator's new
 value; a C template is one expression. `{a_layout}` is the layout of an opaque operand (`row`, `col`). The texts of a
 language with `descriptors` also have `{keep}` (0 where the accumulator starts from zero, else 1) and `{a.across}` of an
-operand by descriptor (1 where its rows do not run along the reduction, else 0). Printers bitcast between the register's
+operand by descriptor (1 where its rows do not run along the reduction, else 0), and `{a.0}`, `{a.1}` … of single
+registers of a lane, without braces around them. Printers bitcast between the register's
 type and the vector of its elements (`natural_llvm`).
 """
 
@@ -20,7 +21,7 @@ from autosched.ir.dtypes import DType
 from autosched.tensorize.intrinsic import Intrinsic, Operand
 
 _TOKEN = re.compile(
-    r"\{\{|\}\}|%\{(?P<temp>[A-Za-z_]\w*)\}|\{(?P<operand>[A-Za-z_]\w*)(?P<across>\.across)?\}|(?P<lone>[{}])"
+    r"\{\{|\}\}|%\{(?P<temp>[A-Za-z_]\w*)\}|\{(?P<operand>[A-Za-z_]\w*)(?P<across>\.across|\.\d+)?\}|(?P<lone>[{}])"
 )
 KEEP = "keep"
 _FAST_MATH = re.compile(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b(?!\.)")
@@ -137,6 +138,10 @@ def fault_of_template(
                 if token["operand"] == KEEP and _has_descriptors(printer):
                     continue  # a field
                 return f"{{{token['operand']}}} is no operand; operands: {', '.join(operands)}"
+            if token["across"] and (number := token["across"][1:]).isdigit():
+                held = operands[token["operand"]].registers.get(printer, "")
+                if int(number) >= int(held.partition(" x ")[0] if " x " in held else 1):
+                    return f"{token[0]}: {token['operand']} has no register {number} ({held or 'none are stated'})"
             used.add(token["operand"])
     fault = _fault_of_llvm(text) if printer == "llvm" else fault_of_c(text) if printer == "c" else None
     value = printer in ("llvm", "c")  # other texts are statements, which name what they write

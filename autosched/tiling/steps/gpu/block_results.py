@@ -72,7 +72,7 @@ def gpu_epilogue(
     by_boxes: Bool = FALSE
     if BULK_STORE in kinds:
         by_boxes = epilogue >= BULK_STORE
-        rules += _box_rules(output, pair, row_along, names)
+        rules += _box_rules(nest, output, pair, row_along, names)
     # A share's block leaves its sums to a second grid, whose blocks hold the tile and nothing else.
     own = Const(1) if nest.depth is None or not may_split(nest) else Var(names("split"))
     out = Var(names("out_bytes"))
@@ -124,7 +124,7 @@ def _tile_bytes(output: OutputAccess, pair: tuple[NestAxis, ...], row_along: Nes
 
 
 def _box_rules(
-    output: OutputAccess, pair: tuple[NestAxis, ...], row_along: NestAxis, names: StepNames
+    nest: Nest, output: OutputAccess, pair: tuple[NestAxis, ...], row_along: NestAxis, names: StepNames
 ) -> tuple[Rule, ...]:
     """What TMA asks of the box that it stores."""
     epilogue = Var(names(EPILOGUE.name))
@@ -137,10 +137,15 @@ def _box_rules(
     uneven = f"a row of a tile of {output.tensor} has {{bytes}} bytes, no multiple of {CHUNK_BYTES}"
     several = (row > SPAN_BYTES) & (row % SPAN_BYTES).eq(0)
     single = f"a row of a tile of {output.tensor} has {{bytes}} bytes, not several times {SPAN_BYTES}"
+    box, alone = row, all_of(*(Var(workers_name(nest, names, a)).eq(1) for a in pair))
+    for side in sides:
+        box = box * side
+    apart = f"boxes of {output.tensor} of {{bytes}} bytes lie side by side, and begin at no multiple of {SPAN_BYTES}"
     longest = {"side": maximum(*sides) if sides else Const(0)}
     return (
         Rule(epilogue.name, by_threads | small, long, longest),
         Rule(names("box_row"), by_threads | (row % CHUNK_BYTES).eq(0), uneven, {"bytes": row}),
+        Rule(names("box_start"), by_threads | alone | (box % SPAN_BYTES).eq(0), apart, {"bytes": box}),
         Rule(names("box_spans"), epilogue.ne(SPAN_STORE) | several, single, {"bytes": row}),
     )
 
