@@ -58,7 +58,10 @@ def check(seed: int, found: Found) -> None:
             verdicts = autosched.rewrites(before, numerics=numerics, **vars(how))
             seen = {str(v.after) for v in verdicts}
             single = separate_versions(before)
-            uncut = map(single.told, online(single.program, numerics == "real", **vars(how), one_loop=True))
+            real = numerics == "real"
+            uncut = [*online(single.program, real, **vars(how), one_loop=True)]
+            uncut += online(single.program, real, **vars(how), branches=True, skips=False)
+            uncut = list(map(single.told, uncut))
             verdicts += [v for v in uncut if v.after is not None and str(v.after) not in seen]
         except Exception:
             found.wrong.append((seed, f"{how}: {traceback.format_exc(limit=-4)}"))

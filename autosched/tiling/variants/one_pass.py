@@ -37,16 +37,19 @@ def one_pass_programs(
     """A variant for each size of tiles and blocks (those of grouped rows before `sizes`), where the pass is proved at
     the level asked for and has products: without them its rows are in a cache as the program is written. None for a
     program with sizes that are not known. `one_loop`: blocks that a mask cuts are computed as the others. In one
-    loop warps may hold the rows; a second one would hold none."""
+    loop warps may hold the rows; a second one would hold none. Where products may be on instructions whose registers
+    hold matrices, sums of these blocks are computed whole: no lane of such a register can be left out."""
     if program.symbolic or not accepts(numerics, "rescaled"):
         return
     plain, _ = simplify(program)
     separate = separate_versions(program).program
     left = set(plain.stages)
+    skips = not any(_on_matrices(s, intrinsics) for s in plain.stages)
     ops = {s.name: s.assign.op for s in separate.stages}
     seen = set()
     for tile, block in (*((g, GROUP_BLOCK) for g in groups(program)), *sizes):
-        for found in online(separate, numerics == "real", block=block, tile=tile, branches=True, one_loop=one_loop):
+        real = numerics == "real"
+        for found in online(separate, real, block, tile=tile, branches=True, one_loop=one_loop, skips=skips):
             if found.numerics is None or found.after is None or not accepts(numerics, found.numerics):
                 continue
             if any(ops.get(n) in ("max=", "min=") for n in (*found.rescale, *found.deferred)):
@@ -69,6 +72,13 @@ def has_products(program: Program, after: Program) -> bool:
 
 def _makes_products(left: Collection[Stage], after: Program) -> bool:
     return any(is_product(s) and len(s.spatial) > 1 for s in after.stages if s not in left)
+
+
+def _on_matrices(stage: Stage, intrinsics: Sequence[Intrinsic]) -> bool:
+    """Whether a product is of the types of an instruction whose registers hold matrices."""
+    types = sorted(r.dtype.name for r in stage.reads if r.tensor != stage.assign.tensor)
+    known = (sorted(o.dtype.name for o in i.inputs) for i in intrinsics if i.matrices is not None)
+    return is_product(stage) and types in known
 
 
 def groups(program: Program) -> list[int]:

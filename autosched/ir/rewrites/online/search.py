@@ -33,13 +33,14 @@ BLOCK = 32
 class PassLayout:
     """How a pass is laid out: iterations of a block, parts of the axis that know nothing of each other, and rows that
     share blocks (None: each has its own), where `branches` may cost little (`Tiled.branches`). `one_loop`: blocks
-    that a mask cuts are computed as the others, in one loop."""
+    that a mask cuts are computed as the others, in one loop; without `skips` sums of such blocks are computed whole."""
 
     block: int
     parts: int
     tile: int | None
     branches: bool
     one_loop: bool
+    skips: bool
 
 
 def online(
@@ -50,10 +51,11 @@ def online(
     tile: int | None = None,
     branches: bool = False,
     one_loop: bool = False,
+    skips: bool = True,
 ) -> Iterator[RewriteVerdict]:
     """The cascades of a program, one certificate each. `real` accepts what rounds differently from the program; the
     others say how the pass is laid out (`PassLayout`)."""
-    layout = PassLayout(block, parts, tile, branches, one_loop)
+    layout = PassLayout(block, parts, tile, branches, one_loop, skips)
     for found in cascades_of(program):
         if isinstance(found, NotRewritten):
             yield RewriteVerdict("online", "", (found.stage,), reason=found)
@@ -103,7 +105,7 @@ def _certified(program: Program, cascade: Cascade, real: bool, layout: PassLayou
     if tile is not None and cascade.rows and can_tile(cascade):
         inside = sunk(program, cascade)
         tiled = Tiled if parts == 1 else partial(InTiledParts, parts=parts)
-        make = partial(tiled, tile=tile, stages=inside, branches=layout.branches)
+        make = partial(tiled, tile=tile, stages=inside, branches=layout.branches, skips=layout.skips)
     after = fused(
         program,
         cascade,

@@ -129,6 +129,8 @@ class Tiled(Pass):
     branches: bool = False
     """Whether a choice costs little: a tile is asked whether any of its results is not finite, and only then its rows;
     sums of stages that masks leave out are not computed."""
+    skips: bool = True
+    """Whether sums leave out what a mask does; else those of a block that it cuts are computed whole."""
     stages: tuple[Sunk, ...] = ()
     kept: dict[Read, Read] = field(default_factory=dict)
     stored: Masked | None = None
@@ -317,7 +319,7 @@ class Tiled(Pass):
             return super().within(bounds, guards, update, to)
         if not bounds or (update.vanishes and update.op == "+="):
             product = len(update.target.index) > len(self.cascade.rows)
-            return under(bounds if product else (), self.updated(update, to))
+            return under(bounds if product and self.skips else (), self.updated(update, to))
         value = substitute(update.value, to)
         chosen = Select(all_of(*bounds), value, Literal(nothing, value.dtype), value.dtype)
         index = tuple(substitute_index(i, to) for i in update.target.index)
@@ -435,7 +437,7 @@ class Tiled(Pass):
         even = self.whole_blocks(start, upper)
         own = [] if isinstance(axis.lower, Const) else [at >= substitute_int(axis.lower, to)]
         guards: list[Condition] = [*own, *([] if even else [at < upper])]
-        sums = self.branches and each.stage.init is not None and not guards
+        sums = self.branches and self.skips and each.stage.init is not None and not guards
         read = self.bounds_of_points(at, start, to) if sums else []
         inner = self.computed(each, to | {axis.name: at, WITHIN: Var(within)}, read)
         return (Loop(Axis(within, Const(0), Const(self.block)), tuple(under(guards, s) for s in inner)),)

@@ -73,6 +73,24 @@ def test_a_mask_bounds_the_blocks_of_one_loop() -> None:
     np.testing.assert_allclose(got.astype(np.float32), expected.astype(np.float32), rtol=4e-3, atol=1e-3)
 
 
+def test_sums_of_a_block_that_a_mask_cuts_are_computed_whole() -> None:
+    """Without guards on them: what they add is zero there, and other scores are chosen from."""
+    before = ir.workload("attention", mask="causal", h=1, n=40, l=40, d=4)
+    texts = []
+    for skips in (True, False):
+        (found, *_) = online(before, block=16, tile=8, branches=True, skips=skips)
+        assert found.after is not None
+        texts.append(str(found.after))
+        rng = np.random.default_rng(0)
+        data = {n: rng.normal(size=(1, 40, 4)).astype(np.float32) for n in "QKV"}
+        data["K"][0, 39] = np.inf  # the last query alone sees it
+        with np.errstate(all="ignore"):
+            expected, got = (ir.run(p, data)["O"] for p in (before, found.after))
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    guarded, whole = (len(re.findall(r"if j_block\w* \* .*:\n", text)) for text in texts)
+    assert guarded > whole == 0
+
+
 @pytest.mark.parametrize("one_loop", [False, True])
 def test_a_bound_may_be_greatest_inside_a_tile(one_loop: bool) -> None:
     """One mask rises with the row, and one falls: what the first and the last row of a tile need was all that was
