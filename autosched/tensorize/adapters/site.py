@@ -54,7 +54,7 @@ class Site:
             return Read(self._converted[key], read.index, dtype)
         name = self._converted[key] = self.fresh(name)
         self.tensors[name] = Tensor(name, dtype, tensor.shape, intermediate=True)
-        box = _written(self.program, tensor)
+        box = written(self.program, tensor)
         axes = [Axis(self.fresh(f"q{d}"), low, high) for d, (low, high) in enumerate(box)]
         index = tuple(Var(a.name) for a in axes)
         self.before.append(nest(axes, (Assign(name, index, "=", value(Read(tensor.name, index, tensor.dtype))),)))
@@ -89,13 +89,13 @@ class Site:
         return replace(self.program, tensors=self.tensors, body=body, source="")
 
 
-def _written(program: Program, tensor: Tensor) -> list[tuple[Int, Int]]:
+def written(program: Program, tensor: Tensor) -> list[tuple[Int, Int]]:
     """The first element and the one behind the last, in each dimension, of those that are written of an intermediate;
     all there are of others."""
     whole: list[tuple[Int, Int]] = [(Const(0), size) for size in tensor.shape]
-    if not tensor.intermediate or program.symbolic:
+    if not tensor.intermediate or any(not isinstance(size, Const) for size in tensor.shape):
         return whole
-    ranges = axis_ranges(program.body)
+    ranges = axis_ranges(program.body, dict(program.symbolic))
     found: list[tuple[Int, Int]] = []
     writes = [a.index for stmt in program.body for a in assigns(stmt) if a.tensor == tensor.name]
     for d, (low, high) in enumerate(whole):

@@ -165,7 +165,7 @@ def _adapted(
         for facts, adapted in made:
             if adapted.reorders and numerics == "bitwise":
                 continue
-            met = _met(facts.program, adapted.zeroed)
+            met = what_zeros_meet(facts.program, adapted.zeroed)
             if (adapted.zeroed and numerics == "bitwise") or (len(met) > 1 and numerics in STRICT):
                 continue
             _, mappings, reason, _ = _decide(facts, intrinsic, numerics, prover)
@@ -201,7 +201,7 @@ def _fuller(
         yield from (restated(m) for m in mappings if m.utilisation > most)
 
 
-def _met(program: Program, zeroed: frozenset[Value]) -> tuple[tuple[str, ...], ...]:
+def what_zeros_meet(program: Program, zeroed: frozenset[Value]) -> tuple[tuple[str, ...], ...]:
     """What is assumed of factors that meet an adapter's zeros, each with the tensors that it names."""
     if not zeroed:
         return ()

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, product
 
+from autosched.ir.dtypes import DType
 from autosched.ir.program import Program
 from autosched.ir.rewrites.verdict import RewriteVerdict
-from autosched.ir.value import is_value
+from autosched.ir.value import Value, is_value
 from autosched.tensorize import match_types
 from autosched.tensorize.adapters.factored import both_sides, factored, factorings, sides
 from autosched.tensorize.adapters.gathered import gathered
 from autosched.tensorize.adapters.ones import ONES
 from autosched.tensorize.adapters.operand_types import multiplies_matrices, side_types
 from autosched.tensorize.adapters.proposal import NoPlace
+from autosched.tensorize.adapters.summands import in_summands, what_is_lost
 from autosched.tensorize.addresses.stage_facts import StageFacts
+from autosched.tensorize.body.equal import holds
 from autosched.tensorize.intrinsic import Intrinsic
 from autosched.tensorize.match_types import Match
-from autosched.tensorize.matcher.match import default_stages, match
+from autosched.tensorize.matcher.excluded import STRICT
+from autosched.tensorize.matcher.match import default_stages, match, what_zeros_meet
 from autosched.tensorize.reduction.update import NotAnUpdate
 from autosched.tiling.plans.plan import Plan
 from autosched.tiling.variants.conditional import usable_as
@@ -77,7 +81,8 @@ def adapted_programs(
     Portable instructions stand in for such a stage already, so they are adapted only where none does. `mode` says what
     becomes of mappings with conditions (see `tiling.variants.conditional`): one that is only checked leaves a stage in
     need. Operands that are expressions become intermediates where nothing else helps; `beside`: also where something
-    does. `typed`: also in types of instructions that multiply matrices, where none of these fits. `ones`: a plain sum
+    does. `typed`: also in types of instructions that multiply matrices, where none of these fits; else as summands of
+    such types, where an instruction's registers hold matrices. `ones`: a plain sum
     may be a sum of products with one, which is no gain where vectors add.
     """
     todo = [Variant(program, tuple(matches))]
@@ -85,7 +90,7 @@ def adapted_programs(
     while todo:
         here = todo.pop(0)
         yield here
-        further = _in_types(here, mode, intrinsics, numerics) if typed else ()
+        further = (_in_types if typed else _in_summands)(here, mode, intrinsics, numerics)
         for adapted in chain(further, _next(here, mode, intrinsics, numerics, beside, ones)):
             text = str(adapted.program)
             if text not in seen and len(seen) <= MOST_VARIANTS:
@@ -230,6 +235,63 @@ def held_in_types(
             how = plain[0].adapted(made.names, (*made.obligations, *way.lemmas))
             how = how.rounding(tuple(types[s] for s in way.rounded))
             yield Variant(how.program, (), (*here.adapters, *how.adapters), {**here.stages, how.stage.name: how})
+
+
+def _in_summands(here: Variant, mode: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Iterator[Variant]:
+    """One more stage on an instruction whose registers hold matrices, with a factor as summands of its type, for the
+    first stage that no such instruction fits otherwise."""
+    fitting = [i for i in intrinsics if i.matrices is not None and multiplies_matrices(i)]
+    if not fitting or numerics in STRICT:
+        return
+    for stage in dict.fromkeys(found.stage for found in here.matches):
+        known = [usable_as(m, mode) for f in here.matches if f.stage == stage for m in f.mappings]
+        if stage in here.stages or any(m is not None and m.intrinsic.matrices is not None for m in known):
+            continue
+        facts = StageFacts(here.program, here.program.stage(stage))
+        variants = [v for side, other, into in _few_digits(facts, fitting)
+                    for v in _as_summands(here, facts, side, other, into, fitting, numerics)]  # fmt: skip
+        yield from variants
+        if variants:
+            return
+
+
+def _few_digits(facts: StageFacts, intrinsics: Sequence[Intrinsic]) -> list[tuple[Value, Value, DType]]:
+    """Each factor of a product that has more digits than an instruction takes, with the other one, which has not, and
+    the type that the instruction takes for it."""
+    found: dict[tuple[Value, Value, DType], None] = {}
+    sides = both_sides(facts)
+    for i in intrinsics if sides else ():
+        if i.accumulator.dtype != facts.original.assign.value.dtype:
+            continue
+        for (side, other), types in product((sides, sides[::-1]), {tuple(o.dtype for o in i.inputs)}):
+            for into, its in dict.fromkeys((types, types[::-1])):
+                if holds(other.dtype, its) and not holds(side.dtype, into):
+                    found[side, other, into] = None
+    return list(found)
+
+
+def _as_summands(
+    here: Variant,
+    facts: StageFacts,
+    side: Value,
+    other: Value,
+    into: DType,
+    fitting: Sequence[Intrinsic],
+    numerics: str,
+) -> Iterator[Variant]:
+    """The stage with one factor as summands of a type, where an instruction takes it so."""
+    try:
+        made = in_summands(facts, side, other, into)
+    except (NoPlace, NotAnUpdate):
+        return
+    asked = [i for i in fitting if into in {o.dtype for o in i.inputs}]
+    found = match(made.rewrite.after, asked, numerics, [made.stage.name])
+    mappings = [m for answer in found for m in answer.mappings if not m.conditions and not _by_data(m)]
+    if mappings:
+        plain = [m for m in mappings if not m.adapters] or mappings
+        met = (what_is_lost(side, into),), *what_zeros_meet(made.rewrite.after, made.zeroed)
+        how = plain[0].adapted(made.names, made.obligations).meeting(met)
+        yield Variant(how.program, (), (*here.adapters, *how.adapters), {**here.stages, how.stage.name: how})
 
 
 def _factored(here: Variant, stage: str, intrinsics: Sequence[Intrinsic], numerics: str) -> Variant | None:
