@@ -18,6 +18,7 @@ from autosched.codegen.lower.scalar.literal import lower_literal
 from autosched.codegen.lower.scalar.row_loops import lower_rows
 from autosched.codegen.lower.scalar.scalar import lower_scalar, prepare_scalar
 from autosched.codegen.lower.spatial.spatial_nest import lower_spatial
+from autosched.codegen.passes.configured_once import configure_once
 from autosched.codegen.passes.shared_panels import share_panels
 from autosched.codegen.passes.transposed_copies import transpose_copies
 from autosched.codegen.tree.kernel import Function, Kernel, Stmt
@@ -79,7 +80,7 @@ def lower(plan: Plan, schedule: Schedule) -> Kernel:
         ctx.barriers,
     )
     if on_vectors(plan):
-        return transpose_copies(share_panels(kernel))
+        return transpose_copies(configure_once(share_panels(kernel)))
     prove_states(kernel)
     return kernel
 
