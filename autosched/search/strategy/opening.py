@@ -1,0 +1,66 @@
+"""`Opening`: the four trials with which `auto` begins where there is a clock. They ask whether its favourites are fast.
+
+A clock that ranks a space well on the whole may order its favourites wrongly: in a layer normalisation whose data lie
+in main memory they are slower than a row drawn at random. Their own times do not show that, so two favourites are
+measured beside two rows at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+
+import numpy as np
+
+from autosched.search.space.rows import Rows
+from autosched.search.space.space import SearchSpace
+from autosched.search.strategy.memory import TrialHistory, draw
+from autosched.search.strategy.model_guided import Auto
+from autosched.search.strategy.unclocked import Unclocked
+from autosched.tiling.candidate import Candidate
+
+_EACH = 2  # favourites, and rows drawn
+_AMONG = 512  # random rows, the faster half of which is drawn from
+
+
+class Opening:
+    """Favourites and rows drawn, in turn. They follow from space and seed: a study that is continued has the same."""
+
+    def __init__(self, space: SearchSpace, seed: int) -> None:
+        favourites = Auto(space, seed, None).propose(_EACH)
+        self._favourites = [c.key for c in favourites]
+        rows = drawn(space, TrialHistory(space), 2 * _EACH, np.random.default_rng([seed, 0]))
+        others = [c for c in space.candidates(rows) if c.key not in self._favourites][:_EACH]
+        self._drawn = [c.key for c in others]
+        pairs = zip_longest(favourites, others)
+        self.candidates: list[Candidate] = [c for pair in pairs for c in pair if c is not None]
+
+    def measured(self, seconds: Mapping[str, float]) -> bool:
+        """Whether these trials, by key, have all of it."""
+        return all(c.key in seconds for c in self.candidates)
+
+    def misled(self, seconds: Mapping[str, float]) -> bool:
+        """Whether the favourites turned out slower than the rows drawn, by the medians of those that came out right
+        (others are infinite)."""
+        if not self.measured(seconds):
+            return False
+        favourites, others = ([seconds[key] for key in keys] for keys in (self._favourites, self._drawn))
+        right = [[s for s in group if np.isfinite(s)] for group in (favourites, others)]
+        return all(right) and bool(np.median(right[1]) < np.median(right[0]))
+
+
+class Doubting(Unclocked):
+    """`Unclocked` beside a clock whose order of favourites is doubted: its first rows are drawn from the half that the
+    clock thinks faster, since the slowest rows (where rows far from all others lie) it seldom misjudges."""
+
+    def _spread(self, n: int, rng: np.random.Generator) -> Rows:
+        return drawn(self._space, self._memory, n, rng)
+
+
+def drawn(space: SearchSpace, memory: TrialHistory, n: int, rng: np.random.Generator) -> Rows:
+    """Free rows at random, up to `n`, of the half that the clock thinks faster."""
+    sample = draw(space, memory, _AMONG, rng)
+    if not len(sample):
+        return sample
+    faster = np.argsort(space.analytic(sample), kind="stable")[: max(n, len(sample) // 2)]
+    return sample.take(faster[np.sort(rng.permutation(len(faster))[:n])])
