@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from statistics import mean
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from conformance.strategy import StrategyConformance, play, space, trial
+from conformance.strategy import StrategyConformance, play, space
 from conformance.synthetic import FakePlan, SyntheticDevice, clock, hidden_s, make_plan, record, tiny_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,8 +25,7 @@ from autosched.search.space.rows import Rows
 from autosched.search.space.scores import Scores, settle
 from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.search.strategy.portfolio import Portfolio
-from autosched.store.records import Measurement, Trial
-from autosched.tiling.candidate import Candidate
+from autosched.store.records import Measurement
 from autosched.tiling.space.space import Space
 from autosched.tiling.step import Decision, Step
 
@@ -314,65 +313,3 @@ def test_the_portfolio_is_led_by_what_suits_the_space() -> None:
     same = SearchSpace([make_plan("a", tiles=3)], lambda plan, values: {"total": np.ones(len(values["order"]))})
     flat = Portfolio(same, 0, None)
     assert [type(p.members[0]).__name__ for p in (ranked, flat)] == ["Auto", "Unclocked"]
-
-
-def test_a_clock_that_misleads_is_left() -> None:
-    """Its favourites come out slowest: once that is beyond chance, who asks no clock leads, also of a search that is
-    continued; a clock that says nothing or is right is kept."""
-
-    def leaders(slower: Callable[[float, int], float], split: int = 0) -> list[str]:
-        asked: list[str] = []
-        portfolio = noted(asked)
-        done: list[Trial] = []
-        while len(done) < 24:
-            if len(done) == split > 0:
-                portfolio = noted(asked)
-                portfolio.observe(done)
-            clock = space()
-            for c in portfolio.propose(4):
-                said = float(clock.analytic(Rows.of(0, [c.row]))[0])
-                done.append(trial(len(done) + 1, c, Measurement("ok", slower(said, len(done)))))
-            portfolio.observe(done[-4:])
-        return asked
-
-    def noted(asked: list[str]) -> Portfolio:
-        portfolio = Portfolio(space(), 0, None)
-        portfolio.members = tuple(_Noting(member, asked) for member in portfolio.members)
-        return portfolio
-
-    misled = leaders(lambda clock, n: 1 / clock)
-    assert misled[:3] == ["Auto"] * 3
-    assert misled[3:] == ["Unclocked"] * 3
-    assert leaders(lambda clock, n: 1 / clock, split=16) == misled
-    assert set(leaders(lambda clock, n: clock)) == {"Auto"}
-    assert set(leaders(lambda clock, n: 1.0 + n * 7 % 5)) == {"Auto"}
-
-
-class _Noting:
-    """Writes down who is asked."""
-
-    def __init__(self, member: Strategy, asked: list[str]) -> None:
-        self.member, self.asked = member, asked
-
-    def propose(self, n: int) -> list[Candidate]:
-        self.asked.append(type(self.member).__name__)
-        return self.member.propose(n)
-
-    def observe(self, trials: Sequence[Trial]) -> None:
-        self.member.observe(trials)
-
-
-def test_the_portfolio_takes_turns_while_it_stands_still() -> None:
-    """Trials that never get better: after 32 of them another is asked for every fourth batch, nothing is proposed
-    twice."""
-    portfolio = Portfolio(space(), 0, None)
-    asked: list[str] = []
-    portfolio.members = tuple(_Noting(member, asked) for member in portfolio.members)
-    seen: list[str] = []
-    for _ in range(17):
-        batch = portfolio.propose(4)
-        seen += [c.key for c in batch]
-        portfolio.observe([trial(i + 1, c, Measurement("ok", 1.0)) for i, c in enumerate(batch)])
-    assert set(asked[:9]) == {"Auto"}  # the first trial is a new best
-    assert asked[9:] == [*["Auto"] * 3, "Bayesian"] * 2
-    assert len(seen) == len(set(seen)) == 68
