@@ -79,5 +79,5 @@ def test_rows_come_once_and_as_many_as_there_are(n: int, rows: int, equal: bool)
 def test_plans_that_the_clock_cannot_tell_apart_each_get_a_place() -> None:
     plans = [make_plan(f"p{i}", 1 + 0.01 * i) for i in range(4)] + [make_plan("slow", 1.5)]
     space = SearchSpace(plans, clock)
-    proposed = strategy("auto", space, 0, cost_model("xgb")).propose(4)
+    proposed = strategy("draft", space, 0, cost_model("xgb")).propose(4)
     assert {c.plan.name for c in proposed} == {"p0", "p1", "p2", "p3"}
