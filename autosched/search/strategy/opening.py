@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from itertools import zip_longest
 
 import numpy as np
+import numpy.typing as npt
 
 from autosched.search.space.rows import Rows
 from autosched.search.space.space import SearchSpace
 from autosched.search.strategy.memory import TrialHistory, draw
 from autosched.search.strategy.model_guided import Auto
-from autosched.search.strategy.unclocked import Unclocked
+from autosched.search.strategy.unclocked import AMONG, Unclocked
 from autosched.tiling.candidate import Candidate
 
 _EACH = 2  # favourites, and rows drawn
-_AMONG = 512  # random rows, the faster half of which is drawn from
 
 
 class Opening:
@@ -50,17 +50,23 @@ class Opening:
 
 
 class Doubting(Unclocked):
-    """`Unclocked` beside a clock whose order of favourites is doubted: its first rows are drawn from the half that the
-    clock thinks faster, since the slowest rows (where rows far from all others lie) it seldom misjudges."""
+    """`Unclocked` beside a clock whose order of favourites is doubted: its first rows are spread over the half that the
+    clock thinks faster, since the slowest rows (which are far from all others) it seldom misjudges."""
 
-    def _spread(self, n: int, rng: np.random.Generator) -> Rows:
-        return drawn(self._space, self._memory, n, rng)
+    def _spread_among(self, rng: np.random.Generator) -> Rows:
+        sample = super()._spread_among(rng)
+        return sample.take(np.sort(_faster(self._space, sample, 1)))
 
 
 def drawn(space: SearchSpace, memory: TrialHistory, n: int, rng: np.random.Generator) -> Rows:
     """Free rows at random, up to `n`, of the half that the clock thinks faster."""
-    sample = draw(space, memory, _AMONG, rng)
-    if not len(sample):
-        return sample
-    faster = np.argsort(space.analytic(sample), kind="stable")[: max(n, len(sample) // 2)]
+    sample = draw(space, memory, AMONG, rng)
+    faster = _faster(space, sample, n)
     return sample.take(faster[np.sort(rng.permutation(len(faster))[:n])])
+
+
+def _faster(space: SearchSpace, rows: Rows, least: int) -> npt.NDArray[np.intp]:
+    """Which of these rows the clock thinks faster, the fastest first: half of them, or `least`."""
+    if not len(rows):
+        return np.zeros(0, np.intp)
+    return np.argsort(space.analytic(rows), kind="stable")[: max(least, len(rows) // 2)]

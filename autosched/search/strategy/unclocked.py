@@ -20,7 +20,7 @@ from autosched.search.strategy.process import Process, expected_improvement
 
 _SMALL, _LARGE, _MANY = 1, 4, 32  # candidates between two fits, before and after so many trials
 _FIRST = 8  # spread rows before the first fit
-_AMONG = 512  # free rows that a spread one is chosen among
+AMONG = 512  # free rows that a spread one is chosen among
 _POOL = 3000  # random rows looked at for a batch
 _AROUND = 5  # and all neighbours of so many of the fastest rows
 _OFTEN, _EACH = 48, 1 / 8  # trials up to which scales are sought for each batch; after that when so many more came
@@ -50,7 +50,7 @@ class Unclocked(HistoryStrategy):
 
     def _spread(self, n: int, rng: np.random.Generator) -> Rows:
         """Rows far from those taken and from each other, of a random sample."""
-        sample = draw(self._space, self._memory, _AMONG, rng)
+        sample = self._spread_among(rng)
         if not len(sample):
             return sample
         z, taken = self._coordinates(sample), self._coordinates(self._memory.taken())
@@ -62,6 +62,10 @@ class Unclocked(HistoryStrategy):
             chosen.append(int(np.argmax(far)))
             far = np.minimum(far, np.sum((z - z[chosen[-1]]) ** 2, axis=1))
         return sample.take(chosen)
+
+    def _spread_among(self, rng: np.random.Generator) -> Rows:
+        """Free rows at random that spread ones are chosen among."""
+        return draw(self._space, self._memory, AMONG, rng)
 
     def _improving(self, n: int, rng: np.random.Generator) -> Rows:
         """The rows of largest expected improvement; each makes the process surer of the rows around it."""
