@@ -15,8 +15,9 @@ from autosched.device.replay import ReplayDevice
 from autosched.search.protocol import Strategy
 from autosched.search.space.recorded import space_of
 from autosched.search.space.rows import Rows
+from autosched.search.strategy.coordinates import Coordinates
 from autosched.search.strategy.memory import TrialHistory
-from autosched.search.strategy.opening import Opening, drawn
+from autosched.search.strategy.opening import Doubting, Opening, drawn
 from autosched.search.strategy.portfolio import Portfolio
 from autosched.store.exchanged import read_any
 from autosched.store.records import Measurement, Trial
@@ -155,3 +156,23 @@ def test_rows_are_drawn_from_the_half_that_the_clock_thinks_faster() -> None:
     middle = np.median(np.concatenate([rows.analytic_of_plan(n) for n in range(len(rows.plans))]))
     assert len(chosen.distinct()) == 100
     assert (rows.analytic(chosen) <= middle).all()
+
+
+def test_a_doubted_clock_still_says_where_first_rows_are_spread() -> None:
+    """Over the half that it thinks faster, farther from each other than rows drawn from it. Shares of ten seeds."""
+    recording = read_any(RECORDED / "complete" / "layer_norm_cold.json.gz")
+    rows = space_of(recording)
+    middle = np.median(np.concatenate([rows.analytic_of_plan(n) for n in range(len(rows.plans))]))
+
+    def nearest(chosen: Rows) -> float:
+        z = Coordinates(rows, twos=True)(chosen)
+        between = np.linalg.norm(z[:, None] - z[None], axis=-1)
+        return float(between[np.triu_indices(len(z), 1)].min())
+
+    farther = []
+    for seed in range(10):
+        proposed = Doubting(rows, seed, None).propose(6)
+        spread = Rows.join([Rows.of(rows.number[c.plan.name], [c.row]) for c in proposed])
+        assert (rows.analytic(spread) <= middle).all()
+        farther.append(nearest(spread) > nearest(drawn(rows, TrialHistory(rows), 6, np.random.default_rng(seed))))
+    assert np.mean(farther) > 0.9
