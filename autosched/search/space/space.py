@@ -208,6 +208,11 @@ class SearchSpace:
             ids = np.sort(self.plans[number].plan.space.thinned(_PROBE, rng))
         return ids, self._seconds(number, ids)
 
+    @cached_property
+    def large(self) -> bool:
+        """Whether a plan is searched before it is listed: a row of all rows at random wants them listed."""
+        return any(self._is_large(number) for number in range(len(self.plans)))
+
     def _is_large(self, number: int) -> bool:
         """Whether a plan is searched before it is listed: that takes longer, and its floors say where to look."""
         plan = self.plans[number].plan

@@ -7,7 +7,7 @@ measured beside two rows at random.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import zip_longest
 
 import numpy as np
@@ -29,7 +29,8 @@ class Opening:
     def __init__(self, space: SearchSpace, seed: int) -> None:
         favourites = Auto(space, seed, None).propose(_EACH)
         self._favourites = [c.key for c in favourites]
-        rows = drawn(space, TrialHistory(space), 2 * _EACH, np.random.default_rng([seed, 0]))
+        plans = sorted({space.number[c.plan.name] for c in favourites})
+        rows = drawn(space, TrialHistory(space), 2 * _EACH, np.random.default_rng([seed, 0]), plans)
         others = [c for c in space.candidates(rows) if c.key not in self._favourites][:_EACH]
         self._drawn = [c.key for c in others]
         pairs = zip_longest(favourites, others)
@@ -58,11 +59,20 @@ class Doubting(Unclocked):
         return sample.take(np.sort(_faster(self._space, sample, 1)))
 
 
-def drawn(space: SearchSpace, memory: TrialHistory, n: int, rng: np.random.Generator) -> Rows:
-    """Free rows at random, up to `n`, of the half that the clock thinks faster."""
-    sample = draw(space, memory, AMONG, rng)
+def drawn(
+    space: SearchSpace, memory: TrialHistory, n: int, rng: np.random.Generator, plans: Collection[int] = ()
+) -> Rows:
+    """Free rows at random, up to `n`, of the half that the clock thinks faster. Of a space that is too large to be
+    listed for that, of samples of these plans."""
+    sample = _known(space, memory, plans, rng) if space.large else draw(space, memory, AMONG, rng)
     faster = _faster(space, sample, n)
     return sample.take(faster[np.sort(rng.permutation(len(faster))[:n])])
+
+
+def _known(space: SearchSpace, memory: TrialHistory, plans: Collection[int], rng: np.random.Generator) -> Rows:
+    found = Rows.join([Rows.of(number, space.sampled(number)[0]) for number in plans])
+    found = found.take(memory.free(found))
+    return found.take(np.sort(rng.permutation(len(found))[:AMONG]))
 
 
 def _faster(space: SearchSpace, rows: Rows, least: int) -> npt.NDArray[np.intp]:

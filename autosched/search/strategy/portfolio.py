@@ -130,6 +130,8 @@ class Portfolio:
         beyond chance: by Spearman's coefficient of what came out right."""
         if self._opening.misled(self._seconds):
             return True
+        if self._history.measured < _FEWEST:  # to describe rows lists their plans
+            return False
         clock, times = self._history.clock_and_times()
         if len(times) < _FEWEST:
             return False

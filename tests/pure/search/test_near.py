@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conformance.strategy import trial
 
 import autosched
 from autosched.search.registry import strategy
@@ -11,6 +12,7 @@ from autosched.search.request import TuneRequest
 from autosched.search.space.scored_space import space_of
 from autosched.search.strategy.memory import has_clock
 from autosched.search.tuning.tune import plans_of
+from autosched.store.records import Measurement
 from autosched.tiling.plans.plan import Plan
 
 SIZES = {"m": 64, "n": 32, "k": 64, "a": "f16", "b": "f16", "acc": "f32"}
@@ -41,7 +43,11 @@ def test_nothing_is_listed_for_them() -> None:
     space = space_of(planned("nvidia-h100"), large=1)
     assert not space.empty
     assert has_clock(space)
-    assert len(strategy("auto", space).propose(4)) == 4
+    auto = strategy("auto", space)
+    first = auto.propose(4)
+    assert len({c.key for c in first}) == 4
+    auto.observe([trial(n, c, Measurement("ok", 1.0)) for n, c in enumerate(first, 1)])
+    assert len(auto.propose(4)) == 4
     assert len(space.near(1000, 64, 1.05)[0])
     assert len(space.sampled(0)[0])
     assert not any("laid out" in answer for answer in space.kept.names)
