@@ -131,6 +131,7 @@ def test_why_one_worker_has_all_tiles(target: str, threads: int, who: str) -> No
     assert told("m // tile, tile, f", "i_tile, i, j") == []
 
 
+@pytest.mark.slow
 def test_what_warps_hold_in_registers_is_not_said_to_be_shared() -> None:
     chain = BlockChain("mlp", H200, dict(F16))
     plan, row = chain.plan, holding(chain.plan, 1)[0]
@@ -145,6 +146,7 @@ def test_what_warps_hold_in_registers_is_not_said_to_be_shared() -> None:
     assert shared == "shared   P 16x32: 1 KiB for each block"
 
 
+@pytest.mark.slow
 def test_what_a_second_place_of_held_tensors_is_for() -> None:
     """Scores, of which the rows that are computed as written use one column at a time."""
     program, target = workload("attention_rounded", h=1, n=128, l=128, d=32, mask="causal"), api.target("nvidia-h200")

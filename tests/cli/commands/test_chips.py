@@ -132,6 +132,7 @@ def test_tune_says_at_once_that_no_plan_uses_what_match_reports(cli: Cli, host: 
         assert f"p.py:6:13: C: toy/scale32 fits, and no plan can use it: {why}" in err
 
 
+@pytest.mark.slow
 def test_the_match_line_names_instructions_of_steps(cli: Cli) -> None:
     err = cli.near()("tune", *SOFTMAX, *VECTOR, "--intrinsics", ISA, "-d", "simulator", "-n", "1").err
     (line,) = (line for line in err.splitlines() if line.startswith("match "))

@@ -75,6 +75,7 @@ def test_json(cli: Cli) -> None:
     assert clock["chance"]["pairwise"] == 0.5
 
 
+@pytest.mark.slow
 def test_several_spaces_are_put_together(cli: Cli, tmp_path: Path) -> None:
     """Figures over spaces and seeds, and the model's difference from the first one."""
     two = tmp_path / "two.json.gz"

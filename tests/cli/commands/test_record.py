@@ -51,6 +51,7 @@ def times(path: Path) -> list[float]:
     return np.concatenate([p.time_s for p in read_replay(path).plans]).tolist()
 
 
+@pytest.mark.slow
 def test_all_rows_on_this_cpu(small: Cli) -> None:
     """The file says what machine it was and how steady, and nothing of where."""
     done = small.near()("record", "scale.py", "--all", "-o", FILE, "--json")
@@ -82,6 +83,7 @@ def test_all_rows_on_this_cpu(small: Cli) -> None:
     assert small.near()("record", "scale.py", "--all", "-o", FILE, "-q").out.endswith("s\n")
 
 
+@pytest.mark.slow
 def test_more_rows_are_added_to_those_there(cli: Cli) -> None:
     """A longer recording of the same seed holds a shorter one, and is what it would have been in one go."""
     near = cli.near()
@@ -98,6 +100,7 @@ def test_more_rows_are_added_to_those_there(cli: Cli) -> None:
     assert len(set(even["plans"].values())) == 1
 
 
+@pytest.mark.slow
 def test_rows_of_anything_else_are_refused(small: Cli) -> None:
     near = small.near()
     near("record", *SIMULATED, "--rows", 6, "-o", FILE)

@@ -93,6 +93,7 @@ def test_no_rewrite_is_exit_status_one(cli: Cli) -> None:
     assert "--numerics rescaled" in said.out
 
 
+@pytest.mark.slow
 def test_the_program_is_written_and_is_one(cli: Cli) -> None:
     apart = replace(cli, inside=False)
     apart("rewrite", "softmax", "-D", "m=4", "--block", "16", "--only", "online", "-o", "one_pass.py", status=0)

@@ -51,6 +51,7 @@ def dropping() -> tuple[Program, int, list[Candidate]]:
     return program, seed, [Candidate(plan, row) for row in list(covering_rows(plan))[:2]]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_drops_the_end_of_a_row_is_found() -> None:
     """Its last elements lie behind the random length: only the greatest length shows them."""
     program, seed, candidates = dropping()

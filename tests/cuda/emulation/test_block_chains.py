@@ -52,6 +52,7 @@ def test_there_are_as_many_kernels_as_the_suite_promises() -> None:
     assert {case.machine.compiler["arch"] for case in CASES.values()} == {"sm_80", "sm_89", "sm_90a"}
 
 
+@pytest.mark.slow
 def test_rows_have_every_place_and_overlap() -> None:
     """Intermediates of 512 bytes and more lie in shared memory and in memory; slices are copied in every way."""
     for name, wanted in (("flash f16 nvidia-a100", {0, 1}), ("linear bf16 nvidia-rtx4090", {0})):
@@ -101,6 +102,7 @@ def test_fragments_are_handed_on_in_registers(name: str) -> None:
         assert not re.search(r"\bP(_\d+)?\[", text)  # nor in memory
 
 
+@pytest.mark.slow
 def test_the_first_product_runs_while_rows_are_computed() -> None:
     """It is issued in front of the loop and in each iteration but the last, and nothing waits for it between that and
     the rows."""
@@ -118,6 +120,7 @@ def test_the_first_product_runs_while_rows_are_computed() -> None:
         assert loop.index("group_wait<0>();") < issued < rows_at < loop.index("group_begin();", issued + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("192 keys")
 @pytest.mark.parametrize("keys", [128, 192], ids=lambda n: f"{n} keys")
 def test_the_first_product_is_issued_beside_the_last(keys: int) -> None:
@@ -136,6 +139,7 @@ def test_the_first_product_is_issued_beside_the_last(keys: int) -> None:
         assert after.rindex("group_begin();") < after.rindex("group_wait<0>();")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("programs", "least"), [(2, 1), pytest.param(8, 4, marks=pytest.mark.slow)])
 def test_random_chains_are_handed_on_rightly(programs: int, least: int) -> None:
     """`python -m tests.fuzz.handed --programs 500` looks at more of them."""
@@ -164,6 +168,7 @@ def test_a_lane_reads_no_other_lane_s_fragments() -> None:
         print_cuda(wrong, case.machine)
 
 
+@pytest.mark.slow
 def test_no_lane_takes_what_lies_otherwise() -> None:
     """Lanes hold pairs of 32-bit sums, where bytes are wanted by fours and tf32 one by one."""
     for name in ("mlp tf32", *(n for n in CASES if n.startswith("bytes s8"))):
@@ -212,6 +217,7 @@ UNREAD = MLP.replace("    P: t[m, block]\n", "    P: t[m, block]\n    U: acc[m, 
 """A product that a stage scales in place, and nobody reads."""
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", [LATE, UNREAD], ids=["set by the first iteration", "nobody reads it"])
 def test_rows_that_begin_late_or_lead_nowhere(text: str) -> None:
@@ -234,6 +240,7 @@ def test_attention_of_one_pass_stays_in_registers(mask: str, machine: str) -> No
     one_pass_in_registers(mask, machine, {"h": 2, "n": 128, "l": 128, "d": 32}, None, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mask", "machine"), [("causal", "nvidia-a100"), ("full", "nvidia-h200")])
 def test_attention_of_few_rows_stays_in_registers(mask: str, machine: str) -> None:
     one_pass_in_registers(mask, machine, {"h": 1, "n": 64, "l": 128, "d": 16}, FEW[machine], 1)
@@ -312,6 +319,7 @@ def test_a_loop_without_an_iteration_leaves_what_it_found(machine: str) -> None:
     sometimes_no_iteration(machine, {"n": 128, "l": 128, "d": 32}, 64, None, 2)
 
 
+@pytest.mark.slow
 def test_a_short_loop_without_an_iteration_leaves_what_it_found() -> None:
     sometimes_no_iteration("nvidia-a100", {"n": 32, "l": 32, "d": 16}, 16, FEW["nvidia-a100"], 1)
 
@@ -355,6 +363,7 @@ def transposed(Q: t[n, d], K: t[l, d], V: t[l, e], O: acc[n, e],
 """Scores lie the other way round."""
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("wider sums")
 @pytest.mark.parametrize("sizes", [{}, {"l": 256, "d": 64, "e": 64, "t": "bf16"}], ids=["wider sums", "a stage behind"])
 def test_scores_that_lie_the_other_way_round(sizes: dict[str, Any]) -> None:

@@ -80,6 +80,7 @@ def on_the_way(name: str) -> Plan:
     return next(p for p in plans_of(name) if product_of(p).nest.computed)
 
 
+@pytest.mark.sampled("fp4 packed", "fp8 bf16", "int4 f16 groups", "int8 bf16 groups", "norm wgmma")
 @pytest.mark.parametrize("name", [n for n in CASES if n != "fp8 blocks"])
 def test_products_are_on_instructions_that_multiply_matrices(name: str) -> None:
     """With the operand in a stage of its own, and on the way."""
@@ -148,6 +149,7 @@ def test_slices_are_computed_beside_copies_that_run_on() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("programs", "least"), [(3, 4), pytest.param(30, 45, marks=pytest.mark.slow)])
 def test_random_narrow_operands(programs: int, least: int) -> None:
     """`python -m tests.fuzz.narrow --programs 500` looks at more of them."""

@@ -117,6 +117,7 @@ def test_a_run_that_a_neighbour_holds_up_does_not_decide_how_long_runs_are(held_
     assert len(runs) < 25
 
 
+@pytest.mark.slow
 def test_how_many_vector_operations_a_core_begins_is_measured_beside_the_bandwidths():
     target = load_target("native")
     assert measure_peaks(target).vectors > 0.0

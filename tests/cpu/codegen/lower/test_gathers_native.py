@@ -62,6 +62,7 @@ def test_machine_code_of_many(seed: int) -> None:
     check_machine_code(kernels(program, 4, seed), expect(program, seed))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 def test_exported_c(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def kernels(program: Program, count: int, threads: int = 1) -> list[Kernel]:
     return made
 
 
-@pytest.mark.sampled("mx", "gathered", "rotated", "masked", "one_tile", "normalised", "fp4_packed", "converted")
+@pytest.mark.sampled("gathered", "one_tile", "masked", "converted")
 @pytest.mark.x86
 @pytest.mark.parametrize("name", COMPUTED)
 def test_machine_code(name: str) -> None:
@@ -67,6 +67,7 @@ def test_machine_code_of_random_expressions(text: str, threads: int, seed: int) 
     check_machine_code(made, expect(program, seed))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.compiler
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def _machine_code(seed: int) -> None:
         check_machine_code(made, expect(program, seed))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.x86
 @pytest.mark.compiler

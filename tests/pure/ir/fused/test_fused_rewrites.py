@@ -42,7 +42,7 @@ CASES: list[tuple[str, Sizes, dict[str, tuple[str, ...]]]] = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "sizes", "expected"), CASES, ids=lambda x: x if isinstance(x, str) else "")
 def test_what_is_rewritten_computes_the_same(name: str, sizes: Sizes, expected: dict[str, tuple[str, ...]]) -> None:
     program = ir.workload(name, **sizes)

@@ -115,6 +115,7 @@ def test_the_interpreter_is_right_for_every_byte(name: str) -> None:
     assert seen == set(range(256 if of.scale == "e8m0" else 128))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_its_instruction_computes_the_same(name: str) -> None:
     of = FORMATS[name]

@@ -93,6 +93,7 @@ def test_a_family_that_only_the_level_keeps_out_names_the_level() -> None:
     assert dict(weaker_levels(workload("matmul_int4"), machine(), "rescaled")) == {}
 
 
+@pytest.mark.slow
 def test_plans_of_a_family_that_is_asked_for() -> None:
     attention = workload("attention", h=1, n=512, l=512, d=64)
     asked = TuneRequest(attention, machine(), families=(ONE_PASS,), only=("x86/vfmadd.f32.zmm",))

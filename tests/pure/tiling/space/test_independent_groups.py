@@ -175,6 +175,7 @@ def test_a_part_that_reads_a_single_value_counts_once(few: int, reads: tuple[str
         assert found.proved
 
 
+@pytest.mark.slow
 def test_the_best_sums_are_made_of_few_rows_of_each_group() -> None:
     decisions = tuple(Decision(n, tuple(range(1, 65))) for n in "abcd")
     space = Space("s", [Step("s", decisions)])

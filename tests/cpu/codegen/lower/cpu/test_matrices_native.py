@@ -23,6 +23,7 @@ def check(program: Program, plan: Plan, rows: list[int]) -> None:
     check_machine_code([lower(plan, plan.space.schedule(row)) for row in rows], expect(program))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COPIED)
 def test_images_fill_them(name: str) -> None:
     plan, rows = copied(name, 4)

@@ -56,7 +56,7 @@ def kernels(program: Program, threads: int = 1) -> list[Kernel]:
     return [lower(p, p.space.schedule(r)) for p in plans_of(program, this_machine(), threads) for r in covering_rows(p)]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", BEGUN)
 @pytest.mark.parametrize("dtype", ["f32", "s32"])
 @pytest.mark.parametrize("n", [1, 21])
@@ -102,6 +102,7 @@ def test_down_the_columns() -> None:
     check_machine_code(kernels(program), expect(program))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_exported_c(tmp_path: Path) -> None:
     programs = [scan(value) for value in CARRIED.values()]

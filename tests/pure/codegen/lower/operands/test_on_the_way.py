@@ -25,7 +25,7 @@ from autosched.tiling.steps.common.computed import element_bytes
 TARGETS = (machine(), machine(frozenset({"avx2", "fma"}), registers=16, vector_bytes=32))
 
 
-@pytest.mark.sampled("mx", "column", "turned", "ends", "staged", "two_groups", "fp8", "fp4_packed_rows", "converted")
+@pytest.mark.sampled("mx", "column", "fp8", "fp4_packed_rows", "converted")
 @pytest.mark.parametrize("name", COMPUTED)
 def test_they_compute_the_program(name: str) -> None:
     program = COMPUTED[name]
@@ -80,6 +80,7 @@ def test_a_scale_is_loaded_once_for_its_group() -> None:
         assert read == {"X", "W_panel", "b_kept"}
 
 
+@pytest.mark.slow
 def test_the_loops_of_four_bits_and_groups() -> None:
     """Golden text: words of eight weights, scales and zero points in registers for their group."""
     plan = next(p for p in computed_plans(COMPUTED["turned"]) if p.intrinsics == ("x86/vfmadd.f32.zmm",))

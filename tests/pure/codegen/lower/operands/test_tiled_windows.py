@@ -132,12 +132,14 @@ def test_depthwise_after_pointwise(stride: int, tile: int) -> None:
     assert lines.again == (2 if stride == 1 else 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("1")
 @pytest.mark.parametrize("stride", [1, 2])
 def test_kernels_in_tiles_of_channels_compute_the_program(stride: int) -> None:
     check_kernels(residual({"h": 7, "w": 6, "st": stride, "ci": 8, "c": 32, "co": 16}), 1, stride, least=1)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled("2-kept")
 @pytest.mark.parametrize("kept", [False, True], ids=["twice", "kept"])
 @pytest.mark.parametrize("threads", [1, 2])
