@@ -93,6 +93,7 @@ def test_several_spaces_are_put_together(cli: Cli, tmp_path: Path) -> None:
     assert value < 0
 
 
+@pytest.mark.slow
 def test_several_recordings_of_one_file(cli: Cli, tmp_path: Path) -> None:
     """Rows that a GPU measured, fourteen spaces in a file, with today's clock."""
     file = RECORDED / "h200_rows.json.gz"

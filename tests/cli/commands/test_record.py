@@ -178,7 +178,7 @@ def _lines(cli: Cli) -> int:
     return part.read_bytes().count(b"\n") - 1 if part.exists() else 0
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_the_same_command_goes_on(cli: Cli, how: signal.Signals) -> None:
     words = ("record", *SIMULATED, "--all", "-o", FILE)

@@ -33,6 +33,7 @@ def cli(cli: Cli) -> Cli:
     return cli.near()
 
 
+@pytest.mark.slow
 def test_a_refusal_names_the_level_that_accepts_it(cli: Cli) -> None:
     rounded = ("attention_rounded", "-D", "n=64", "-D", "l=64")
     said = "accept it with --numerics real"

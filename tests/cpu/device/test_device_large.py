@@ -110,6 +110,7 @@ def test_what_is_wrong_outside_the_boxes_of_special_data_is_found(device):
     assert device.measure(kernels.built(kernels.kernel())).status == "ok"
 
 
+@pytest.mark.slow
 def test_as_many_outputs_are_looked_at_as_there_are():
     """Of each a few elements are so large that no box knows how far two right kernels may be apart there."""
     outputs = "ABCDEF"

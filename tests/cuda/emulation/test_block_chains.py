@@ -79,7 +79,7 @@ def test_grids_of_any_number_of_parallel_loops(text: str, blocks: tuple[int, int
     assert [launch.grid for launch in print_cuda(kernel, target).plan.launches] == [blocks]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled("linear bf16 nvidia-rtx4090")
 @pytest.mark.parametrize("name", CASES)
 def test_chains_within_blocks(name: str) -> None:
     case = CASES[name]

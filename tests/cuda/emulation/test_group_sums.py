@@ -121,12 +121,14 @@ def test_factors_are_loaded_before_the_calls_and_nothing_is_stored_between() -> 
     assert steps == sorted(steps)
 
 
+@pytest.mark.slow
 def test_overflow_is_looked_for_but_at_real() -> None:
     flagged = {level: "C_as_written" in by_the_nest(SCALED, "nvidia-h200", level).program.tensors for level in
                ("rescaled", "real")}  # fmt: skip
     assert flagged == {"rescaled": True, "real": False}
 
 
+@pytest.mark.slow
 def test_random_programs_are_right() -> None:
     """`python -m tests.fuzz.added --programs 500` looks at more of them."""
     count, wrong = search(0, 20)

@@ -45,6 +45,7 @@ def test_every_pattern(lanes: int, isa: str) -> None:
     assert np.array_equal(got["back"].astype(np.uint8), EVERY)
 
 
+@pytest.mark.sampled("matmul_fp4")
 @pytest.mark.x86
 @pytest.mark.parametrize("name", ["matmul_fp4", "matmul_fp4_packed"])
 def test_every_pattern_on_its_way_to_a_product(name: str) -> None:
@@ -77,6 +78,7 @@ def test_what_is_narrowed(lanes: int) -> None:
     assert got[-4:].tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.sampled("haswell-fp4", "cascadelake-fp4_packed_rows")
 @pytest.mark.x86
 @pytest.mark.parametrize("name", ["fp4", "fp4_packed_rows"])
 @pytest.mark.parametrize("cpu", ["haswell", "cascadelake"])

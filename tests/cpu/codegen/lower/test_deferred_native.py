@@ -67,7 +67,7 @@ def kernels(plans: list[Plan], count: int) -> list[Kernel]:
     return made
 
 
-@pytest.mark.sampled("2")
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_machine_code(threads: int) -> None:
     program, plans = weights(threads)
@@ -115,7 +115,7 @@ def test_what_data_ask_for_is_asked_once_a_row(m: int) -> None:
         assert any(isinstance(s, Branch) for s in statements(kernel.main.body)), kernel.schedule
 
 
-@pytest.mark.sampled("weights-infinite", "weights-nan")
+@pytest.mark.sampled("weights-infinite")
 @pytest.mark.parametrize("kind", ["infinite", "nan"])
 @pytest.mark.parametrize("planned", [weights, tiled])
 def test_sums_that_are_not_finite(planned: Callable[[], tuple[Program, list[Plan]]], kind: str) -> None:

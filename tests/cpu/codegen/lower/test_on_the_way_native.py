@@ -42,8 +42,8 @@ def test_machine_code(name: str) -> None:
     check_machine_code(made, expect(COMPUTED[name]))
 
 
+@pytest.mark.slow
 @pytest.mark.x86
-@pytest.mark.sampled("one_tile")
 @pytest.mark.parametrize("name", ["normalised", "one_tile", "rows"])
 def test_threads_share_what_is_packed(name: str) -> None:
     """Registers that hold what stays along the depth are each thread's own."""
@@ -72,8 +72,8 @@ def test_machine_code_of_random_expressions(text: str, threads: int, seed: int) 
 @pytest.mark.compiler
 @pytest.mark.parametrize(
     "names",
-    [("masked", "fp4_packed"), pytest.param(tuple(COMPUTED), marks=pytest.mark.slow)],
-    ids=["two programs", "all programs"],
+    [("converted",), pytest.param(tuple(COMPUTED), marks=pytest.mark.slow)],
+    ids=["one program", "all programs"],
 )
 def test_exported_c(names: tuple[str, ...], tmp_path: Path) -> None:
     made = [(k, expect(COMPUTED[name])) for name in names for k in kernels(COMPUTED[name], 2)]

@@ -51,6 +51,7 @@ def kernels(program: Program, count: int, seed: int) -> list[Kernel]:
     return made
 
 
+@pytest.mark.sampled("x86")
 @examples(6)
 @given(st.integers(0, 10**6))
 @pytest.mark.parametrize("target", [AVX512BW, NEON], ids=lambda t: t.isa)

@@ -178,6 +178,7 @@ def test_loops_that_are_only_equally_long_are_cut_apart() -> None:
     assert verdict.difference.ok
 
 
+@pytest.mark.slow
 def test_what_is_too_large_says_how_large() -> None:
     program = workload("attention", h=1, n=128, l=128, d=32)
     found = planned(TuneRequest(program, H200)).plans

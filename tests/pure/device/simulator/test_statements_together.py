@@ -192,6 +192,7 @@ def ranks(values: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(values))
 
 
+@pytest.mark.slow
 def test_the_clock_counts_copies_that_run_below_the_part_before() -> None:
     """And ranks rows as the simulator does. Where the second product reads what the first writes it waits."""
     (plan, *_) = planned("vector", autosched.parse(TWO, m=96, n=96, k=96))

@@ -71,6 +71,7 @@ def test_tables_for_the_documentation() -> None:
     assert lines[3].startswith("| `bad` |")
 
 
+@pytest.mark.slow
 def test_the_page_has_the_tables_of_what_is_kept() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     for table in markdown(search.read(search.RESULTS / "search.json")).split("\n\n"):
@@ -78,6 +79,7 @@ def test_the_page_has_the_tables_of_what_is_kept() -> None:
     assert reached_markdown(search.read(search.RESULTS / "search.json")) in page, "the last line but one of --markdown"
 
 
+@pytest.mark.sampled("search_clock.json", "search_roofline.json")
 @pytest.mark.parametrize("name", ["search_public.json", "search_clock.json", "search_roofline.json"])
 def test_the_page_has_the_leads_that_are_kept(name: str) -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
@@ -186,6 +188,7 @@ def test_the_same_command_continues(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "2 seeds of 16 trials" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_runs_are_played_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Equal runs state today's code; one that comes out otherwise is named, and the results are stale."""
     out = tmp_path / "s.json"

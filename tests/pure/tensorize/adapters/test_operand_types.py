@@ -108,6 +108,7 @@ def test_rounded_plans_say_so_and_are_within_their_tolerance() -> None:
     assert off.max() > 0
 
 
+@pytest.mark.slow
 def test_exact_sides_keep_the_program_s_numbers() -> None:
     program = weighted(SCALED, w="e2m1")
     known = usable(CATALOGUE, A100, "simulator", MMA)

@@ -115,7 +115,7 @@ def test_the_interpreter_is_right_for_every_byte(name: str) -> None:
     assert seen == set(range(256 if of.scale == "e8m0" else 128))
 
 
-@pytest.mark.slow
+@pytest.mark.sampled("mxfp8", "mxfp6", "mxfp4", "nvfp4")
 @pytest.mark.parametrize("name", FORMATS)
 def test_its_instruction_computes_the_same(name: str) -> None:
     of = FORMATS[name]
@@ -147,6 +147,7 @@ def test_bytes_that_are_shifted_are_no_scales() -> None:
     assert np.isnan(b[3])
 
 
+@pytest.mark.slow
 def test_scales_of_any_sign_are_told_what_to_assume() -> None:
     of = FORMATS["nvfp4"]
     (found,) = match(program(of, of.depth, ""), [CATALOGUE[of.intrinsic]])

@@ -210,6 +210,7 @@ def test_a_check_is_one_number() -> None:
         check_kernel(replace(kernel, buffers={**kernel.buffers, "B_check": wide}))
 
 
+@pytest.mark.sampled("data")
 @pytest.mark.parametrize("name", ["data", "weights"])
 def test_the_fastest_plan_of_all_stands_by(name: str) -> None:
     """Plans that a lower bound rules out are not sampled, and would not have been chosen."""

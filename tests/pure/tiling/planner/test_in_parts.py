@@ -52,6 +52,7 @@ def test_one_thread_has_no_parts() -> None:
     assert reason(program, 1) == "one thread computes all of a row (--threads)"
 
 
+@pytest.mark.slow
 def test_rows_that_are_enough_have_no_parts() -> None:
     program = workload("attention_decode", **DECODE | {"b": 4})
     assert not in_parts(program, 2)
@@ -72,7 +73,7 @@ def test_sums_in_their_order_have_no_parts() -> None:
     assert reason(program, 2, "reassociated") is None
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("heads", "group", "counts"), [(1, 1, {128, 256}), (8, 8, {128, 256}), (16, 8, {64, 128, 256})]
 )

@@ -142,6 +142,7 @@ def test_two_products_on_a_gpu_are_laid_out_and_ranked_without_a_list() -> None:
     assert np.isin(better, best.ids).all()
 
 
+@pytest.mark.sampled("target0-bf16")
 @pytest.mark.parametrize(("target", "t"), [(machine(), "bf16"), (H200, "f16")])
 def test_the_best_mappings_of_all_stages_come_first(target: Target, t: str) -> None:
     plans = plans_of(program(t), target, only=("x86/*", "cuda/mma*"))
@@ -163,6 +164,7 @@ def unread(X: f32[16, 8], W: f32[8, 16], Y: f32[16, 16]):
 """
 
 
+@pytest.mark.sampled("cpu")
 @pytest.mark.parametrize("target", [machine(), H200], ids=["cpu", "gpu"])
 def test_a_product_that_nobody_reads_has_plans(target: Target) -> None:
     program = parse(UNREAD, filename="f.py")

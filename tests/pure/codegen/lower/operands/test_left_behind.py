@@ -44,6 +44,7 @@ def test_one_tile_converts_for_all() -> None:
     assert text.count("b_reg[jr, :16] = b_left") == 2, "the second tile of two rows, and the last one of one"
 
 
+@pytest.mark.sampled("values0-innermost", "values1-in one block")
 @pytest.mark.parametrize(
     ("values", "said"),
     [

@@ -82,7 +82,7 @@ def test_random_chains(seed: int) -> None:
     check_kernels(random_chain(seed), 1, seed, least=0)
 
 
-@pytest.mark.sampled("stride-1", "no padding-2")
+@pytest.mark.sampled("stride-1")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "program",
@@ -189,6 +189,7 @@ def f(X: s32[12, 4], T: s32[5, 4]):
 """
 
 
+@pytest.mark.sampled("1-twice", "2-kept")
 @pytest.mark.parametrize("kept", [False, True], ids=["twice", "kept"])
 @pytest.mark.parametrize("tile", [1, 2])
 def test_a_loop_as_long_as_the_line_says(tile: int, kept: bool) -> None:
@@ -204,7 +205,7 @@ def residual(sizes: dict[str, int]) -> Program:
     return parse(text, "separable.py", "inverted_residual", sizes)
 
 
-@pytest.mark.sampled("1-batches", "3-kept", "3-three")
+@pytest.mark.sampled("3-three")
 @pytest.mark.parametrize("name", PRODUCTS_IN_TILES)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_products_in_tiles_compute_the_program(name: str, threads: int) -> None:
