@@ -138,7 +138,6 @@ def test_boxes_come_and_go() -> None:
         assert (pipeline()[""].run({"X": x}, seed=seed)["Y"] == x).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mistake", PIPELINE_MISTAKES, ids=lambda m: m.name)
 def test_mistakes_of_pipelines_are_found(mistake: Planted) -> None:
     assert_found(mistake, pipeline()[mistake.name], {"X": halves(37, 56)}, range(8))

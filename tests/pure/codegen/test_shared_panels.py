@@ -53,6 +53,7 @@ def kernels(plan: Plan, operand: str, count: int) -> Iterator[tuple[Kernel, bool
             yield lower(plan, schedule), sizes[:2] == sizes[2:]
 
 
+@pytest.mark.sampled("rows-300", "broadcast-300")
 @pytest.mark.parametrize("count", [300, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", WAYS)
 def test_two_nests_pack_what_both_read_once(way: str, count: int) -> None:
