@@ -7,7 +7,7 @@ misleads, a search leads that asks it little: where the clock's favourites turn 
 more than one: after a while every fourth place is of the one that does not lead. A space where `draft` is stuck may be
 one that its model does not understand, so then some batches are `bayesian`'s. Without a clock `Unclocked` is alone, on
 public spaces ahead of the others (docs/benchmarks.md). Who leads follows from the trials alone, so a study that is
-continued goes on as if it had never stopped.
+continued has the same leader.
 """
 
 from __future__ import annotations
