@@ -69,6 +69,12 @@ class Program:
         return frozenset(s.assign.tensor for s in self.stages)
 
     @cached_property
+    def lasting_assumptions(self) -> tuple[Assume, ...]:
+        """The assumptions that hold wherever a value is read: of a tensor that the program writes, an assumption says
+        only how it begins."""
+        return tuple(a for a in self.assumptions if a.subject not in self.written)
+
+    @cached_property
     def outputs(self) -> tuple[str, ...]:
         """Parameters that are written, in order (inout ones included)."""
         return tuple(p for p in self.parameters if p in self.written)

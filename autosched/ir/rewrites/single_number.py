@@ -241,9 +241,7 @@ def known_range(program: Program, data: Value) -> tuple[int, int]:
         data = data.operand
         low, high = max(low, data.dtype.limits[0]), min(high, data.dtype.limits[1])
     name = data.tensor if isinstance(data, Read) else data.name if isinstance(data, Scalar) else ""
-    if name in program.written:
-        return int(low), int(high)
-    for stated in (a for a in program.assumptions if a.subject == name):
+    for stated in (a for a in program.lasting_assumptions if a.subject == name):
         low = low if stated.low is None else max(low, int(stated.low))
         high = high if stated.high is None else min(high, int(stated.high))
     return int(low), int(high)

@@ -11,9 +11,8 @@ from autosched.tensorize.body.exact import holds
 
 def not_negative(program: Program) -> frozenset[str]:
     """Tensors of floats that the program only reads, and whose elements it assumes to be zero or more."""
-    written = {s.assign.tensor for s in program.stages}
-    stated = {a.subject for a in program.assumptions if a.low is not None and a.low >= 0}
-    return frozenset(n for n in stated - written if n in program.tensors and program.tensors[n].dtype.is_float)
+    stated = {a.subject for a in program.lasting_assumptions if a.low is not None and a.low >= 0}
+    return frozenset(n for n in stated if n in program.tensors and program.tensors[n].dtype.is_float)
 
 
 def without_signs(term: Value, tensors: Collection[str]) -> Value:

@@ -44,7 +44,8 @@ def asked_to_differ(
             said = f"{intrinsic.name} asks each {n} of {operand.name} to differ: no neighbours in {read.tensor}"
             fix = f"keep them beside each other along the last dimension of {read.tensor}"
             return Reason("BODY_DIFFERS", said, fix=fix, distance=0)
-        least, most = integer_range(facts.program, read.tensor)
+        written = read.tensor in facts.program.written
+        least, most = read.dtype.limits if written else integer_range(facts.program, read.tensor)
         given = known_values(facts.program, read.tensor) if facts.program.data else None
         bits = min(operand.field_bits, low_bits(intrinsic.stage.assign.value, operand.name, operand.dtype.bits))
         if given is not None and given.values is not None:
@@ -52,8 +53,8 @@ def asked_to_differ(
         if least < 0 or most >= 1 << bits:
             left.append(range_condition(read.tensor, Range(0, (1 << bits) - 1), True))
         text, differ = f"distinct({read.tensor}, {n})", f"each {n} neighbours of {read.tensor} differ"
-        stated = (a.distinct for a in facts.program.assumptions if a.subject == read.tensor)
-        if read.tensor not in facts.program.written and any(d and d % n == 0 for d in stated):
+        stated = (a.distinct for a in facts.program.lasting_assumptions if a.subject == read.tensor)
+        if any(d and d % n == 0 for d in stated):
             known.append(Obligation("body", f"{differ}, as assumed", "structure"))
         elif given is not None and given.values is not None and is_distinct(given.values, n):
             known.append(Obligation("body", f"{differ}, by its values", "exhaustion"))

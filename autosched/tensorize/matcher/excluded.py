@@ -80,7 +80,7 @@ def outside_factors(
 def still_open(program: Program, finite: Iterable[Value]) -> tuple[Factors, tuple[Obligation, ...]]:
     """The factors that may be NaN or infinite for all that is known, and what was shown of the others. Elements of a
     type without such values are never; of other tensors a program may assume both bounds."""
-    bounded = {a.subject: a for a in program.assumptions if a.low is not None and a.high is not None}
+    bounded = {a.subject: a for a in program.lasting_assumptions if a.low is not None and a.high is not None}
     left: list[Value] = []
     shown: dict[Obligation, None] = {}
     for factor in finite:

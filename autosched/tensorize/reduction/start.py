@@ -22,7 +22,8 @@ def start_of(program: Program, update: Update, earlier: tuple[Stage, ...]) -> Ra
         return exact_range(update.init, stated_ranges(program, operand_reads(update.init)))
     found = [_written(program, s) for s in earlier]
     if not earlier or _passed(program, update):
-        found.append(stated_ranges(program, (update.target,)).get(update.target, Range(*update.target.dtype.limits)))
+        passed = stated_ranges(program, (update.target,), at_start=True)
+        found.append(passed.get(update.target, Range(*update.target.dtype.limits)))
     return Range(min(r.low for r in found), max(r.high for r in found))
 
 

@@ -436,7 +436,7 @@ class _Windows:
         return any(a.name not in used and self.around[a.name][0] < self.around[a.name][1] for a in self.loops)
 
     def assumptions(self, tensors: Mapping[str, Tensor], scalars: Mapping[str, object]) -> Iterator[Assume]:
-        for assume in self.program.assumptions:
+        for assume in self.program.lasting_assumptions:
             if assume.distinct is not None:  # a window may begin inside of a group
                 continue
             for way in self.seen.get(assume.subject, ()):

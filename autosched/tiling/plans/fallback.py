@@ -34,13 +34,14 @@ def scalar_fallback(
 
 
 def checkable(program: Program, mapping: match_types.Mapping) -> bool:
-    """Whether every condition of the mapping can be checked at run time: a range of integers of one parameter."""
+    """Whether every condition of the mapping can be checked at run time: a range of integers of one parameter, whose
+    values at entry matter."""
     return all(c.assume is not None and _ranges(program, c.assume) for c in mapping.conditions)
 
 
 def _ranges(program: Program, condition: Assume) -> bool:
-    tensor = program.tensors.get(condition.subject) if condition.of_range else None
-    return tensor is not None and not tensor.intermediate and tensor.dtype.is_integer
+    asked = condition.of_range and condition.subject in program.inputs
+    return asked and program.tensors[condition.subject].dtype.is_integer
 
 
 def check_elements(program: Program, conditions: Sequence[Assume]) -> int:

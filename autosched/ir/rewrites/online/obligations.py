@@ -248,7 +248,7 @@ def _at(reference: Read, step: int) -> Value:
 
 def known(program: Program, values: list[Value]) -> list[Value]:
     """The program's assumptions on elements and scalars that occur in values."""
-    stated: dict[str, Assume] = {a.subject: a for a in program.assumptions if a.of_range}
+    stated: dict[str, Assume] = {a.subject: a for a in program.lasting_assumptions if a.of_range}
     found: list[Value] = []
     for node in dict.fromkeys(v for value in values for v in walk(value)):
         name = node.tensor if isinstance(node, Read) else node.name if isinstance(node, Scalar) else None
