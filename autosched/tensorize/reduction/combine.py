@@ -207,7 +207,7 @@ def _ungrouped(
         rule = group_rule(update, group, clamp, conditions[0].assume.subject)
         conditions = (replace(conditions[0], rule=rule),)
     text = " and ".join(c.text for c in conditions)
-    for written in filter(None, (contradicted(program, c) for c in conditions)):
+    for written in filter(None, (contradicted(program, update, c) for c in conditions)):
         said = f"the intrinsic clamps every {clamp.group} terms to {clamp.dtype}, unless {text}; the program writes"
         fix = "use an instruction that does not clamp on the way"
         return Reason("COMBINE_DIFFERS", f"{said} {written}", fix=fix)
@@ -244,7 +244,7 @@ def _unclamped(
         or _value_condition(update, intrinsic.term, terms, leaves, start)
         or start_condition(program, update, earlier, term, terms)
     )
-    if condition is not None and (written := contradicted(program, condition)) is not None:
+    if condition is not None and (written := contradicted(program, update, condition)) is not None:
         text = f"the intrinsic clamps where {accumulator} wraps, unless {condition.text}; the program writes {written}"
         return Reason("COMBINE_DIFFERS", text, fix="use the wrapping form of the instruction")
     if condition is None:

@@ -8,6 +8,7 @@ from autosched.ir.program import Program
 from autosched.ir.value import Literal, Read
 from autosched.tensorize.body.counterexample import show_leaf
 from autosched.tensorize.body.intervals import Range, exact_range
+from autosched.tensorize.conditions.origin import origin
 from autosched.tensorize.conditions.stated import stated_ranges
 from autosched.tensorize.conditions.weakest import range_condition
 from autosched.tensorize.match_types import Condition
@@ -50,13 +51,19 @@ def start_condition(
     return range_condition(tensors[0], room) if len(tensors) == 1 else None
 
 
-def contradicted(program: Program, condition: Condition) -> str | None:
-    """What the program writes into the tensor of a condition that cannot hold of it, as `C[i, j] = 7`."""
+def contradicted(program: Program, update: Update, condition: Condition) -> str | None:
+    """What the program writes into the tensor of a condition, as `C[i, j] = 7`: anything where that is a parameter that
+    the update reads, of which nobody can promise anything then; else a number for which it does not hold."""
     stated = condition.assume
     if stated is None:
         return None
+    made = origin(program, stated.subject)
+    subject = made[0].tensor if made is not None else stated.subject
+    computed = subject in program.parameters and subject != update.target.tensor
     for stage in program.stages:
         value = stage.assign.value if stage.assign.op == "=" else stage.init
+        if computed and stage.assign.tensor == subject:
+            return f"{show_leaf(stage.target)} {stage.assign.op} {print_value(stage.assign.value)}"
         if stage.assign.tensor != stated.subject or not isinstance(value, Literal):
             continue
         least = value.value if stated.low is None else stated.low

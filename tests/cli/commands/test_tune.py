@@ -80,7 +80,7 @@ def test_one_seed_proposes_the_same_candidates(cli: Cli) -> None:
 def test_the_json_object_has_the_contract_s_keys(tuned: Cli) -> None:
     tuned = tuned.near()
     found = tuned("tune", *SMALL, "-n", 8, "--json").json
-    assert set(found) == KEYS
+    assert set(found) - {"families"} == KEYS, "families: where plans are of several"
     assert found["schema"] == "autosched/tune/1"
     assert set(found["space"]) == {"plans", "rows", "rejected"}
     assert set(found["trials"]) == {"done", "failed"}

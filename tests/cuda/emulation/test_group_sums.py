@@ -103,6 +103,8 @@ def test_kernels_are_right(name: str) -> None:
 @pytest.mark.parametrize("numerics", ["rescaled", "real"])
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_whose_nest_adds_groups_up_are_right(name: str, numerics: str) -> None:
+    if "u4" in name and numerics == "rescaled":
+        pytest.skip("the planner has no such plan of 4-bit weights at this level")
     text, target, sizes = CASES[name]
     plan = by_the_nest(text, target, numerics, **sizes)
     checked(plan, several(plan, 3), "added")
