@@ -55,7 +55,7 @@ def contradicted(program: Program, update: Update, condition: Condition) -> str 
     """What the program writes into the tensor of a condition, as `C[i, j] = 7`: anything where that is a parameter that
     the update reads, of which nobody can promise anything then; else a number for which it does not hold."""
     stated = condition.assume
-    if stated is None:
+    if stated is None or stated.subject not in program.tensors:
         return None
     made = origin(program, stated.subject)
     subject = made[0].tensor if made is not None else stated.subject
