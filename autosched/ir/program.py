@@ -70,8 +70,8 @@ class Program:
 
     @cached_property
     def lasting_assumptions(self) -> tuple[Assume, ...]:
-        """The assumptions that hold wherever a value is read: of a tensor that the program writes, an assumption says
-        only how it begins."""
+        """The assumptions about what the program only reads. One about a tensor that it writes holds of what is passed,
+        not of what is read later."""
         return tuple(a for a in self.assumptions if a.subject not in self.written)
 
     @cached_property

@@ -146,7 +146,7 @@ class TrialHistory:
 class HistoryStrategy:
     """A strategy that remembers what it proposed and saw. A batch has the rows that it wants, and random ones in place
     of those that are missing. The generator depends on the seed and on how many rows are taken, so a continued study
-    draws what it would have drawn. What a strategy keeps beside that, as `Unclocked` keeps length scales, is lost."""
+    draws the same random rows. Other state of a strategy, such as `Unclocked`'s length scales, is not restored."""
 
     def __init__(self, space: SearchSpace, seed: int, model: CostModel | None) -> None:
         self._space = space

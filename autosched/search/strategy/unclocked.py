@@ -30,8 +30,8 @@ _FAILED = 0.5  # ln seconds above the slowest: what a failure counts as
 
 class Unclocked(HistoryStrategy):
     """Batches are small (`batch`), since what one row teaches changes which is best next, the more the fewer there
-    are. Each fit seeks length scales from those of the fit before, so a study that is continued after two fits may
-    propose other rows than one that never stopped."""
+    are. Each fit starts from the length scales of the fit before, so a study that is continued after a fit may propose
+    other rows than one that never stopped."""
 
     @property
     def batch(self) -> int:

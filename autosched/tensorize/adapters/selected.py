@@ -34,7 +34,7 @@ def selected(facts: StageFacts, intrinsic: Intrinsic) -> Sequence[Proposal]:
         if element.tensor in facts.program.written:
             return None
         low, high = element.dtype.limits
-        for stated in (a for a in facts.program.lasting_assumptions if a.subject == element.tensor):
+        for stated in (a for a in facts.program.assumptions if a.subject == element.tensor):
             low = low if stated.low is None else max(low, int(stated.low))
             high = high if stated.high is None else min(high, int(stated.high))
         return low, high

@@ -14,7 +14,7 @@ from autosched.tensorize.conditions.origin import derived_range, origin
 
 def stated_ranges(program: Program, reads: tuple[Read, ...], at_start: bool = False) -> dict[Value, Range]:
     """The ranges of elements that the program assumes, or that are known of constant data. `at_start`: of what the
-    program is passed, be it that it writes the tensor later."""
+    caller passes, also in tensors that the program writes later."""
     assumed = program.assumptions if at_start else program.lasting_assumptions
     stated: dict[str, Assume] = {a.subject: a for a in assumed if a.of_range}
     found: dict[Value, Range] = {}

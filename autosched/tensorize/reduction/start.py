@@ -52,18 +52,19 @@ def start_condition(
 
 
 def contradicted(program: Program, update: Update, condition: Condition) -> str | None:
-    """What the program writes into the tensor of a condition, as `C[i, j] = 7`: anything where that is a parameter that
-    the update reads, of which nobody can promise anything then; else a number for which it does not hold."""
+    """The statement because of which no caller can promise the condition, as `C[i, j] = 7`. Any statement that writes a
+    parameter rules out a condition on it; one that writes a number to the accumulator or to an intermediate does where
+    the number is outside the condition's range."""
     stated = condition.assume
     if stated is None or stated.subject not in program.tensors:
         return None
     made = origin(program, stated.subject)
     subject = made[0].tensor if made is not None else stated.subject
-    computed = subject in program.parameters and subject != update.target.tensor
+    if subject in program.parameters and subject != update.target.tensor:
+        writes = (s for s in program.stages if s.assign.tensor == subject)
+        return next((f"{show_leaf(s.target)} {s.assign.op} {print_value(s.assign.value)}" for s in writes), None)
     for stage in program.stages:
         value = stage.assign.value if stage.assign.op == "=" else stage.init
-        if computed and stage.assign.tensor == subject:
-            return f"{show_leaf(stage.target)} {stage.assign.op} {print_value(stage.assign.value)}"
         if stage.assign.tensor != stated.subject or not isinstance(value, Literal):
             continue
         least = value.value if stated.low is None else stated.low

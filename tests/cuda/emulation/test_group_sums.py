@@ -81,6 +81,11 @@ CASES = {
 }
 
 
+UNPLANNED = pytest.mark.xfail(
+    raises=StopIteration, strict=True, reason="plans that store the groups' sums are ranked before it, and few are kept"
+)
+
+
 @pytest.mark.sampled("mma bf16")
 @pytest.mark.parametrize("name", CASES)
 def test_groups_stay_in_registers(name: str) -> None:
@@ -100,11 +105,15 @@ def test_kernels_are_right(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("numerics", ["rescaled", "real"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "numerics"),
+    [
+        pytest.param(name, numerics, marks=UNPLANNED if (name[-2:], numerics) == ("u4", "rescaled") else ())
+        for name in CASES
+        for numerics in ("rescaled", "real")
+    ],
+)
 def test_kernels_whose_nest_adds_groups_up_are_right(name: str, numerics: str) -> None:
-    if "u4" in name and numerics == "rescaled":
-        pytest.skip("the planner has no such plan of 4-bit weights at this level")
     text, target, sizes = CASES[name]
     plan = by_the_nest(text, target, numerics, **sizes)
     checked(plan, several(plan, 3), "added")
