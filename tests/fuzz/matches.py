@@ -31,6 +31,7 @@ from autosched.tensorize import Mapping, Match, explain, match
 from autosched.tensorize.spec.load import load_text
 from autosched.tensorize.spec.programs.started import with_start
 
+from .assumed import assumed
 from .elements import in_parts, parts_differ
 from .in_place import before_differs, in_place
 from .mapped import TooLarge, Wrong, hull, run_mapped
@@ -55,15 +56,17 @@ class Findings:
 
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
-    """One pair, and now and then one of whose operands data choose a slice, one of which the instruction overwrites its
-    target, one that reads what it overwrites, three that ask a mask or a length, one of which either says in several
-    statements what it does, one whose instruction names elements one by one, one that selects them, and one whose sum
-    has a start of its own: what is wrong goes into `found`."""
+    """One pair, and now and then one of whose operands data choose a slice, one that agrees for assumed data alone, one of
+    which the instruction overwrites its target, one that reads what it overwrites, three that ask a mask or a
+    length, one of which either says in several statements what it does, one whose instruction names elements one by
+    one, one that selects them, and one whose sum has a start of its own: what is wrong goes into `found`."""
     rng = Random(seed)
     check_pair(pair(rng), rng, seed, found, aloud)
     if seed % SELDOM == 0:
         rng = Random(f"slices {seed}")
         check_pair(chosen(rng), rng, seed, found, aloud)
+        rng = Random(f"assumed {seed}")
+        check_pair(assumed(rng), rng, seed, found, aloud)
         rng = Random(f"overwriting {seed}")
         check_pair(overwriting(rng), rng, seed, found, aloud)
         rng = Random(f"in place {seed}")
@@ -228,7 +231,8 @@ def data(program: Program, mapping: Mapping, rng: Random) -> Memory | None:
     stated, unsigned = [c.assume for c in mapping.conditions], set[str]()
     if any(s is None for s in stated):
         return None
-    for s in (*program.assumptions, *(s for s in stated if s is not None)):
+    passed = (a for a in program.assumptions if a.subject in program.inputs or a.subject not in program.tensors)
+    for s in (*passed, *(s for s in stated if s is not None)):
         if s.subject not in program.tensors:
             return None
         if s.subject not in program.inputs:
@@ -239,9 +243,10 @@ def data(program: Program, mapping: Mapping, rng: Random) -> Memory | None:
             unsigned.add(s.subject)
             continue
         low, high = limits.get(s.subject, program.tensors[s.subject].dtype.limits)
-        limits[s.subject] = max(low, int(s.low or low)), min(high, int(s.high or high))
-        if s.low is not None and int(s.low) == 0:
-            limits[s.subject] = 0, limits[s.subject][1]
+        limits[s.subject] = (
+            low if s.low is None else max(low, int(s.low)),
+            high if s.high is None else min(high, int(s.high)),
+        )
     big = rng.random() < 0.15
     memory: Memory = {name: {(): _number(rng, s.dtype, limits.get(name), False)} for name, s in program.scalars.items()}
     for name, tensor in program.tensors.items():
