@@ -1,5 +1,5 @@
-"""Pairs that agree, if at all, on the data that the program assumes: terms of bytes, clamped or wrapped on the way. Some
-programs write a tensor of which they assume a range, and read it afterwards."""
+"""Pairs that agree, if at all, on the data that the program assumes: terms of bytes, clamped or wrapped on the way.
+Some programs write a tensor of which they assume a range, and read it afterwards."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ class Findings:
 
 
 def check(seed: int, found: Findings, aloud: bool = False) -> None:
-    """One pair, and now and then one of whose operands data choose a slice, one that agrees for assumed data alone, one of
-    which the instruction overwrites its target, one that reads what it overwrites, three that ask a mask or a
+    """One pair, and now and then one of whose operands data choose a slice, one that agrees for assumed data alone, one
+    of which the instruction overwrites its target, one that reads what it overwrites, three that ask a mask or a
     length, one of which either says in several statements what it does, one whose instruction names elements one by
     one, one that selects them, and one whose sum has a start of its own: what is wrong goes into `found`."""
     rng = Random(seed)
